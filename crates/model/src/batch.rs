@@ -1,0 +1,216 @@
+//! `ColumnBatch`: the only type that travels from a store to the socket.
+
+use std::sync::Arc;
+
+use crate::{Bitmap, FieldType, Strings};
+
+/// Some rows, column by column.
+///
+/// Shape: every column has `rows` entries. A batch from a scan has the time as column 0 and the
+/// requested fields after it, in the request's order, and `runs` says which series its rows belong
+/// to. A batch on its way out has whatever columns the statement selects and no runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnBatch {
+    /// Number of rows.
+    pub rows: usize,
+    /// Rows of one series after another; the counts add up to `rows`. Empty outside scans.
+    pub runs: Vec<SeriesRun>,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+/// A number of consecutive rows of one series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesRun {
+    /// Ordinal of the series in the scan's series table.
+    pub series: u32,
+    /// Number of rows, at least 1.
+    pub rows: u32,
+}
+
+/// One column: values and which of them exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// One entry a row; the entry of a missing value is unspecified.
+    pub values: Values,
+    /// Which rows have a value. `None`: all of them.
+    pub validity: Option<Bitmap>,
+}
+
+/// The values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Nanoseconds since 1970-01-01 UTC.
+    Time(Vec<i64>),
+    /// float64.
+    Float(Vec<f64>),
+    /// int64.
+    Integer(Vec<i64>),
+    /// uint64.
+    Unsigned(Vec<u64>),
+    /// Booleans.
+    Boolean(Bitmap),
+    /// Text.
+    String(Strings),
+    /// Text with few distinct values (tags): an index into a shared dictionary per row.
+    Dictionary(Vec<u32>, Arc<Strings>),
+}
+
+impl Values {
+    /// An empty column for fields of type `field_type`.
+    #[must_use]
+    pub fn empty(field_type: FieldType) -> Self {
+        match field_type {
+            FieldType::Float => Self::Float(Vec::new()),
+            FieldType::Integer => Self::Integer(Vec::new()),
+            FieldType::Unsigned => Self::Unsigned(Vec::new()),
+            FieldType::String => Self::String(Strings::new()),
+            FieldType::Boolean => Self::Boolean(Bitmap::new()),
+        }
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Time(v) | Self::Integer(v) => v.len(),
+            Self::Float(v) => v.len(),
+            Self::Unsigned(v) => v.len(),
+            Self::Boolean(v) => v.len(),
+            Self::String(v) => v.len(),
+            Self::Dictionary(v, _) => v.len(),
+        }
+    }
+
+    /// Whether there are no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds the entries `range` of `other`.
+    ///
+    /// # Panics
+    /// If the types differ, or two dictionaries are not the same one.
+    pub fn extend_from(&mut self, other: &Self, range: std::ops::Range<usize>) {
+        match (self, other) {
+            (Self::Time(a), Self::Time(b)) | (Self::Integer(a), Self::Integer(b)) => {
+                a.extend_from_slice(&b[range]);
+            }
+            (Self::Float(a), Self::Float(b)) => a.extend_from_slice(&b[range]),
+            (Self::Unsigned(a), Self::Unsigned(b)) => a.extend_from_slice(&b[range]),
+            (Self::Boolean(a), Self::Boolean(b)) => a.extend_from(b, range),
+            (Self::String(a), Self::String(b)) => a.extend_from(b, range),
+            (Self::Dictionary(a, x), Self::Dictionary(b, y)) => {
+                assert!(Arc::ptr_eq(x, y), "BUG: columns of two dictionaries");
+                a.extend_from_slice(&b[range]);
+            }
+            _ => panic!("BUG: columns of two types"),
+        }
+    }
+
+    /// Adds `count` entries that stand for missing values.
+    pub fn extend_missing(&mut self, count: usize) {
+        match self {
+            Self::Time(v) | Self::Integer(v) => v.resize(v.len() + count, 0),
+            Self::Float(v) => v.resize(v.len() + count, 0.0),
+            Self::Unsigned(v) => v.resize(v.len() + count, 0),
+            Self::Boolean(v) => v.extend_filled(count, false),
+            Self::String(v) => (0..count).for_each(|_| v.push("")),
+            Self::Dictionary(v, _) => v.resize(v.len() + count, 0),
+        }
+    }
+
+    /// Bytes of memory the entries take, for budgets.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Time(v) | Self::Integer(v) => v.capacity() * 8,
+            Self::Float(v) => v.capacity() * 8,
+            Self::Unsigned(v) => v.capacity() * 8,
+            Self::Boolean(v) => v.words().len() * 8,
+            Self::String(v) => v.bytes().len() + v.offsets().len() * 4,
+            Self::Dictionary(v, _) => v.capacity() * 4,
+        }
+    }
+}
+
+impl Column {
+    /// A column that has every value.
+    #[must_use]
+    pub fn new(values: Values) -> Self {
+        Self { values, validity: None }
+    }
+
+    /// Whether row `index` has a value.
+    #[must_use]
+    pub fn is_valid(&self, index: usize) -> bool {
+        self.validity.as_ref().is_none_or(|v| v.get(index))
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Adds the entries `range` of `other`, validity included.
+    ///
+    /// # Panics
+    /// As [`Values::extend_from`].
+    pub fn extend_from(&mut self, other: &Self, range: std::ops::Range<usize>) {
+        let had = self.len();
+        self.values.extend_from(&other.values, range.clone());
+        match (&mut self.validity, &other.validity) {
+            (None, None) => {}
+            (Some(mine), None) => mine.extend_filled(range.len(), true),
+            (mine, Some(theirs)) => {
+                mine.get_or_insert_with(|| Bitmap::filled(had, true)).extend_from(theirs, range);
+            }
+        }
+    }
+
+    /// Adds `count` missing values.
+    pub fn extend_missing(&mut self, count: usize) {
+        let had = self.len();
+        self.values.extend_missing(count);
+        if count > 0 {
+            self.validity
+                .get_or_insert_with(|| Bitmap::filled(had, true))
+                .extend_filled(count, false);
+        }
+    }
+}
+
+impl ColumnBatch {
+    /// The times of a scan's batch.
+    ///
+    /// # Panics
+    /// If column 0 is not the time: the batch is not a scan's.
+    #[must_use]
+    pub fn times(&self) -> &[i64] {
+        match self.columns.first().map(|c| &c.values) {
+            Some(Values::Time(times)) => times,
+            _ => panic!("BUG: a scan's batch starts with the time"),
+        }
+    }
+
+    /// Bytes of memory the batch takes, for budgets.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let columns: usize = self
+            .columns
+            .iter()
+            .map(|c| {
+                c.values.memory_bytes() + c.validity.as_ref().map_or(0, |v| v.words().len() * 8)
+            })
+            .sum();
+        columns + self.runs.len() * size_of::<SeriesRun>()
+    }
+}

@@ -1,0 +1,207 @@
+//! A fixed-length sequence of bits: validity of a column, values of a boolean column, selections.
+
+/// Bits in 64-bit words, least significant first (Arrow's order). Bits past `len` are zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bitmap {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bitmap {
+    /// An empty bitmap.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `len` bits, all `value`.
+    #[must_use]
+    pub fn filled(len: usize, value: bool) -> Self {
+        let mut map = Self { words: vec![if value { u64::MAX } else { 0 }; len.div_ceil(64)], len };
+        map.clear_tail();
+        map
+    }
+
+    /// Takes over `words` as the first `len` bits; bits past `len` are cleared.
+    ///
+    /// # Panics
+    /// If `words` is not exactly as long as `len` needs.
+    #[must_use]
+    pub fn from_words(words: Vec<u64>, len: usize) -> Self {
+        assert_eq!(words.len(), len.div_ceil(64), "BUG: words do not fit the length");
+        let mut map = Self { words, len };
+        map.clear_tail();
+        map
+    }
+
+    /// Number of bits.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The words, `len / 64` rounded up.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The bit at `index`.
+    #[must_use]
+    pub fn get(&self, index: usize) -> bool {
+        assert!(index < self.len, "BUG: bit {index} of {}", self.len);
+        self.words[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Sets the bit at `index`.
+    pub fn set(&mut self, index: usize, value: bool) {
+        assert!(index < self.len, "BUG: bit {index} of {}", self.len);
+        let mask = 1 << (index % 64);
+        if value {
+            self.words[index / 64] |= mask;
+        } else {
+            self.words[index / 64] &= !mask;
+        }
+    }
+
+    /// Adds one bit.
+    pub fn push(&mut self, value: bool) {
+        if self.len.is_multiple_of(64) {
+            self.words.push(0);
+        }
+        if value {
+            self.words[self.len / 64] |= 1 << (self.len % 64);
+        }
+        self.len += 1;
+    }
+
+    /// Adds `count` equal bits.
+    pub fn extend_filled(&mut self, count: usize, value: bool) {
+        let (from, to) = (self.len, self.len + count);
+        self.words.resize(to.div_ceil(64), 0);
+        self.len = to;
+        if !value || count == 0 {
+            return;
+        }
+        let (first, last) = (from / 64, (to - 1) / 64);
+        let low = u64::MAX << (from % 64);
+        if first == last {
+            let width = to - from;
+            let ones = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+            self.words[first] |= ones << (from % 64);
+            return;
+        }
+        self.words[first] |= low;
+        self.words[first + 1..last].fill(u64::MAX);
+        self.words[last] = u64::MAX;
+        self.clear_tail();
+    }
+
+    /// Adds the bits `range` of `other`.
+    pub fn extend_from(&mut self, other: &Self, range: std::ops::Range<usize>) {
+        assert!(range.end <= other.len, "BUG: range past the end of a bitmap");
+        let mut at = range.start;
+        while at < range.end {
+            let take = (range.end - at).min(64);
+            let (word, shift) = (at / 64, at % 64);
+            let mut bits = other.words[word] >> shift;
+            if shift != 0 && word + 1 < other.words.len() {
+                bits |= other.words[word + 1] << (64 - shift);
+            }
+            self.push_bits(bits, take);
+            at += take;
+        }
+    }
+
+    /// Number of set bits.
+    #[must_use]
+    pub fn count_ones(&self) -> usize {
+        self.words.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// The indexes of the set bits, ascending.
+    pub fn ones(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                if left == 0 {
+                    return None;
+                }
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                Some(at * 64 + bit)
+            })
+        })
+    }
+
+    fn push_bits(&mut self, bits: u64, count: usize) {
+        debug_assert!(count <= 64);
+        let bits = if count == 64 { bits } else { bits & ((1 << count) - 1) };
+        let shift = self.len % 64;
+        if shift == 0 {
+            self.words.push(bits);
+        } else {
+            *self.words.last_mut().expect("BUG: a partial word exists") |= bits << shift;
+            if shift + count > 64 {
+                self.words.push(bits >> (64 - shift));
+            }
+        }
+        self.len += count;
+    }
+
+    fn clear_tail(&mut self) {
+        if !self.len.is_multiple_of(64) {
+            let last = self.words.len() - 1;
+            self.words[last] &= (1 << (self.len % 64)) - 1;
+        }
+    }
+}
+
+impl FromIterator<bool> for Bitmap {
+    fn from_iter<I: IntoIterator<Item = bool>>(bits: I) -> Self {
+        let mut map = Self::new();
+        for bit in bits {
+            map.push(bit);
+        }
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_vec_of_bool(
+            ops in prop::collection::vec((0u8..3, 0usize..200, any::<bool>(), any::<u64>()), 0..30)
+        ) {
+            let (mut map, mut model) = (Bitmap::new(), Vec::new());
+            for (op, count, value, seed) in ops {
+                match op {
+                    0 => { map.push(value); model.push(value); }
+                    1 => { map.extend_filled(count, value); model.extend(vec![value; count]); }
+                    _ => {
+                        let other: Vec<bool> =
+                            (0..count).map(|i| seed.rotate_left(i as u32) & 1 == 1).collect();
+                        let from = count / 3;
+                        map.extend_from(&other.iter().copied().collect(), from..count);
+                        model.extend(&other[from..]);
+                    }
+                }
+            }
+            prop_assert_eq!(map.len(), model.len());
+            prop_assert_eq!(&map, &model.iter().copied().collect::<Bitmap>());
+            let ones: Vec<_> = (0..model.len()).filter(|i| model[*i]).collect();
+            prop_assert_eq!(map.count_ones(), ones.len());
+            prop_assert_eq!(map.ones().collect::<Vec<_>>(), ones);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The words every crate shares: identifiers, time, schema, batches, predicates, limits.
+//!
+//! Plain data and pure functions only. Nothing here does IO, reads a clock or knows a store, a
+//! language or a wire format.
+
+mod batch;
+mod bitmap;
+mod id;
+pub mod key;
+mod limits;
+mod line;
+mod predicate;
+mod result;
+mod schema;
+mod strings;
+mod summary;
+mod time;
+
+pub use batch::{Column, ColumnBatch, SeriesRun, Values};
+pub use bitmap::Bitmap;
+pub use id::{DatabaseId, PolicyId, SeriesId};
+pub use key::{KeyError, SeriesKey, key_hash};
+pub use limits::{Budget, Interrupt, Interrupted, OverBudget, Reservation};
+pub use line::{Layout, LayoutField, LineBatch, LineRow, string_slot, string_slot_parts};
+pub use predicate::{CompareOp, FieldFilter, Scalar, TagExpr};
+pub use regex::Regex;
+pub use result::{ResultBatch, SeriesHeader};
+pub use schema::{FieldType, MeasurementSchema, Name};
+pub use strings::Strings;
+pub use summary::{FieldSummary, SummaryBatch, SummarySpan};
+pub use time::{MAX_TIME_NS, MIN_TIME_NS, TimeRange, partition_range};

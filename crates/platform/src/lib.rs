@@ -1,0 +1,10 @@
+//! Disk, clock and randomness: the only door to everything that is not deterministic.
+//!
+//! Engines take a [`Disk`] and a [`Clock`]; production hands them the operating system's, tests
+//! and the simulation hand them their own, with faults. What bytes mean is not known here.
+
+mod clock;
+mod disk;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use disk::{Disk, DiskError, DiskResult, Entry, File, FileLock};

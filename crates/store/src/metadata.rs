@@ -1,0 +1,68 @@
+//! Questions about names: measurements, series, tag keys, tag values.
+
+use model::{ColumnBatch, DatabaseId, Name, Regex, TagExpr};
+
+use crate::{ScanContext, StoreError};
+
+/// Which names are meant.
+#[derive(Clone, Debug)]
+pub enum NameFilter {
+    /// Every name.
+    All,
+    /// Exactly these.
+    In(Vec<Name>),
+    /// Names that match.
+    Matches(Regex),
+    /// Names the inner filter does not accept.
+    Not(Box<NameFilter>),
+}
+
+impl NameFilter {
+    /// Whether `name` is meant.
+    #[must_use]
+    pub fn accepts(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::In(names) => names.iter().any(|n| **n == *name),
+            Self::Matches(regex) => regex.is_match(name),
+            Self::Not(inner) => !inner.accepts(name),
+        }
+    }
+}
+
+/// What is asked for. The answer's columns are text, one row a fact, sorted and distinct.
+#[derive(Clone, Debug)]
+pub enum MetadataKind {
+    /// Column: measurement. Those with at least one matching series.
+    Measurements,
+    /// Columns: measurement, canonical series key.
+    Series,
+    /// Columns: measurement, tag key.
+    TagKeys,
+    /// Columns: measurement, tag key, tag value; for the keys the filter accepts.
+    TagValues(NameFilter),
+}
+
+/// A question about the names of one database, over all its policies.
+#[derive(Clone, Debug)]
+pub struct MetadataRequest {
+    /// The database.
+    pub database: DatabaseId,
+    /// What is asked for.
+    pub kind: MetadataKind,
+    /// Which measurements.
+    pub measurements: NameFilter,
+    /// Which of their series.
+    pub series: TagExpr,
+    /// Limits of the work.
+    pub context: ScanContext,
+}
+
+/// An answer in parts. Rows come sorted over all parts.
+pub trait MetadataCursor: Send {
+    /// The next part, `None` at the end. Parts are never empty.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the cursor is of no further use then.
+    fn next(&mut self) -> Result<Option<ColumnBatch>, StoreError>;
+}

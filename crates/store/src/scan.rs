@@ -1,0 +1,196 @@
+//! Reading rows.
+//!
+//! `Store::scan` pins a view and resolves the series; the [`Scan`] it gives can then be opened any
+//! number of times, for some of the series and a part of the time: in parallel (disjoint series),
+//! group by group (one output series after another), or slice by slice (rows of many series in time
+//! order within bounded memory). All cursors of one scan see the same rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{
+    Budget, ColumnBatch, FieldFilter, FieldType, Interrupt, Name, Strings, SummaryBatch, TagExpr,
+    TimeRange,
+};
+
+use crate::{Policy, StoreError};
+
+/// Limits that a read obeys.
+#[derive(Clone, Debug)]
+pub struct ScanContext {
+    /// Memory it may take.
+    pub budget: Budget,
+    /// When to stop.
+    pub interrupt: Interrupt,
+}
+
+/// Which rows of one measurement are wanted.
+#[derive(Clone, Debug)]
+pub struct ScanRequest {
+    /// Database and policy.
+    pub policy: Policy,
+    /// The measurement.
+    pub measurement: Name,
+    /// Fields wanted, in the order of the batches' columns, with the types the schema gives them. A
+    /// row is handed out if at least one of these fields has a value in it. Empty: no rows at all.
+    pub fields: Vec<(Name, FieldType)>,
+    /// Tags whose values per series are wanted, in the order of the series table's columns.
+    pub tags: Vec<Name>,
+    /// Which series. Exact: no other series appears.
+    pub series: TagExpr,
+    /// Which times. Exact: no other row appears.
+    pub time: TimeRange,
+    /// A hint: every wanted row satisfies all of these. The store may hand out others.
+    pub filters: Vec<FieldFilter>,
+    /// Order of each series' rows.
+    pub order: TimeOrder,
+    /// A hint: of each series only this many rows are read, from the first in `order`. The store
+    /// may hand out more.
+    pub rows_per_series: Option<u64>,
+    /// A hint: rows will only be aggregated, by series and window, so that the store may hand out
+    /// summaries in place of rows. Never together with `filters`.
+    pub windows: Option<Windows>,
+    /// Limits of the work.
+    pub context: ScanContext,
+}
+
+/// The order of a series' rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimeOrder {
+    /// Earliest first.
+    Ascending,
+    /// Latest first.
+    Descending,
+}
+
+/// Windows that rows will be aggregated by: `[offset + k * every, offset + (k + 1) * every)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Length, nanoseconds, positive. `None`: one window over the whole time of the request.
+    pub every_ns: Option<i64>,
+    /// Where window 0 starts, nanoseconds.
+    pub offset_ns: i64,
+    /// What the consumer will use of a summary; the rest is left unspecified.
+    pub parts: SummaryParts,
+}
+
+/// Parts of a summary. `count` is always there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SummaryParts {
+    /// `sum` is used.
+    pub sum: bool,
+    /// `min` and `max` are used.
+    pub min_max: bool,
+    /// `first` and `last` are used.
+    pub first_last: bool,
+}
+
+/// What a cursor hands out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScanItem {
+    /// Rows: column 0 is the time, then the requested fields; `runs` names the series.
+    Rows(ColumnBatch),
+    /// Summaries in place of rows; only where the request has `windows`.
+    Summaries(SummaryBatch),
+}
+
+/// The part of a scan that a cursor reads.
+#[derive(Clone, Debug)]
+pub struct ScanSlice {
+    /// Which series, by ordinal, ascending. `None`: all.
+    pub series: Option<Arc<[u32]>>,
+    /// Which times; cut to the request's.
+    pub time: TimeRange,
+}
+
+impl ScanSlice {
+    /// Everything the scan has.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { series: None, time: TimeRange::ALL }
+    }
+
+    /// The series with ordinals in `range`.
+    #[must_use]
+    pub fn series_range(range: Range<u32>) -> Self {
+        Self { series: Some(range.collect()), time: TimeRange::ALL }
+    }
+}
+
+/// A pinned view with the series of a request.
+pub trait Scan: Send + Sync {
+    /// The matching series. Some may turn out to have no rows.
+    fn series(&self) -> &SeriesTable;
+
+    /// Where in time the rows are, roughly: disjoint parts in ascending order that together hold
+    /// every row of the request. For cutting a scan into slices of bounded size.
+    fn extent(&self) -> Vec<ExtentPart>;
+
+    /// Starts reading. The cursor hands out series in ascending ordinal; of each series the rows in
+    /// the request's order, no time twice. Summaries of a series come among its rows in any order.
+    /// The series of consecutive items may be the same; items are never empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError>;
+
+    /// What all cursors of this scan have done so far.
+    fn stats(&self) -> ScanStats;
+}
+
+/// Reads a slice of a scan.
+pub trait ScanCursor: Send {
+    /// The next rows or summaries, `None` at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the cursor is of no further use then.
+    fn next(&mut self) -> Result<Option<ScanItem>, StoreError>;
+}
+
+/// A stretch of time and about how many rows of the matching series are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtentPart {
+    /// The stretch.
+    pub time: TimeRange,
+    /// An estimate of the rows of the scan's series in it.
+    pub rows: u64,
+}
+
+/// What a scan touched, for EXPLAIN ANALYZE and metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanStats {
+    /// Sources (segments, memtables, tablets) that could have held rows.
+    pub sources: u64,
+    /// Of these, left out because of their time or series bounds.
+    pub sources_pruned: u64,
+    /// Pages (or blocks) decoded.
+    pub pages_read: u64,
+    /// Pages left out because of bounds, filters or summaries.
+    pub pages_pruned: u64,
+    /// Pages answered by their summary.
+    pub pages_summarised: u64,
+    /// Encoded bytes of the pages read.
+    pub bytes_read: u64,
+    /// Rows handed out.
+    pub rows: u64,
+}
+
+/// The series of a scan, with the tags that were asked for, column by column.
+#[derive(Clone, Debug, Default)]
+pub struct SeriesTable {
+    /// Number of series; ordinals are `0..len`.
+    pub len: u32,
+    /// One column a requested tag, in the request's order.
+    pub tags: Vec<TagColumn>,
+}
+
+/// The values of one tag over the series of a scan.
+#[derive(Clone, Debug)]
+pub struct TagColumn {
+    /// The tag key.
+    pub key: Name,
+    /// Per series, an index into `values`.
+    pub codes: Vec<u32>,
+    /// The distinct values, sorted bytewise; series without the tag have `""`.
+    pub values: Arc<Strings>,
+}
