@@ -1,0 +1,252 @@
+//! InfluxDB's line protocol.
+//!
+//! One pass over the text, in place. The series key (everything up to the first unescaped space) is
+//! found and hashed, not taken apart: a store that knows the hash never looks inside. Fields are
+//! *verified*, not looked up: the line before tells which layout to expect, and the names need only
+//! compare equal. Whatever does not fit goes to the exact path, which also finds the reasons that
+//! InfluxDB gives for bad lines.
+//!
+//! Beyond InfluxDB: lines may end in CR LF, and `5u` is an unsigned value. Lines that are not UTF-8
+//! are refused.
+//!
+//! Not here: whether a key is well-formed (`model::SeriesKey`, asked by the store once a series) and
+//! whether a field may have its type (the store).
+
+mod fields;
+mod layouts;
+mod problem;
+mod time;
+mod value;
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr3};
+use model::{LineBatch, LineRow, key_hash};
+
+use layouts::Layouts;
+pub use problem::{Problem, ProblemKind};
+pub use time::Precision;
+
+/// What a body does not say about itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ParseOptions {
+    /// Unit of the timestamps.
+    pub precision: Precision,
+    /// Time of rows that have none, nanoseconds; already cut to `precision`.
+    pub default_time_ns: i64,
+}
+
+/// A parsed body.
+#[derive(Debug, Default)]
+pub struct Parsed<'a> {
+    /// The good rows.
+    pub batch: LineBatch<'a>,
+    /// The bad lines, in order.
+    pub problems: Vec<Problem>,
+}
+
+/// Longest body: rows name their bytes by 32-bit offsets.
+pub const BODY_BYTES_MAX: usize = u32::MAX as usize;
+
+/// Parses bodies, one after another; keeps its buffers between them.
+#[derive(Debug, Default)]
+pub struct LineParser {
+    rows: Vec<LineRow>,
+    values: Vec<u64>,
+    strings: Vec<u8>,
+}
+
+impl LineParser {
+    /// A parser with empty buffers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Parses a whole body.
+    ///
+    /// # Panics
+    /// If `text` is longer than [`BODY_BYTES_MAX`]: the caller bounds bodies far below.
+    pub fn parse<'a>(&mut self, text: &'a [u8], options: &ParseOptions) -> Parsed<'a> {
+        assert!(text.len() <= BODY_BYTES_MAX, "BUG: a body of 4 GiB or more");
+        let mut body = Body {
+            text,
+            options,
+            check_utf8: !text.is_ascii() && std::str::from_utf8(text).is_err(),
+            layouts: Layouts::default(),
+            last_time: time::LastTime::default(),
+            rows: std::mem::take(&mut self.rows),
+            values: std::mem::take(&mut self.values),
+            strings: std::mem::take(&mut self.strings),
+            problems: Vec::new(),
+        };
+        let mut at = 0;
+        while at < text.len() {
+            at = body.line(at);
+        }
+        let Body { layouts, rows, values, strings, problems, .. } = body;
+        let layouts = layouts.into_layouts();
+        let batch = LineBatch { text: Cow::Borrowed(text), layouts, rows, values, strings };
+        Parsed { batch, problems }
+    }
+
+    /// Takes the buffers of a batch that is done with, for the next body.
+    pub fn recycle(&mut self, batch: LineBatch<'_>) {
+        let LineBatch { mut rows, mut values, mut strings, .. } = batch;
+        rows.clear();
+        values.clear();
+        strings.clear();
+        (self.rows, self.values, self.strings) = (rows, values, strings);
+    }
+}
+
+/// The state while one body is parsed.
+struct Body<'a, 'o> {
+    text: &'a [u8],
+    options: &'o ParseOptions,
+    /// The text as a whole is not UTF-8: each line has to be looked at.
+    check_utf8: bool,
+    layouts: Layouts<'a>,
+    last_time: time::LastTime,
+    rows: Vec<LineRow>,
+    values: Vec<u64>,
+    strings: Vec<u8>,
+    problems: Vec<Problem>,
+}
+
+/// What the fast path makes of a line.
+enum Fast {
+    /// Parsed; the next line starts here.
+    Row(usize),
+    /// Not as expected: the exact path has to look.
+    Unsure,
+}
+
+impl Body<'_, '_> {
+    /// Handles the line that starts at `start`; returns where the next one starts.
+    #[inline]
+    fn line(&mut self, start: usize) -> usize {
+        let mut start = start;
+        while let Some(b' ' | b'\t' | 0) = self.text.get(start) {
+            start += 1;
+        }
+        match self.text.get(start) {
+            None => return start,
+            Some(b'\n') => return start + 1,
+            Some(b'\r') if matches!(self.text.get(start + 1), None | Some(b'\n')) => {
+                return start + 2;
+            }
+            Some(b'#') => return self.line_end(start) + 1,
+            Some(_) => {}
+        }
+        if !self.check_utf8 {
+            let (values, strings) = (self.values.len(), self.strings.len());
+            match self.fast_line(start) {
+                Fast::Row(next) => return next,
+                Fast::Unsure => {
+                    self.values.truncate(values);
+                    self.strings.truncate(strings);
+                }
+            }
+        }
+        self.exact_line(start)
+    }
+
+    /// Where the line that `from` lies in ends, quotes not regarded.
+    fn line_end(&self, from: usize) -> usize {
+        memchr(b'\n', &self.text[from..]).map_or(self.text.len(), |n| from + n)
+    }
+
+    /// A line whose fields are those expected after the line before.
+    #[inline]
+    fn fast_line(&mut self, start: usize) -> Fast {
+        let text = self.text;
+        let Some(found) = memchr3(b' ', b'\\', b'\n', &text[start..]) else { return Fast::Unsure };
+        let key_end = start + found;
+        if text[key_end] != b' ' {
+            return Fast::Unsure;
+        }
+        let key = &text[start..key_end];
+        let Some(layout) = self.layouts.expected(key) else { return Fast::Unsure };
+        let values_start = self.values.len();
+        let expected = self.layouts.raw(layout);
+        let fields_end = fields::verify(
+            text,
+            key_end + 1,
+            expected,
+            &mut self.values,
+            &mut self.strings,
+        );
+        let Some(fields_end) = fields_end else { return Fast::Unsure };
+        let Some((time_ns, end, next)) = self.last_time.read(text, fields_end, self.options) else {
+            return Fast::Unsure;
+        };
+        self.layouts.seen(layout);
+        self.rows.push(LineRow {
+            key_hash: key_hash(key),
+            time_ns,
+            line_start: start as u32,
+            line_len: (end - start) as u32,
+            key_len: (key_end - start) as u32,
+            layout,
+            values_start: values_start as u32,
+        });
+        Fast::Row(next)
+    }
+
+    /// Any line: finds where it ends, parses it field by field, or says what is wrong with it.
+    #[cold]
+    fn exact_line(&mut self, start: usize) -> usize {
+        let (end, next) = fields::exact_line_end(self.text, start);
+        let line = &self.text[start..end];
+        if self.check_utf8 && std::str::from_utf8(line).is_err() {
+            self.problems.push(Problem::parse(start, line, "invalid UTF-8".to_owned()));
+            return next;
+        }
+        let (values, strings) = (self.values.len(), self.strings.len());
+        match self.exact_row(start, line) {
+            Ok(row) => self.rows.push(row),
+            Err(kind) => {
+                self.values.truncate(values);
+                self.strings.truncate(strings);
+                self.problems.push(Problem { line_start: start as u32, kind });
+            }
+        }
+        next
+    }
+
+    fn exact_row(&mut self, start: usize, line: &[u8]) -> Result<LineRow, ProblemKind> {
+        let wrong = |reason: String| Problem::parse(start, line, reason).kind;
+        let key_len = fields::key_len(line);
+        // Whether the key is well-formed is for the store to find out, once a series and not once a
+        // row. A line that is bad anyway blames its key first, as InfluxDB does.
+        let blame = |reason: String| {
+            wrong(fields::check_key(&line[..key_len]).err().unwrap_or(reason))
+        };
+        let spaces = line[key_len..].iter().take_while(|b| **b == b' ').count();
+        let fields_start = start + key_len + spaces;
+        let end = start + line.len();
+        let values_start = self.values.len();
+        let parsed = fields::parse(self.text, fields_start..end, &mut self.values, &mut self.strings)
+            .map_err(blame)?;
+        let time_ns =
+            time::exact(&self.text[parsed.end..end], self.options).map_err(blame)?;
+        let key = &self.text[start..start + key_len];
+        let layout = self
+            .layouts
+            .resolve(self.text, key, &parsed.fields, &mut self.values, values_start)
+            .map_err(ProblemKind::Dropped)?;
+        Ok(LineRow {
+            key_hash: key_hash(key),
+            time_ns,
+            line_start: start as u32,
+            line_len: line.len() as u32,
+            key_len: key_len as u32,
+            layout,
+            values_start: values_start as u32,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
