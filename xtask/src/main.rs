@@ -1,0 +1,80 @@
+//! Project tasks. `cargo xtask test` is everything that has to hold before a change lands.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks")]
+#![allow(clippy::disallowed_methods, reason = "works on the source tree, not on a database's files")]
+
+mod edges;
+mod packages;
+mod tidy;
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+const HELP: &str = "\
+Tasks of the project:
+  cargo xtask test      installs what the tests need, then: formatting, lints, tidy, all tests
+  cargo xtask tidy      crate edges, file sizes, banned words
+  cargo xtask packages  installs what the tests need
+  cargo xtask fuzz [SECONDS]  runs every fuzz target for a while (needs a nightly toolchain)";
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => test(),
+        ["tidy"] => tidy_all(),
+        ["packages"] => packages::install(),
+        ["fuzz"] => fuzz("600"),
+        ["fuzz", seconds] => fuzz(seconds),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("unknown task {args:?}\n{HELP}"),
+    }
+}
+
+fn test() -> Result<()> {
+    packages::install()?;
+    step("formatting", cargo(&["fmt", "--all", "--check"]))?;
+    step("lints", cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    tidy_all()?;
+    step("tests", cargo(&["test", "--workspace"]))
+}
+
+fn tidy_all() -> Result<()> {
+    println!("== tidy");
+    let mut complaints = edges::check()?;
+    complaints.extend(tidy::check()?);
+    for complaint in &complaints {
+        eprintln!("{complaint}");
+    }
+    if complaints.is_empty() { Ok(()) } else { bail!("{} things to tidy up", complaints.len()) }
+}
+
+fn fuzz(seconds: &str) -> Result<()> {
+    let listed = Command::new("cargo")
+        .args(["+nightly", "fuzz", "list"])
+        .output()
+        .context("cargo-fuzz is needed: cargo install cargo-fuzz")?;
+    if !listed.status.success() {
+        bail!("cargo fuzz list: {}", String::from_utf8_lossy(&listed.stderr));
+    }
+    for target in String::from_utf8(listed.stdout)?.lines() {
+        let limit = format!("-max_total_time={seconds}");
+        let args = ["+nightly", "fuzz", "run", target, "--", &limit, "-rss_limit_mb=4096"];
+        step(&format!("fuzz {target}"), cargo(&args))?;
+    }
+    Ok(())
+}
+
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args);
+    command
+}
+
+fn step(name: &str, mut command: Command) -> Result<()> {
+    println!("== {name}");
+    let status = command.status().with_context(|| format!("{name}: cannot run {command:?}"))?;
+    if status.success() { Ok(()) } else { bail!("{name} failed") }
+}
