@@ -85,6 +85,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 pub trait FileLock: Send + Sync + fmt::Debug {}
 
 /// An open file. Reads and writes name their offset, so handles are shared without a lock.
+#[expect(clippy::len_without_is_empty, reason = "the length is asked of the disk and may fail")]
 pub trait File: Send + Sync + fmt::Debug {
     /// Where the file is, for messages.
     fn path(&self) -> &Path;

@@ -5,6 +5,12 @@
 
 mod clock;
 mod disk;
+mod page_cache;
+mod sim;
+mod system;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskError, DiskResult, Entry, File, FileLock};
+pub use page_cache::{CacheFile, Page, PageCache, PageCacheStats, PageError};
+pub use sim::{Fault, FaultConfig, SimDisk};
+pub use system::SystemDisk;

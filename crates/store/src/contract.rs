@@ -55,8 +55,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`].
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError>;
 
-    /// Drops the partitions of a policy whose last row time is before `before_ns`, and series that
-    /// are left without rows. Returns the number of partitions dropped.
+    /// Drops the partitions of a policy that end before `before_ns` (the last time they can hold is
+    /// before it), and series that are left without rows; field types stay. Returns the number of
+    /// partitions dropped.
     ///
     /// # Errors
     /// [`StoreError`].

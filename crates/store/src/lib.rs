@@ -7,11 +7,14 @@
 //! Calls are synchronous and pull-based: a short query runs on the thread that received it. A store
 //! with a runtime of its own hides it behind bounded channels.
 
+pub mod conformance;
 mod contract;
 mod error;
 mod metadata;
+pub mod reference;
 mod request;
 mod scan;
+pub mod testing;
 
 pub use contract::{CatalogDocument, Metric, MetricKind, Store, SwapOutcome};
 pub use error::StoreError;

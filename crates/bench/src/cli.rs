@@ -1,0 +1,322 @@
+//! The commands: generate, generate-queries, load, query, compare.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use bench::compare::{CompareOptions, compare, create_database, table};
+use bench::http::target;
+use bench::load::{LoadOptions, load};
+use bench::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
+use bench::query_run::{Dialect, QueryOptions, run as run_queries};
+use bench::system::System;
+use bench::workload::{HOUR_NS, SECOND_NS, Spec, TSBS_START_NS, Workload};
+use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
+
+/// Hosts of the quick comparison.
+const QUICK_SCALE: u64 = 100;
+
+/// Generates time series workloads and measures servers with them.
+#[derive(Parser)]
+#[command(name = "bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write line protocol to the standard output.
+    Generate(Data),
+    /// Print queries of a type, one per line.
+    GenerateQueries(GenerateQueries),
+    /// Send line protocol to a server and measure.
+    Load(Load),
+    /// Ask queries and measure.
+    Query(Query),
+    /// Load and query InfluxDB, VictoriaMetrics and Nyala side by side.
+    Compare(Compare),
+}
+
+/// What data there is.
+#[derive(Args)]
+struct Data {
+    /// cpu-only, devops, iot, single-field or ycsb
+    #[arg(long, default_value = "cpu-only")]
+    workload: Workload,
+    /// Hosts, trucks, tag sets or keys
+    #[arg(long, default_value_t = 100)]
+    scale: u64,
+    /// First time: RFC 3339 or nanoseconds
+    #[arg(long, default_value_t = TSBS_START_NS, value_parser = parse_time)]
+    start: i64,
+    /// End of data, exclusive: RFC 3339 or nanoseconds; three days after the start if absent
+    #[arg(long, value_parser = parse_time)]
+    end: Option<i64>,
+    /// Hours of data, instead of --end
+    #[arg(long, conflicts_with = "end")]
+    hours: Option<i64>,
+    /// Seconds between two rows of a series
+    #[arg(long, default_value_t = 10)]
+    step: i64,
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 123)]
+    seed: u64,
+}
+
+#[derive(Args)]
+struct GenerateQueries {
+    #[command(flatten)]
+    data: Data,
+    /// A TSBS query type
+    #[arg(long = "type")]
+    query_type: QueryType,
+    /// How many
+    #[arg(long, default_value_t = 10)]
+    count: u64,
+}
+
+#[derive(Args)]
+struct Load {
+    #[command(flatten)]
+    data: Data,
+    /// The server
+    #[arg(long, default_value = "http://127.0.0.1:8086")]
+    url: String,
+    /// Database to write to
+    #[arg(long, default_value = "benchmark")]
+    db: String,
+    /// Do not create the database first (for servers without /query)
+    #[arg(long)]
+    no_create: bool,
+    /// Parallel connections
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Rows of one request
+    #[arg(long, default_value_t = 10_000)]
+    batch: u64,
+    /// Generate everything into memory before the clock starts
+    #[arg(long)]
+    pregenerate: bool,
+    /// Process id of the server, to measure what it uses
+    #[arg(long)]
+    pid: Option<u32>,
+}
+
+#[derive(Args)]
+struct Query {
+    #[command(flatten)]
+    data: Data,
+    /// The server
+    #[arg(long, default_value = "http://127.0.0.1:8086")]
+    url: String,
+    /// Database to ask
+    #[arg(long, default_value = "benchmark")]
+    db: String,
+    /// A TSBS query type, or `all`
+    #[arg(long = "type", default_value = "all")]
+    query_type: String,
+    /// Ask in PromQL at /api/v1/query_range
+    #[arg(long)]
+    promql: bool,
+    /// Parallel connections
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Stop a type after this long
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// Stop a type after this many queries
+    #[arg(long, default_value_t = u64::MAX)]
+    queries: u64,
+    /// Ask the same query again and again
+    #[arg(long)]
+    repeated: bool,
+    /// Process id of the server, to measure what it uses
+    #[arg(long)]
+    pid: Option<u32>,
+}
+
+#[derive(Args)]
+struct Compare {
+    /// 100 hosts (26 M values in three days) instead of 4000 (1 G values)
+    #[arg(long, conflicts_with = "scale")]
+    quick: bool,
+    /// Hosts
+    #[arg(long, default_value_t = 4000)]
+    scale: u64,
+    /// Hours of data
+    #[arg(long, default_value_t = 72)]
+    hours: i64,
+    /// Connections of the load
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Rows of one write request
+    #[arg(long, default_value_t = 10_000)]
+    batch: u64,
+    /// Connections of the queries; may be given several times
+    #[arg(long = "query-workers", default_values_t = [2])]
+    query_workers: Vec<usize>,
+    /// Seconds that each query type runs
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// influxdb, victoria-metrics or nyala; may be given several times, all if absent
+    #[arg(long = "system")]
+    systems: Vec<String>,
+    /// Nyala's binary
+    #[arg(long, default_value = "target/release/nyala")]
+    nyala: PathBuf,
+    /// Where the servers put their files
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// Write the table here, as Markdown, instead of to the standard output
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Runs the command that the arguments ask for.
+pub(crate) fn run() -> Result<()> {
+    match Cli::parse().command {
+        Command::Generate(data) => generate(&data.spec()),
+        Command::GenerateQueries(command) => generate_queries(&command),
+        Command::Load(command) => run_load(&command),
+        Command::Query(command) => run_query(&command),
+        Command::Compare(command) => run_compare(&command),
+    }
+}
+
+fn parse_time(text: &str) -> Result<i64> {
+    if let Ok(ns) = text.parse::<i64>() {
+        return Ok(ns);
+    }
+    let time: Timestamp = text.parse().context("neither RFC 3339 nor nanoseconds")?;
+    i64::try_from(time.as_nanosecond()).context("outside of the times that nanoseconds can hold")
+}
+
+impl Data {
+    fn spec(&self) -> Spec {
+        let hours = self.hours.unwrap_or(72);
+        let end_ns =
+            self.end.unwrap_or_else(|| self.start.saturating_add(hours.saturating_mul(HOUR_NS)));
+        Spec {
+            workload: self.workload,
+            scale: self.scale,
+            start_ns: self.start,
+            end_ns,
+            step_ns: self.step.saturating_mul(SECOND_NS),
+            seed: self.seed,
+        }
+    }
+}
+
+fn generate(spec: &Spec) -> Result<()> {
+    let mut generator = spec.generator()?;
+    let mut out = io::stdout().lock();
+    let mut bytes = Vec::new();
+    while generator.fill(10_000, &mut bytes).rows > 0 {
+        match out.write_all(&bytes) {
+            // The reader has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            other => other?,
+        }
+        bytes.clear();
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn generate_queries(command: &GenerateQueries) -> Result<()> {
+    let spec = command.data.spec();
+    let mut generator = QueryGenerator::new(command.query_type, &spec, spec.seed)?;
+    for _ in 0..command.count {
+        println!("{}", generator.next_influxql());
+    }
+    Ok(())
+}
+
+fn run_load(command: &Load) -> Result<()> {
+    if !command.no_create {
+        create_database(&command.url, &command.db)?;
+    }
+    let options = LoadOptions {
+        url: command.url.clone(),
+        target: target("/write", &[("db", &command.db)]),
+        workers: command.workers,
+        batch_rows: command.batch,
+        pregenerate: command.pregenerate,
+        pid: command.pid,
+        progress: true,
+    };
+    print!("{}", load(&command.data.spec(), &options)?);
+    Ok(())
+}
+
+fn run_query(command: &Query) -> Result<()> {
+    let types: Vec<(&str, QueryType)> = match command.query_type.as_str() {
+        "all" => TSBS_TYPES.iter().chain(&EXTRA_TYPES).copied().collect(),
+        name => vec![(name, name.parse()?)],
+    };
+    let spec = command.data.spec();
+    let dialect =
+        if command.promql { Dialect::PromQl } else { Dialect::InfluxQl { db: command.db.clone() } };
+    let options = QueryOptions {
+        url: command.url.clone(),
+        dialect,
+        workers: command.workers,
+        duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
+        queries_max: command.queries,
+        repeated: command.repeated,
+        seed: spec.seed,
+        pid: command.pid,
+    };
+    for (name, query_type) in types {
+        match run_queries(query_type, &spec, &options)? {
+            Some(report) => println!("{name}\n{report}"),
+            None => println!("{name}\nthe language has no way to ask this\n"),
+        }
+    }
+    Ok(())
+}
+
+fn run_compare(command: &Compare) -> Result<()> {
+    let known = [
+        ("influxdb", System::InfluxDb),
+        ("victoria-metrics", System::VictoriaMetrics),
+        ("nyala", System::Nyala(command.nyala.clone())),
+    ];
+    let mut systems = Vec::new();
+    for name in &command.systems {
+        match known.iter().find(|(known, _)| known == name) {
+            Some((_, system)) => systems.push(system.clone()),
+            None => bail!("unknown system {name:?}: use influxdb, victoria-metrics or nyala"),
+        }
+    }
+    if systems.is_empty() {
+        systems.extend(known.into_iter().map(|(_, system)| system));
+    }
+    let comparison = compare(&CompareOptions {
+        data: Spec::cpu_only(
+            if command.quick { QUICK_SCALE } else { command.scale },
+            command.hours,
+        ),
+        load_workers: command.workers,
+        batch_rows: command.batch,
+        query_workers: command.query_workers.clone(),
+        query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
+        systems,
+        directory: command.directory.clone(),
+    })?;
+    let text = table(&comparison);
+    match &command.out {
+        Some(path) => {
+            fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        None => print!("{text}"),
+    }
+    if !comparison.disagreements.is_empty() {
+        bail!("{} answers differ between systems, see the table", comparison.disagreements.len());
+    }
+    Ok(())
+}

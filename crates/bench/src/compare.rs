@@ -1,0 +1,287 @@
+//! Runs the same load and the same queries on several systems, one at a time, and puts the figures side by side.
+//!
+//! Each system runs in a private directory on loopback ports and is stopped before the next one starts. InfluxDB's
+//! and Nyala's answers to the same questions are compared as well: a fast wrong answer is no figure.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::http::{Client, target};
+use crate::json::{Json, differences};
+use crate::load::{LoadOptions, LoadReport, load, note};
+use crate::process::{disk_bytes, usage};
+use crate::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
+use crate::query_run::{Dialect, QueryOptions, QueryReport, run as run_queries};
+use crate::system::{Running, System};
+use crate::workload::Spec;
+
+mod table;
+
+pub use table::table;
+
+#[cfg(test)]
+mod tests;
+
+const DB: &str = "benchmark";
+/// A system has settled when its files and its processor time have not moved for this long.
+const QUIET: Duration = Duration::from_secs(15);
+const SETTLE_MAX: Duration = Duration::from_secs(300);
+const POLL: Duration = Duration::from_secs(1);
+/// Processor time per second that housekeeping of an idle server may take.
+const IDLE_CPU_SECONDS: f64 = 0.05;
+/// Answers per query type that are compared between systems.
+const ANSWERS: usize = 3;
+const TOLERANCE: f64 = 1e-9;
+const DIFFERENCES_MAX: usize = 3;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct CompareOptions {
+    /// The data, of the cpu-only shape.
+    pub data: Spec,
+    /// Connections of the load.
+    pub load_workers: usize,
+    /// Rows of one write request.
+    pub batch_rows: u64,
+    /// Connections of the queries; every type is run with each of these.
+    pub query_workers: Vec<usize>,
+    /// How long each query type runs.
+    pub query_duration: Duration,
+    /// The systems, in the order of the table.
+    pub systems: Vec<System>,
+    /// Where the systems put their files; the system's directory for temporary files if absent.
+    pub directory: Option<PathBuf>,
+}
+
+/// The figures of one query type on one system; `None` where its language cannot ask.
+#[derive(Debug, Clone)]
+pub struct QueryFigures {
+    /// Name of the type.
+    pub name: String,
+    /// Connections.
+    pub workers: usize,
+    /// What was measured.
+    pub report: Option<QueryReport>,
+}
+
+/// All figures of one system.
+#[derive(Debug, Clone)]
+pub struct SystemFigures {
+    /// The system's name.
+    pub name: &'static str,
+    /// The load.
+    pub load: LoadReport,
+    /// Resident memory right after the load.
+    pub resident_bytes: u64,
+    /// Disk space after settling.
+    pub disk_bytes: u64,
+    /// How long settling took, the quiet time included.
+    pub settle_seconds: f64,
+    /// The queries.
+    pub queries: Vec<QueryFigures>,
+    /// Answers to the same questions, for comparison; none where the language differs.
+    answers: Vec<(String, Json)>,
+}
+
+/// Everything that a comparison found.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// The data.
+    pub data: Spec,
+    /// One per system.
+    pub systems: Vec<SystemFigures>,
+    /// Systems that are not installed, with what to do about it.
+    pub missing: Vec<String>,
+    /// How many answers InfluxDB and Nyala gave to the same questions.
+    pub answers_compared: usize,
+    /// Where those answers differ.
+    pub disagreements: Vec<String>,
+}
+
+/// Runs everything; says on stderr how it goes.
+///
+/// # Errors
+/// When no system is installed, or one of them fails.
+pub fn compare(options: &CompareOptions) -> Result<Comparison> {
+    let (installed, missing): (Vec<_>, Vec<_>) =
+        options.systems.iter().partition(|system| system.is_installed());
+    let missing: Vec<String> =
+        missing.iter().map(|system| system.how_to_install().to_owned()).collect();
+    for hint in &missing {
+        note(hint);
+    }
+    if installed.is_empty() {
+        bail!("none of the systems is installed");
+    }
+    let mut systems = Vec::new();
+    for system in installed {
+        note(&format!("== {}", system.name()));
+        systems.push(measure(system, options).with_context(|| system.name().to_owned())?);
+    }
+    let (answers_compared, disagreements) = compare_answers(&systems);
+    Ok(Comparison { data: options.data.clone(), systems, missing, answers_compared, disagreements })
+}
+
+fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
+    let directory = match &options.directory {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    };
+    let directory = directory.context("no place for the server's files")?;
+    let server = system.start(directory.path())?;
+    let dialect = dialect(system);
+    if let Dialect::InfluxQl { db } = &dialect {
+        create_database(server.url(), db)?;
+    }
+    let load = load(&options.data, &load_options(&server, options))?;
+    let resident_bytes = usage(server.pid())?.resident_bytes;
+    note(&format!("loaded {:.2} M values/s, settling", load.rate() / 1e6));
+    let (disk_bytes, settled) = settle(&server)?;
+    note(&format!("settled after {:.0} s, {disk_bytes} bytes on disk", settled.as_secs_f64()));
+    let mut queries = Vec::new();
+    for &workers in &options.query_workers {
+        for (name, query_type) in TSBS_TYPES.iter().chain(&EXTRA_TYPES) {
+            queries.push(query(&server, &dialect, name, *query_type, workers, false, options)?);
+        }
+        let (name, query_type) = TSBS_TYPES[0];
+        queries.push(query(&server, &dialect, name, query_type, workers, true, options)?);
+    }
+    let answers = collect_answers(&server, &dialect, &options.data)?;
+    Ok(SystemFigures {
+        name: system.name(),
+        load,
+        resident_bytes,
+        disk_bytes,
+        settle_seconds: settled.as_secs_f64(),
+        queries,
+        answers,
+    })
+}
+
+fn dialect(system: &System) -> Dialect {
+    match system {
+        System::VictoriaMetrics => Dialect::PromQl,
+        System::InfluxDb | System::Nyala(_) => Dialect::InfluxQl { db: DB.to_owned() },
+    }
+}
+
+/// Creates a database through `/query`.
+///
+/// # Errors
+/// When the server refuses.
+pub fn create_database(url: &str, db: &str) -> Result<()> {
+    let mut client = Client::new(url)?;
+    let statement = format!("CREATE DATABASE \"{db}\"");
+    let response = client.post(&target("/query", &[("q", &statement)]), &[], &[])?;
+    if !response.is_success() {
+        bail!("{statement}: {} {}", response.status, String::from_utf8_lossy(response.body));
+    }
+    Ok(())
+}
+
+fn load_options(server: &Running, options: &CompareOptions) -> LoadOptions {
+    LoadOptions {
+        url: server.url().to_owned(),
+        target: target("/write", &[("db", DB)]),
+        workers: options.load_workers,
+        batch_rows: options.batch_rows,
+        pregenerate: false,
+        pid: Some(server.pid()),
+        progress: true,
+    }
+}
+
+/// Waits until nothing moves; returns the disk space and how long that took.
+fn settle(server: &Running) -> Result<(u64, Duration)> {
+    let started = Instant::now();
+    let mut quiet_since = started;
+    let mut bytes_before = disk_bytes(server.data())?;
+    let mut cpu_before = usage(server.pid())?.cpu_seconds;
+    while quiet_since.elapsed() < QUIET && started.elapsed() < SETTLE_MAX {
+        std::thread::sleep(POLL);
+        let bytes = disk_bytes(server.data())?;
+        let cpu = usage(server.pid())?.cpu_seconds;
+        if bytes != bytes_before || cpu - cpu_before > IDLE_CPU_SECONDS {
+            quiet_since = Instant::now();
+        }
+        (bytes_before, cpu_before) = (bytes, cpu);
+    }
+    Ok((bytes_before, started.elapsed()))
+}
+
+fn query(
+    server: &Running,
+    dialect: &Dialect,
+    name: &str,
+    query_type: QueryType,
+    workers: usize,
+    repeated: bool,
+    options: &CompareOptions,
+) -> Result<QueryFigures> {
+    let name = if repeated { format!("{name}, repeated") } else { name.to_owned() };
+    let run = QueryOptions {
+        url: server.url().to_owned(),
+        dialect: dialect.clone(),
+        workers,
+        duration: options.query_duration,
+        queries_max: u64::MAX,
+        repeated,
+        seed: options.data.seed,
+        pid: Some(server.pid()),
+    };
+    let report = run_queries(query_type, &options.data, &run).with_context(|| name.clone())?;
+    if let Some(report) = &report {
+        // Queries lie inside the data; only a filter on values may find nothing.
+        let may_be_empty = matches!(query_type, QueryType::HighCpuOne | QueryType::HighCpuAll);
+        if report.empty > 0 && !may_be_empty {
+            bail!("{name}: {} of {} answers have no data", report.empty, report.latencies.count());
+        }
+        note(&format!("{name}: {:.1} queries/s, {}", report.rate(), report.latencies));
+    }
+    Ok(QueryFigures { name, workers, report })
+}
+
+fn collect_answers(
+    server: &Running,
+    dialect: &Dialect,
+    data: &Spec,
+) -> Result<Vec<(String, Json)>> {
+    let mut answers = Vec::new();
+    let mut client = Client::new(server.url())?;
+    if *dialect == Dialect::PromQl {
+        return Ok(answers);
+    }
+    for (name, query_type) in TSBS_TYPES.iter().chain(&EXTRA_TYPES) {
+        let mut generator = QueryGenerator::new(*query_type, data, data.seed)?;
+        for number in 1..=ANSWERS {
+            let choice = generator.choose();
+            let Some(target) = dialect.target(*query_type, &choice) else { continue };
+            let response = client.get(&target)?;
+            let answer =
+                Json::parse(response.body).with_context(|| format!("the answer to {name}"))?;
+            answers.push((format!("{name} {number}"), answer));
+        }
+    }
+    Ok(answers)
+}
+
+/// Compares the answers of every system with those of the first that has any.
+fn compare_answers(systems: &[SystemFigures]) -> (usize, Vec<String>) {
+    let mut answering = systems.iter().filter(|system| !system.answers.is_empty());
+    let Some(reference) = answering.next() else { return (0, Vec::new()) };
+    let (mut compared, mut found) = (0, Vec::new());
+    for system in answering {
+        for ((name, expected), (_, actual)) in reference.answers.iter().zip(&system.answers) {
+            compared += 1;
+            for difference in differences(expected, actual, TOLERANCE, DIFFERENCES_MAX) {
+                found.push(format!(
+                    "{name}: {} and {} differ at {difference}",
+                    reference.name, system.name
+                ));
+            }
+        }
+    }
+    (compared, found)
+}

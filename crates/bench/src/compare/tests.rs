@@ -1,0 +1,81 @@
+use super::*;
+use crate::latency::Latencies;
+use crate::workload::Batch;
+
+fn figures(name: &'static str, answer: Option<&str>, asked: bool) -> SystemFigures {
+    let mut latencies = Latencies::default();
+    latencies.record(Duration::from_millis(2));
+    let report = QueryReport {
+        seconds: 1.0,
+        latencies: latencies.clone(),
+        bytes: 100,
+        empty: 0,
+        cpu_seconds: Some(0.001),
+        resident_bytes: None,
+    };
+    let load = LoadReport {
+        sent: Batch { rows: 100, values: 1000 },
+        bytes: 30_000,
+        seconds: 0.5,
+        rows_by_second: Vec::new(),
+        refused: 0,
+        latencies,
+        usage: None,
+    };
+    let answers =
+        answer.map(|text| ("lastpoint 1".to_owned(), Json::parse(text.as_bytes()).unwrap()));
+    SystemFigures {
+        name,
+        load,
+        resident_bytes: 5_000_000,
+        disk_bytes: 400,
+        settle_seconds: 16.0,
+        queries: vec![QueryFigures {
+            name: "lastpoint".to_owned(),
+            workers: 2,
+            report: asked.then_some(report),
+        }],
+        answers: answers.into_iter().collect(),
+    }
+}
+
+fn comparison(systems: Vec<SystemFigures>) -> Comparison {
+    let (answers_compared, disagreements) = compare_answers(&systems);
+    let data = Spec::cpu_only(100, 72);
+    Comparison {
+        data,
+        systems,
+        missing: vec!["x is missing".to_owned()],
+        answers_compared,
+        disagreements,
+    }
+}
+
+#[test]
+fn the_table_has_a_column_per_system() {
+    let text = table(&comparison(vec![
+        figures("One", Some("[1.5]"), true),
+        figures("Two", None, false),
+        figures("Three", Some("[1.5000000000001]"), true),
+    ]));
+    assert!(text.contains("\n|  | One | Two | Three |\n| --- | --- | --- | --- |\n"), "{text}");
+    assert!(
+        text.contains("| bytes on disk per value, settled | 0.400 | 0.400 | 0.400 |"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "| lastpoint, 2 clients | 1 (2.00 / 2.00, 1000) | - | 1 (2.00 / 2.00, 1000) |"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("x is missing") && text.contains("all 1 agree"), "{text}");
+}
+
+#[test]
+fn different_answers_are_listed() {
+    let found =
+        comparison(vec![figures("One", Some("[1,2]"), true), figures("Two", Some("[1,3]"), true)]);
+    assert_eq!(found.disagreements, ["lastpoint 1: One and Two differ at [1]: expected 2, got 3"]);
+    assert!(table(&found).contains("- lastpoint 1: One and Two differ"));
+}

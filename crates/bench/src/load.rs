@@ -1,0 +1,305 @@
+//! Sends a workload to a server with several workers.
+//!
+//! Workers take turns at the generator and send in parallel, so rows reach the server nearly in the order of the
+//! data. Generating costs a small share of what any server needs for the same rows; with `pregenerate` it is done
+//! before the clock starts.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::http::Client;
+use crate::latency::Latencies;
+use crate::process::{self, Usage};
+use crate::workload::{Batch, Generator, Spec};
+
+#[cfg(test)]
+mod tests;
+
+/// How long to wait before a refused batch is sent again.
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+/// A server that refuses one batch for this long is given up.
+const REFUSED_MAX: Duration = Duration::from_secs(120);
+const SHOWN_BYTES_MAX: usize = 500;
+
+/// How to load.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// The server: `http://HOST:PORT`.
+    pub url: String,
+    /// Path and query that batches are posted to.
+    pub target: String,
+    /// Parallel connections.
+    pub workers: usize,
+    /// Rows of one request.
+    pub batch_rows: u64,
+    /// Generate everything into memory first.
+    pub pregenerate: bool,
+    /// The server's process, if its usage is wanted.
+    pub pid: Option<u32>,
+    /// Say on stderr how it goes, once a second.
+    pub progress: bool,
+}
+
+/// What a load run did.
+#[derive(Debug, Clone)]
+pub struct LoadReport {
+    /// Rows and values sent.
+    pub sent: Batch,
+    /// Bytes of line protocol sent.
+    pub bytes: u64,
+    /// Wall time.
+    pub seconds: f64,
+    /// Rows acknowledged in each full second.
+    pub rows_by_second: Vec<u64>,
+    /// Requests that the server refused with 429 or 503; they were sent again.
+    pub refused: u64,
+    /// Latencies of requests.
+    pub latencies: Latencies,
+    /// The server's usage before and after, if its process is known.
+    pub usage: Option<(Usage, Usage)>,
+}
+
+impl LoadReport {
+    /// Values per second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.sent.values as f64 / self.seconds
+    }
+
+    /// Microseconds of the server's processor time per value.
+    #[must_use]
+    pub fn cpu_us_per_value(&self) -> Option<f64> {
+        let (before, after) = self.usage?;
+        Some((after.cpu_seconds - before.cpu_seconds) * 1e6 / self.sent.values as f64)
+    }
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Batch { rows, values } = self.sent;
+        writeln!(
+            f,
+            "sent {rows} rows, {values} values, {} bytes in {:.3} s",
+            self.bytes, self.seconds
+        )?;
+        writeln!(f, "rate {:.0} values/s, {:.0} rows/s", self.rate(), rows as f64 / self.seconds)?;
+        writeln!(
+            f,
+            "requests {}, {} refused: {}",
+            self.latencies.count(),
+            self.refused,
+            self.latencies
+        )?;
+        if let (Some(low), Some(high)) =
+            (self.rows_by_second.iter().min(), self.rows_by_second.iter().max())
+        {
+            writeln!(f, "rows in a second: lowest {low}, highest {high}")?;
+        }
+        if let (Some((before, after)), Some(cpu_us)) = (self.usage, self.cpu_us_per_value()) {
+            writeln!(f, "server CPU {cpu_us:.3} us/value")?;
+            let megabytes = |bytes: u64| bytes as f64 / 1e6;
+            let (now, peak) =
+                (megabytes(after.resident_bytes), megabytes(after.resident_peak_bytes));
+            writeln!(f, "server memory {now:.0} MB, peak {peak:.0} MB")?;
+            if let (Some(before), Some(after)) = (before.written_bytes, after.written_bytes) {
+                let written = after.saturating_sub(before);
+                writeln!(
+                    f,
+                    "server wrote {written} bytes, {:.2} per value",
+                    written as f64 / values as f64
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where batches come from.
+enum Source {
+    Streaming(Box<dyn Generator>),
+    /// In reverse order, so that the next is at the end.
+    Generated(Vec<(Batch, Vec<u8>)>),
+}
+
+impl Source {
+    /// Puts the next batch into `out`; no rows at the end.
+    fn next(&mut self, rows: u64, out: &mut Vec<u8>) -> Batch {
+        match self {
+            Self::Streaming(generator) => {
+                out.clear();
+                generator.fill(rows, out)
+            }
+            Self::Generated(batches) => match batches.pop() {
+                Some((batch, bytes)) => {
+                    *out = bytes;
+                    batch
+                }
+                None => Batch::default(),
+            },
+        }
+    }
+}
+
+struct Shared {
+    source: Mutex<Source>,
+    rows_done: AtomicU64,
+    workers_left: AtomicU64,
+}
+
+/// What one worker did.
+#[derive(Default)]
+struct Share {
+    sent: Batch,
+    bytes: u64,
+    refused: u64,
+    latencies: Latencies,
+}
+
+/// Generates and sends a workload.
+///
+/// # Errors
+/// When the description is wrong, or the server answers anything but success or a refusal.
+pub fn load(spec: &Spec, options: &LoadOptions) -> Result<LoadReport> {
+    if options.workers == 0 || options.batch_rows == 0 {
+        bail!("workers and batch must be at least 1");
+    }
+    let mut source = Source::Streaming(spec.generator()?);
+    if options.pregenerate {
+        source = pregenerated(source, options.batch_rows);
+    }
+    let shared = Shared {
+        source: Mutex::new(source),
+        rows_done: AtomicU64::new(0),
+        workers_left: AtomicU64::new(options.workers as u64),
+    };
+    let before =
+        options.pid.map(process::usage).transpose().context("cannot read the server's usage")?;
+    let started = Instant::now();
+    let (shares, rows_by_second) = std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..options.workers).map(|_| scope.spawn(|| run_worker(&shared, options))).collect();
+        let rows_by_second = watch(&shared, started, options.progress);
+        let shares: Vec<_> = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("BUG: a worker panicked"))
+            .collect();
+        (shares, rows_by_second)
+    });
+    let seconds = started.elapsed().as_secs_f64();
+    let mut total = Share::default();
+    for share in shares {
+        let share = share?;
+        total.sent += share.sent;
+        total.bytes += share.bytes;
+        total.refused += share.refused;
+        total.latencies.merge(&share.latencies);
+    }
+    let usage = match (before, options.pid) {
+        (Some(before), Some(pid)) => {
+            Some((before, process::usage(pid).context("the server is gone")?))
+        }
+        _ => None,
+    };
+    let Share { sent, bytes, refused, latencies } = total;
+    Ok(LoadReport { sent, bytes, seconds, rows_by_second, refused, latencies, usage })
+}
+
+fn pregenerated(mut source: Source, batch_rows: u64) -> Source {
+    let mut batches = Vec::new();
+    loop {
+        let mut bytes = Vec::new();
+        let batch = source.next(batch_rows, &mut bytes);
+        if batch.rows == 0 {
+            batches.reverse();
+            return Source::Generated(batches);
+        }
+        batches.push((batch, bytes));
+    }
+}
+
+/// Marks the worker as gone however it leaves, so that the watcher ends.
+struct Leaving<'a>(&'a AtomicU64);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+fn run_worker(shared: &Shared, options: &LoadOptions) -> Result<Share> {
+    let _leaving = Leaving(&shared.workers_left);
+    let mut client = Client::new(&options.url)?;
+    let mut share = Share::default();
+    let mut bytes = Vec::new();
+    loop {
+        let batch = {
+            let mut source = shared.source.lock().expect("BUG: a worker panicked");
+            source.next(options.batch_rows, &mut bytes)
+        };
+        if batch.rows == 0 {
+            return Ok(share);
+        }
+        send(&mut client, &options.target, &bytes, &mut share)?;
+        share.sent += batch;
+        share.bytes += bytes.len() as u64;
+        shared.rows_done.fetch_add(batch.rows, Ordering::Relaxed);
+    }
+}
+
+fn send(client: &mut Client, target: &str, bytes: &[u8], share: &mut Share) -> Result<()> {
+    let first = Instant::now();
+    loop {
+        let started = Instant::now();
+        let response = client.post(target, &[], bytes)?;
+        share.latencies.record(started.elapsed());
+        match response.status {
+            200..300 => return Ok(()),
+            429 | 503 if first.elapsed() < REFUSED_MAX => {
+                share.refused += 1;
+                std::thread::sleep(REFUSED_PAUSE);
+            }
+            status => {
+                let shown = &response.body[..response.body.len().min(SHOWN_BYTES_MAX)];
+                bail!(
+                    "the server answered {status} to a write: {}",
+                    String::from_utf8_lossy(shown)
+                );
+            }
+        }
+    }
+}
+
+/// Samples progress once a second until all workers have left.
+fn watch(shared: &Shared, started: Instant, progress: bool) -> Vec<u64> {
+    const TICK: Duration = Duration::from_millis(20);
+    let mut rows_by_second = Vec::new();
+    let (mut rows_before, mut next) = (0, started + Duration::from_secs(1));
+    while shared.workers_left.load(Ordering::Acquire) > 0 {
+        std::thread::sleep(TICK.min(next.saturating_duration_since(Instant::now())));
+        if Instant::now() < next {
+            continue;
+        }
+        let rows = shared.rows_done.load(Ordering::Relaxed);
+        rows_by_second.push(rows - rows_before);
+        if progress {
+            note(&format!(
+                "{} s: {rows} rows, {} in the last second",
+                rows_by_second.len(),
+                rows - rows_before
+            ));
+        }
+        rows_before = rows;
+        next += Duration::from_secs(1);
+    }
+    rows_by_second
+}
+
+/// Says something about progress on stderr.
+#[allow(clippy::print_stderr, reason = "progress of a command line tool")]
+pub(crate) fn note(text: &str) {
+    eprintln!("{text}");
+}

@@ -1,0 +1,219 @@
+//! The document: a JSON object whose member `format` says which other members it may have.
+//!
+//! A format has exactly its members; a program that adds one makes a new format. So no version
+//! ever rewrites a document it understands only half of.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use model::{DatabaseId, PolicyId};
+use serde::{Deserialize, Serialize};
+use store::CatalogDocument;
+
+use crate::CatalogError;
+use crate::state::{CatalogState, Database, Orphan, PolicyInfo};
+
+/// The format this version writes. Written to disk: counted up with every change of the members.
+const FORMAT: u32 = 1;
+
+/// The first member, looked at before the others are.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: u32,
+    next_database_id: u32,
+    next_policy_id: u32,
+    databases: Vec<DatabaseEntry>,
+    orphans: Vec<OrphanEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DatabaseEntry {
+    id: u32,
+    name: String,
+    default_policy: String,
+    policies: Vec<PolicyEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyEntry {
+    id: u32,
+    name: String,
+    duration_ns: Option<i64>,
+    shard_duration_ns: i64,
+    replica_n: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrphanEntry {
+    database: u32,
+    policy: Option<u32>,
+}
+
+/// Reads a document; version 0 is an empty catalog.
+pub(crate) fn decode(stored: &CatalogDocument) -> Result<CatalogState, CatalogError> {
+    let version = stored.version;
+    if version == 0 {
+        return Ok(CatalogState::new(0, Vec::new(), (1, 1), Vec::new()));
+    }
+    let wrong = |detail: String| CatalogError::Document { version, detail };
+    let head: Head = serde_json::from_slice(&stored.bytes).map_err(|e| wrong(e.to_string()))?;
+    if head.format != FORMAT {
+        let format = head.format;
+        return Err(wrong(format!("it has format {format}, this program knows {FORMAT}")));
+    }
+    let document: Document =
+        serde_json::from_slice(&stored.bytes).map_err(|e| wrong(e.to_string()))?;
+    check(&document).map_err(wrong)?;
+    let next_ids = (document.next_database_id, document.next_policy_id);
+    let orphan = |entry: &OrphanEntry| Orphan {
+        database: DatabaseId(entry.database),
+        policy: entry.policy.map(PolicyId),
+    };
+    let orphans = document.orphans.iter().map(orphan).collect();
+    let databases = document.databases.into_iter().map(|d| Arc::new(database_of(d))).collect();
+    Ok(CatalogState::new(version, databases, next_ids, orphans))
+}
+
+/// Writes a document.
+pub(crate) fn encode(state: &CatalogState) -> Vec<u8> {
+    let document = Document {
+        format: FORMAT,
+        next_database_id: state.next_database_id,
+        next_policy_id: state.next_policy_id,
+        databases: state.databases.iter().map(|database| entry_of(database)).collect(),
+        orphans: state
+            .orphans
+            .iter()
+            .map(|o| OrphanEntry { database: o.database.0, policy: o.policy.map(|p| p.0) })
+            .collect(),
+    };
+    serde_json::to_vec(&document).expect("BUG: the document has text keys only")
+}
+
+/// What the types do not say.
+fn check(document: &Document) -> Result<(), String> {
+    let (mut names, mut ids, mut policy_ids) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for database in &document.databases {
+        let name = &database.name;
+        if !names.insert(name) || !ids.insert(database.id) {
+            return Err(format!("database {name:?} is there twice"));
+        }
+        if database.id == 0 || database.id >= document.next_database_id {
+            return Err(format!("database {name:?} has an id that was never given"));
+        }
+        let mut policies = HashSet::new();
+        for policy in &database.policies {
+            let name = &policy.name;
+            if !policies.insert(name) || !policy_ids.insert(policy.id) {
+                return Err(format!("policy {name:?} is there twice"));
+            }
+            if policy.id == 0 || policy.id >= document.next_policy_id {
+                return Err(format!("policy {name:?} has an id that was never given"));
+            }
+            if policy.shard_duration_ns <= 0 || policy.duration_ns.is_some_and(|d| d <= 0) {
+                return Err(format!("policy {name:?} has a duration that is not positive"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn database_of(entry: DatabaseEntry) -> Database {
+    let policy = |p: PolicyEntry| PolicyInfo {
+        id: PolicyId(p.id),
+        name: p.name.into(),
+        duration_ns: p.duration_ns,
+        shard_duration_ns: p.shard_duration_ns,
+        replica_n: p.replica_n,
+    };
+    Database {
+        id: DatabaseId(entry.id),
+        name: entry.name.into(),
+        default_policy: entry.default_policy.into(),
+        policies: entry.policies.into_iter().map(policy).collect(),
+    }
+}
+
+fn entry_of(database: &Database) -> DatabaseEntry {
+    let policy = |p: &PolicyInfo| PolicyEntry {
+        id: p.id.0,
+        name: p.name.to_string(),
+        duration_ns: p.duration_ns,
+        shard_duration_ns: p.shard_duration_ns,
+        replica_n: p.replica_n,
+    };
+    DatabaseEntry {
+        id: database.id.0,
+        name: database.name.to_string(),
+        default_policy: database.default_policy.to_string(),
+        policies: database.policies.iter().map(policy).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decoded(text: &str) -> Result<CatalogState, String> {
+        let document = CatalogDocument { version: 3, bytes: text.as_bytes().to_vec() };
+        decode(&document).map_err(|error| error.to_string())
+    }
+
+    /// Format 1 for ever: this text must stay readable and be what is written.
+    const GOLDEN: &str = concat!(
+        r#"{"format":1,"next_database_id":3,"next_policy_id":4,"databases":[{"id":2,"name":"d b","#,
+        r#""default_policy":"autogen","policies":[{"id":1,"name":"autogen","duration_ns":null,"#,
+        r#""shard_duration_ns":604800000000000,"replica_n":1},{"id":3,"name":"day","#,
+        r#""duration_ns":86400000000000,"shard_duration_ns":3600000000000,"replica_n":2}]}],"#,
+        r#""orphans":[{"database":1,"policy":null},{"database":2,"policy":2}]}"#
+    );
+
+    #[test]
+    fn format_1_is_pinned() {
+        let state = decoded(GOLDEN).unwrap();
+        assert_eq!(
+            state.database("d b").unwrap().policies[1].duration_ns,
+            Some(86_400 * 1_000_000_000)
+        );
+        assert_eq!(String::from_utf8(encode(&state)).unwrap(), GOLDEN);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for (from, to, detail) in [
+            ("\"format\":1", "\"format\":2", "it has format 2, this program knows 1"),
+            ("\"orphans\"", "\"users\":[],\"orphans\"", "unknown field `users`"),
+            ("\"id\":2", "\"id\":3", "never given"),
+            ("\"id\":3", "\"id\":1", "policy \"day\" is there twice"),
+            ("\"id\":3", "\"id\":4", "never given"),
+            ("604800000000000", "0", "not positive"),
+            ("86400000000000", "-1", "not positive"),
+            ("]}]", "]}", "expected"),
+        ] {
+            let changed = GOLDEN.replacen(from, to, 1);
+            assert_ne!(changed, GOLDEN);
+            let error = decoded(&changed).unwrap_err();
+            assert!(error.contains(detail) && error.contains("version 3"), "{error}");
+        }
+        assert!(decoded("").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(at in 0..GOLDEN.len(), byte in any::<u8>()) {
+            let mut bytes = GOLDEN.as_bytes().to_vec();
+            bytes[at] = byte;
+            let _: Result<_, CatalogError> = decode(&CatalogDocument { version: 1, bytes });
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! AVX2 and AVX-512 bit unpacking, and packing of narrow values with BMI2.
+//!
+//! A group of eight values fills `width` bytes. A byte shuffle moves the eight bytes around each
+//! value into its lane, a variable shift drops the bits below, a mask the bits above. A value of at
+//! most 57 bits lies within eight bytes whatever its bit offset; wider ones are left to the caller.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_castsi128_si256,
+    _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_shuffle_epi8,
+    _mm256_srlv_epi64, _mm256_storeu_si256, _mm512_add_epi32, _mm512_add_epi64,
+    _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cvtepu32_epi64,
+    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
+    _mm512_permutexvar_epi8, _mm512_permutexvar_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512, _pext_u64,
+};
+
+use crate::simd::SimdLevel;
+
+/// The widest value that an eight-byte window holds at any bit offset.
+const WIDTH_MAX: u32 = 57;
+
+/// Where the bytes of each of eight 64-bit lanes are in a load, and how far to shift them.
+#[repr(align(64))]
+struct Layout {
+    shuffle: [u8; 64],
+    shift: [u64; 8],
+}
+
+impl Layout {
+    /// `lanes_per_load` values share one load that starts at the byte of the first of them.
+    const fn new(width: usize, lanes_per_load: usize) -> Self {
+        let mut layout = Self { shuffle: [0; 64], shift: [0; 8] };
+        let mut lane = 0;
+        while lane < 8 {
+            let origin_bits = lane / lanes_per_load * lanes_per_load * width / 8 * 8;
+            let bit = lane * width - origin_bits;
+            layout.shift[lane] = (bit % 8) as u64;
+            let mut byte = 0;
+            while byte < 8 {
+                layout.shuffle[lane * 8 + byte] = (bit / 8 + byte) as u8;
+                byte += 1;
+            }
+            lane += 1;
+        }
+        layout
+    }
+
+    const fn all(lanes_per_load: usize) -> [Self; WIDTH_MAX as usize + 1] {
+        let mut all = [const { Self { shuffle: [0; 64], shift: [0; 8] } }; WIDTH_MAX as usize + 1];
+        let mut width = 0;
+        while width < all.len() {
+            all[width] = Self::new(width, lanes_per_load);
+            width += 1;
+        }
+        all
+    }
+}
+
+/// By width, for loads of 64 bytes. Building a layout takes as long as unpacking a hundred values.
+static WHOLE_GROUP: [Layout; WIDTH_MAX as usize + 1] = Layout::all(8);
+/// By width, for loads of 16 bytes.
+static PAIRS: [Layout; WIDTH_MAX as usize + 1] = Layout::all(2);
+
+/// The same for sixteen 32-bit lanes in one load.
+#[repr(align(64))]
+struct RunningLayout {
+    shuffle: [u8; 64],
+    shift: [u32; 16],
+}
+
+static RUNNING: [RunningLayout; RUNNING_WIDTH_MAX as usize + 1] = {
+    let mut all = [const { RunningLayout { shuffle: [0; 64], shift: [0; 16] } };
+        RUNNING_WIDTH_MAX as usize + 1];
+    let mut width = 0;
+    while width < all.len() {
+        let mut lane = 0;
+        while lane < 16 {
+            let bit = lane * width;
+            all[width].shift[lane] = (bit % 8) as u32;
+            let mut byte = 0;
+            while byte < 4 {
+                all[width].shuffle[lane * 4 + byte] = (bit / 8 + byte) as u8;
+                byte += 1;
+            }
+            lane += 1;
+        }
+        width += 1;
+    }
+    all
+};
+
+/// Unpacks whole groups of eight from the start of `bytes`; returns how many values were written.
+pub(super) fn unpack_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
+    if width > WIDTH_MAX {
+        return 0;
+    }
+    // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
+    unsafe { unpack_groups_avx512(bytes, width, out) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn unpack_groups_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
+    let layout = &WHOLE_GROUP[width as usize];
+    let (groups, _) = out.as_chunks_mut::<8>();
+    let n_groups = groups.len();
+    assert!(bytes.len() >= n_groups * width as usize, "BUG: packed stream too short");
+    // SAFETY: both arrays are 64 bytes long.
+    let (shuffle, shift) = unsafe {
+        (
+            _mm512_loadu_si512(layout.shuffle.as_ptr().cast()),
+            _mm512_loadu_si512(layout.shift.as_ptr().cast()),
+        )
+    };
+    let mask = _mm512_set1_epi64(super::low_mask(width) as i64);
+    let n_whole_loads = match bytes.len().checked_sub(64) {
+        Some(last_start) => (last_start / width as usize + 1).min(n_groups),
+        None => 0,
+    };
+    let (whole, rest) = groups.split_at_mut(n_whole_loads);
+    let mut source = bytes.as_ptr();
+    for group in whole {
+        // SAFETY: 64 bytes are readable at `source` (n_whole_loads), 64 writable in `group`.
+        unsafe {
+            let window = _mm512_permutexvar_epi8(shuffle, _mm512_loadu_si512(source.cast()));
+            let values = _mm512_and_si512(_mm512_srlv_epi64(window, shift), mask);
+            _mm512_storeu_si512(group.as_mut_ptr().cast(), values);
+            source = source.add(width as usize);
+        }
+    }
+    for (i, group) in rest.iter_mut().enumerate() {
+        let tail = &bytes[(n_whole_loads + i) * width as usize..];
+        let readable = super::low_mask(tail.len().min(64) as u32);
+        // SAFETY: the masked load touches only the bytes of `tail`; 64 are writable in `group`.
+        unsafe {
+            let loaded = _mm512_maskz_loadu_epi8(readable, tail.as_ptr().cast());
+            let window = _mm512_permutexvar_epi8(shuffle, loaded);
+            let values = _mm512_and_si512(_mm512_srlv_epi64(window, shift), mask);
+            _mm512_storeu_si512(group.as_mut_ptr().cast(), values);
+        }
+    }
+    n_groups * 8
+}
+
+/// Unpacks whole groups of eight from the start of `bytes`; returns how many values were written.
+pub(super) fn unpack_avx2(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
+    if width > WIDTH_MAX {
+        return 0;
+    }
+    // SAFETY: the caller dispatches here only when AVX2 was detected.
+    unsafe { unpack_groups_avx2(bytes, width, out) }
+}
+
+#[target_feature(enable = "avx2")]
+fn unpack_groups_avx2(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
+    let layout = &PAIRS[width as usize];
+    let pair_start: [usize; 4] = std::array::from_fn(|pair| pair * 2 * width as usize / 8);
+    // The last load of a group starts at `pair_start[3]` and reads 16 bytes.
+    let group_reach = pair_start[3] + 16;
+    let n_groups = match bytes.len().checked_sub(group_reach) {
+        Some(last_start) => (last_start / width as usize + 1).min(out.len() / 8),
+        None => 0,
+    };
+    let mask = _mm256_set1_epi64x(super::low_mask(width) as i64);
+    // SAFETY: the arrays are 64 bytes long, two registers each.
+    let (shuffles, shifts): ([__m256i; 2], [__m256i; 2]) = unsafe {
+        let shuffle: *const __m256i = layout.shuffle.as_ptr().cast();
+        let shift: *const __m256i = layout.shift.as_ptr().cast();
+        (
+            [_mm256_loadu_si256(shuffle), _mm256_loadu_si256(shuffle.add(1))],
+            [_mm256_loadu_si256(shift), _mm256_loadu_si256(shift.add(1))],
+        )
+    };
+    let (groups, _) = out.as_chunks_mut::<8>();
+    for (index, group) in groups.iter_mut().take(n_groups).enumerate() {
+        for half in 0..2 {
+            // SAFETY: `index < n_groups`, so every load ends within `bytes`; each half of `group`
+            // is one register.
+            unsafe {
+                let source = bytes.as_ptr().add(index * width as usize);
+                let load = |pair: usize| -> __m128i {
+                    _mm_loadu_si128(source.add(pair_start[pair]).cast())
+                };
+                let both = _mm256_inserti128_si256::<1>(
+                    _mm256_castsi128_si256(load(half * 2)),
+                    load(half * 2 + 1),
+                );
+                let window = _mm256_shuffle_epi8(both, shuffles[half]);
+                let values = _mm256_and_si256(_mm256_srlv_epi64(window, shifts[half]), mask);
+                _mm256_storeu_si256(group.as_mut_ptr().cast::<__m256i>().add(half), values);
+            }
+        }
+    }
+    n_groups * 8
+}
+
+/// The widest difference of which sixteen add up within 32 bits and lie within one load.
+pub(super) const RUNNING_WIDTH_MAX: u32 = 25;
+
+/// Unpacks and adds up whole groups of sixteen from the start of `bytes`, as `prefix_sum` would;
+/// returns how many values were written and the last sum.
+///
+/// Sums within a group are taken in 32-bit lanes, half the work of 64-bit ones. `width` is in
+/// `1..=RUNNING_WIDTH_MAX`.
+pub(super) fn unpack_running_avx512(
+    bytes: &[u8],
+    width: u32,
+    out: &mut [u64],
+    start: u64,
+    step: u64,
+) -> (usize, u64) {
+    assert!((1..=RUNNING_WIDTH_MAX).contains(&width), "BUG: width {width}");
+    // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
+    unsafe { unpack_running_groups(bytes, width, out, start, step) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
+fn unpack_running_groups(
+    bytes: &[u8],
+    width: u32,
+    out: &mut [u64],
+    start: u64,
+    step: u64,
+) -> (usize, u64) {
+    let stride = 2 * width as usize;
+    let n_groups = match bytes.len().checked_sub(64) {
+        Some(last_start) => (last_start / stride + 1).min(out.len() / 16),
+        None => 0,
+    };
+    let RunningLayout { shuffle, shift } = &RUNNING[width as usize];
+    let ramp: [u64; 16] = std::array::from_fn(|lane| step.wrapping_mul(lane as u64 + 1));
+    // SAFETY: all these arrays are whole registers.
+    let (shuffle, shift, mut low_start, mut high_start) = unsafe {
+        (
+            _mm512_loadu_si512(shuffle.as_ptr().cast()),
+            _mm512_loadu_si512(shift.as_ptr().cast()),
+            _mm512_loadu_si512(ramp.as_ptr().cast()),
+            _mm512_loadu_si512(ramp.as_ptr().add(8).cast()),
+        )
+    };
+    let start_all = _mm512_set1_epi64(start as i64);
+    low_start = _mm512_add_epi64(low_start, start_all);
+    high_start = _mm512_add_epi64(high_start, start_all);
+    let zero = _mm512_setzero_si512();
+    let mask = _mm512_set1_epi32(super::low_mask(width) as i32);
+    let last = _mm512_set1_epi64(7);
+    let steps = _mm512_set1_epi64(step.wrapping_mul(16) as i64);
+    let (groups, _) = out.as_chunks_mut::<16>();
+    let mut source = bytes.as_ptr();
+    for group in groups.iter_mut().take(n_groups) {
+        // SAFETY: 64 bytes are readable at `source` (n_groups).
+        let loaded = unsafe { _mm512_loadu_si512(source.cast()) };
+        let window = _mm512_permutexvar_epi8(shuffle, loaded);
+        let x = _mm512_and_si512(_mm512_srlv_epi32(window, shift), mask);
+        let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<15>(x, zero));
+        let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<14>(x, zero));
+        let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<12>(x, zero));
+        let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<8>(x, zero));
+        let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(x));
+        let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(x));
+        // SAFETY: a group is two registers; the next load, if any, is in bounds again.
+        unsafe {
+            let target = group.as_mut_ptr();
+            _mm512_storeu_si512(target.cast(), _mm512_add_epi64(low, low_start));
+            _mm512_storeu_si512(target.add(8).cast(), _mm512_add_epi64(high, high_start));
+            source = source.wrapping_add(stride);
+        }
+        let total = _mm512_add_epi64(_mm512_permutexvar_epi64(last, high), steps);
+        low_start = _mm512_add_epi64(low_start, total);
+        high_start = _mm512_add_epi64(high_start, total);
+    }
+    let sum = match n_groups {
+        0 => start,
+        n => groups[n - 1][15],
+    };
+    (n_groups * 16, sum)
+}
+
+/// Packs groups of eight values of at most eight bits: narrow to bytes, then squeeze with PEXT.
+///
+/// `target` has at least eight bytes more than the groups need.
+pub(super) fn pack_narrow(level: SimdLevel, values: &[u64], width: u32, target: &mut [u8]) {
+    debug_assert!(level != SimdLevel::Portable && (1..=8).contains(&width));
+    // SAFETY: both levels above Portable include BMI2.
+    unsafe { pack_narrow_bmi2(values, width, target) };
+}
+
+#[target_feature(enable = "avx2,bmi2")]
+fn pack_narrow_bmi2(values: &[u64], width: u32, target: &mut [u8]) {
+    let (groups, _) = values.as_chunks::<8>();
+    let select = super::low_mask(width) * 0x0101_0101_0101_0101;
+    let mut position = 0;
+    for group in groups {
+        let bytes = group.map(|value| value as u8);
+        let word = _pext_u64(u64::from_le_bytes(bytes), select);
+        target[position..position + 8].copy_from_slice(&word.to_le_bytes());
+        position += width as usize;
+    }
+}

@@ -1,0 +1,147 @@
+//! Numbers as symbols with raw bits, and the stream of raw bits.
+//!
+//! Numbers below `DIRECT` are their own symbol. A larger one has its highest set bit at some place
+//! `e`; the symbol names `e` and the two bits below it, the remaining `e - 2` bits are raw. The
+//! probability within such a range is nearly flat, so little is lost by not modelling it.
+
+use crate::error::{DecodeError, Result};
+use crate::wire::unzigzag;
+
+/// Numbers below this are symbols without raw bits.
+pub(super) const DIRECT: u64 = 16;
+/// Every `u64` has a symbol below this.
+pub(super) const N_SYMBOLS_MAX: usize = 256;
+
+const _: () = assert!(split(u64::MAX).symbol as usize == N_SYMBOLS_MAX - 1);
+
+/// A number as it is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    pub(super) symbol: u8,
+    pub(super) raw_width: u32,
+    pub(super) raw_value: u64,
+}
+
+#[inline]
+pub(super) const fn split(value: u64) -> Split {
+    if value < DIRECT {
+        return Split { symbol: value as u8, raw_width: 0, raw_value: 0 };
+    }
+    let highest = 63 - value.leading_zeros();
+    let raw_width = highest - 2;
+    let symbol = highest * 4 + ((value >> raw_width) & 3) as u32;
+    Split { symbol: symbol as u8, raw_width, raw_value: value & ((1 << raw_width) - 1) }
+}
+
+/// How many raw bits follow a symbol.
+#[inline]
+pub(super) fn raw_width(symbol: u8) -> u32 {
+    if u64::from(symbol) < DIRECT { 0 } else { u32::from(symbol) / 4 - 2 }
+}
+
+/// The least number of a symbol.
+#[inline]
+fn least(symbol: u8) -> u64 {
+    if u64::from(symbol) < DIRECT {
+        return u64::from(symbol);
+    }
+    (4 | u64::from(symbol % 4)) << raw_width(symbol)
+}
+
+/// Turns symbols into `unzigzag`ged numbers.
+pub(super) fn join(symbols: &[u8], raw: &mut BitReader<'_>, out: &mut [u64]) -> Result<()> {
+    for (slots, symbols) in out.chunks_mut(16).zip(symbols.chunks(16)) {
+        // Where large numbers are rare most groups have none.
+        if symbols.iter().fold(0, |seen, symbol| seen.max(*symbol)) < DIRECT as u8 {
+            join_small(symbols, slots);
+            continue;
+        }
+        for (slot, &symbol) in slots.iter_mut().zip(symbols) {
+            let width = raw_width(symbol);
+            *slot = unzigzag(least(symbol) | raw.get(width)) as u64;
+        }
+    }
+    raw.check()
+}
+
+/// The same when every symbol is its number.
+pub(super) fn join_small(symbols: &[u8], out: &mut [u64]) {
+    for (slot, &symbol) in out.iter_mut().zip(symbols) {
+        *slot = unzigzag(u64::from(symbol)) as u64;
+    }
+}
+
+/// Writes bits, least significant first.
+#[derive(Debug, Default)]
+pub(super) struct BitWriter {
+    bytes: Vec<u8>,
+    word: u64,
+    filled: u32,
+}
+
+impl BitWriter {
+    /// `value` has at most `width` bits, and `width` is at most 61.
+    #[inline]
+    pub(super) fn put(&mut self, value: u64, width: u32) {
+        self.word |= value << self.filled;
+        self.filled += width;
+        if self.filled >= 64 {
+            self.bytes.extend_from_slice(&self.word.to_le_bytes());
+            self.filled -= 64;
+            self.word = if self.filled == 0 { 0 } else { value >> (width - self.filled) };
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let len = self.filled.div_ceil(8) as usize;
+        self.bytes.extend_from_slice(&self.word.to_le_bytes()[..len]);
+        self.bytes
+    }
+}
+
+/// Reads bits, least significant first; past the end there are zeros, which `check` reports.
+#[derive(Debug)]
+pub(super) struct BitReader<'a> {
+    bytes: &'a [u8],
+    bit: usize,
+}
+
+impl<'a> BitReader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, bit: 0 }
+    }
+
+    /// `width` is at most 61.
+    #[inline]
+    pub(super) fn get(&mut self, width: u32) -> u64 {
+        let at = self.bit / 8;
+        let shift = self.bit % 8;
+        let mask = (1u64 << width) - 1;
+        self.bit += width as usize;
+        if width <= 57
+            && let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<8>())
+        {
+            return u64::from_le_bytes(*word) >> shift & mask;
+        }
+        let mut window = [0u8; 16];
+        let rest = self.bytes.get(at..).unwrap_or(&[]);
+        let len = rest.len().min(9);
+        window[..len].copy_from_slice(&rest[..len]);
+        (u128::from_le_bytes(window) >> shift) as u64 & mask
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match self.bit.div_ceil(8).checked_sub(self.bytes.len()) {
+            None | Some(0) => Ok(()),
+            Some(needed) => Err(DecodeError::Truncated { needed: needed as u64 }),
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<()> {
+        self.check()?;
+        match self.bytes.len() - self.bit.div_ceil(8) {
+            0 => Ok(()),
+            n => Err(DecodeError::TrailingBytes(n)),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Pages of 64-bit floats, bit-exact including NaN payloads, signed zeros and infinities.
+//!
+//! Most telemetry is short decimals that became doubles: dividing an integer by a power of ten gives
+//! them back exactly, because IEEE division rounds correctly. The rest goes through its bit
+//! patterns, mapped so that their order as integers is the order of the numbers: neighbours are
+//! then close, and the integer encodings do what a float-specific XOR would do, only faster.
+
+mod decimal;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::{
+    encoding::{Effort, id},
+    error::{DecodeError, Result, check_range},
+    int::{self, Nesting, Sink, as_i64, encode_page},
+    simd::multiversion,
+    wire::Reader,
+};
+
+/// Appends `values` as one page; at most [`crate::PAGE_COUNT_MAX`] of them.
+pub fn encode_f64(values: &[f64], effort: Effort, out: &mut Vec<u8>) {
+    assert!(values.len() <= crate::PAGE_COUNT_MAX, "BUG: a page of {} values", values.len());
+    let start = out.len();
+    let raw_len = 1 + 8 * values.len();
+    if decimal::encode(values, effort, out)
+        && (effort == Effort::Fast || is_small(out, start, values))
+    {
+        return;
+    }
+    let mut best = if out.len() > start { out.split_off(start) } else { Vec::new() };
+    let mut bits = vec![0u64; values.len()];
+    to_ordered(as_bits(values), &mut bits);
+    let mut candidate = vec![id::FLOAT_BITS];
+    encode_page(as_i64(&bits), effort, Nesting::Top, &mut candidate);
+    // Decimal pages decode at the same speed: the smaller one wins.
+    if best.is_empty() || candidate.len() < best.len() {
+        best = candidate;
+    }
+    if best.len() < raw_len {
+        out.extend_from_slice(&best);
+        return;
+    }
+    out.push(id::FLOAT_RAW);
+    for value in values {
+        out.extend_from_slice(&value.to_bits().to_le_bytes());
+    }
+}
+
+/// Whether a decimal page is so small that bit patterns need not be tried.
+fn is_small(out: &[u8], start: usize, values: &[f64]) -> bool {
+    out.len() - start <= values.len() * 4
+}
+
+/// Appends the `count` values of a page to `out`, which is left as it was on error.
+pub fn decode_f64(bytes: &[u8], count: usize, out: &mut Vec<f64>) -> Result<()> {
+    decode_f64_range(bytes, count, 0..count, out)
+}
+
+/// Appends the given rows of a page of `count` values to `out`, which is left as it was on error.
+pub fn decode_f64_range(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    out: &mut Vec<f64>,
+) -> Result<()> {
+    let before = out.len();
+    check_range(&range, count)?;
+    out.reserve(range.len());
+    decode(bytes, count, range, &mut |block| out.extend_from_slice(as_f64(block)))
+        .inspect_err(|_| out.truncate(before))
+}
+
+/// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.
+///
+/// For folding a page into an aggregate without writing it to memory first. On error `visit` may
+/// have been called with rows that precede the damage.
+pub fn visit_f64(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    mut visit: impl FnMut(&[f64]),
+) -> Result<()> {
+    decode(bytes, count, range, &mut |block| visit(as_f64(block)))
+}
+
+fn decode(bytes: &[u8], count: usize, range: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
+    check_range(&range, count)?;
+    let mut reader = Reader::new(bytes);
+    match reader.u8()? {
+        id::FLOAT_DECIMAL => decimal::decode(reader, count, range, sink),
+        id::FLOAT_BITS => int::decode(reader.rest(), count, range, &mut |block| {
+            from_ordered(block);
+            sink(block);
+        }),
+        id::FLOAT_RAW => {
+            int::with_block(range.len(), |block| int::decode_raw(reader, count, range, block, sink))
+        }
+        id => Err(DecodeError::WrongEncoding { id, expected: "floats" }),
+    }
+}
+
+multiversion! {
+    /// Bit patterns such that integers compare like the numbers do.
+    fn to_ordered / to_ordered_at(bits: &[u64], out: &mut [u64]) {
+        for (slot, &bits) in out.iter_mut().zip(bits) {
+            *slot = bits ^ ((bits as i64 >> 63) as u64 >> 1);
+        }
+    }
+}
+
+multiversion! {
+    /// The inverse; the map is its own.
+    fn from_ordered / from_ordered_at(values: &mut [u64]) {
+        for value in values.iter_mut() {
+            *value ^= (*value as i64 >> 63) as u64 >> 1;
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+pub(crate) fn as_bits(values: &[f64]) -> &[u64] {
+    // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}
+
+#[allow(unsafe_code)]
+pub(crate) fn as_f64(values: &[u64]) -> &[f64] {
+    // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}

@@ -1,0 +1,108 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::encoding_name;
+
+fn shapes() -> impl Strategy<Value = Vec<f64>> {
+    let special = prop_oneof![
+        any::<u64>().prop_map(f64::from_bits),
+        Just(-0.0),
+        Just(0.0),
+        Just(f64::NAN),
+        Just(f64::from_bits(0x7ff8_dead_beef_0001)),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+        Just(f64::MIN_POSITIVE / 3.0),
+        (-1_000_000i64..1_000_000).prop_map(|m| m as f64 / 100.0),
+    ];
+    let decimals = (0i32..10, prop::collection::vec((-99_999i64..99_999, 0u8..40), 0..2500))
+        .prop_map(|(digits, values)| {
+            let power = 10f64.powi(digits);
+            values
+                .iter()
+                .map(|(m, odd)| if *odd == 0 { 1.0 / (*m as f64) } else { *m as f64 / power })
+                .collect::<Vec<_>>()
+        });
+    let singles = prop::collection::vec(any::<f32>().prop_map(f64::from), 0..300);
+    let waves = (0.0f64..9.0, 0usize..1500)
+        .prop_map(|(phase, n)| (0..n).map(|i| (phase + i as f64 / 99.0).sin()).collect());
+    prop_oneof![prop::collection::vec(special, 0..300), decimals, singles, waves]
+}
+
+fn effort() -> impl Strategy<Value = Effort> {
+    prop_oneof![Just(Effort::Fast), Just(Effort::Hot), Just(Effort::Cold)]
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn floats_round_trip(
+        values in shapes(), effort in effort(), from in 0.0f64..1.0, to in 0.0f64..1.0,
+    ) {
+        let n = values.len();
+        let mut page = Vec::new();
+        encode_f64(&values, effort, &mut page);
+        prop_assert!(page.len() <= 2 + 8 * n, "{}", encoding_name(&page));
+        let mut out = Vec::new();
+        decode_f64(&page, n, &mut out).unwrap();
+        prop_assert_eq!(bits(&out), bits(&values), "{}", encoding_name(&page));
+        let (a, b) = ((from * n as f64) as usize, (to * n as f64) as usize);
+        for range in [a.min(b)..a.max(b), a..n, n..n] {
+            let mut out = Vec::new();
+            decode_f64_range(&page, n, range.clone(), &mut out).unwrap();
+            prop_assert_eq!(bits(&out), bits(&values[range]));
+        }
+    }
+
+    #[test]
+    fn damage_never_panics(
+        values in shapes(), effort in effort(), at in any::<prop::sample::Index>(), bit in 0u32..8,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut page = Vec::new();
+        encode_f64(&values, effort, &mut page);
+        let mut out = Vec::new();
+        let truncated = decode_f64(&page[..cut.index(page.len())], values.len(), &mut out);
+        prop_assert!(truncated.is_err() && out.is_empty());
+        let index = at.index(page.len());
+        page[index] ^= 1 << bit;
+        if decode_f64(&page, values.len(), &mut out).is_ok() {
+            prop_assert_eq!(out.len(), values.len());
+        }
+    }
+
+    #[test]
+    fn order_survives_the_map(a in any::<f64>(), b in any::<f64>()) {
+        let mut mapped = [0; 2];
+        to_ordered(&[a.to_bits(), b.to_bits()], &mut mapped);
+        if a < b {
+            prop_assert!((mapped[0] as i64) < mapped[1] as i64);
+        }
+        from_ordered(&mut mapped);
+        prop_assert_eq!(mapped, [a.to_bits(), b.to_bits()]);
+    }
+}
+
+#[test]
+fn each_shape_gets_its_encoding() {
+    let page = |values: &[f64]| {
+        let mut page = Vec::new();
+        encode_f64(values, Effort::Hot, &mut page);
+        page
+    };
+    let cents: Vec<f64> = (0..1000).map(|i| f64::from(i * 7919 % 5000) / 100.0).collect();
+    let got = page(&cents);
+    assert_eq!(encoding_name(&got), "float-decimal");
+    assert!(got.len() <= 1000 * 13 / 8 + 16, "{} bytes", got.len());
+
+    // Single precision widened: the low 29 bits are zero, which the integer page scales away.
+    let singles: Vec<f64> =
+        (0..1000).map(|i| f64::from(1.0 + (i as f32 * 0.37).sin() / 3.0)).collect();
+    let got = page(&singles);
+    assert_eq!(encoding_name(&got), "float-bits");
+    assert!(got.len() < 1000 * 7 / 2, "{} bytes", got.len());
+}

@@ -1,0 +1,177 @@
+//! Pages of 64-bit integers and timestamps.
+//!
+//! A decoder hands over blocks of at most `BLOCK` values while they are in the first-level cache;
+//! whoever wraps another page (scaling, decimal floats) transforms the block in place on its way.
+//! Inside the crate integers are `u64` with wrapping arithmetic; signed and unsigned are one thing.
+
+mod choose;
+pub(crate) mod delta;
+mod runs;
+mod scale;
+mod simple;
+mod stats;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+pub(crate) use choose::encode_page;
+pub(crate) use simple::decode_raw;
+
+use crate::{
+    bitpack::BLOCK,
+    encoding::{Effort, id},
+    entropy,
+    error::{DecodeError, Result, check_range},
+    wire::Reader,
+};
+
+/// Receives the decoded values in order, a block at a time, and may overwrite them.
+pub(crate) type Sink<'s> = dyn FnMut(&mut [u64]) + 's;
+
+/// Which pages may be inside which: a bound on recursion whatever the bytes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Nesting {
+    /// Not inside another integer page.
+    Top,
+    /// Inside a scaled page: everything but another scaled page.
+    Scaled,
+    /// Inside a page of runs: neither scaled nor runs.
+    Runs,
+}
+
+/// Appends `values` as one page; at most [`crate::PAGE_COUNT_MAX`] of them.
+pub fn encode_i64(values: &[i64], effort: Effort, out: &mut Vec<u8>) {
+    encode_page(values, effort, Nesting::Top, out);
+}
+
+/// Appends `values` as one page; at most [`crate::PAGE_COUNT_MAX`] of them.
+///
+/// The bytes are those of the same bit patterns taken as `i64`.
+pub fn encode_u64(values: &[u64], effort: Effort, out: &mut Vec<u8>) {
+    encode_page(as_i64(values), effort, Nesting::Top, out);
+}
+
+/// Appends the `count` values of a page to `out`, which is left as it was on error.
+pub fn decode_i64(bytes: &[u8], count: usize, out: &mut Vec<i64>) -> Result<()> {
+    decode_i64_range(bytes, count, 0..count, out)
+}
+
+/// Appends the given rows of a page of `count` values to `out`, which is left as it was on error.
+///
+/// Only the blocks that hold these rows are decoded, where the encoding allows it.
+pub fn decode_i64_range(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    out: &mut Vec<i64>,
+) -> Result<()> {
+    let before = out.len();
+    check_range(&range, count)?;
+    out.reserve(range.len());
+    decode(bytes, count, range, &mut |block| out.extend_from_slice(as_i64(block)))
+        .inspect_err(|_| out.truncate(before))
+}
+
+/// Appends the `count` values of a page to `out`, which is left as it was on error.
+pub fn decode_u64(bytes: &[u8], count: usize, out: &mut Vec<u64>) -> Result<()> {
+    decode_u64_range(bytes, count, 0..count, out)
+}
+
+/// Appends the given rows of a page of `count` values to `out`, which is left as it was on error.
+///
+/// Only the blocks that hold these rows are decoded, where the encoding allows it.
+pub fn decode_u64_range(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    out: &mut Vec<u64>,
+) -> Result<()> {
+    let before = out.len();
+    check_range(&range, count)?;
+    out.reserve(range.len());
+    decode(bytes, count, range, &mut |block| out.extend_from_slice(block))
+        .inspect_err(|_| out.truncate(before))
+}
+
+/// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.
+///
+/// For folding a page into an aggregate without writing it to memory first. On error `visit` may
+/// have been called with rows that precede the damage.
+pub fn visit_i64(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    mut visit: impl FnMut(&[i64]),
+) -> Result<()> {
+    decode(bytes, count, range, &mut |block| visit(as_i64(block)))
+}
+
+/// Decodes rows of a page that is not nested in another integer page.
+pub(crate) fn decode(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    check_range(&range, count)?;
+    with_block(range.len(), |block| decode_page(bytes, count, range, Nesting::Top, block, sink))
+}
+
+/// A block that begins at a cache line: wide stores must not straddle two.
+#[repr(align(64))]
+struct Aligned<const N: usize>([u64; N]);
+
+/// Small pages are common; clearing a whole block for each would cost more than decoding it.
+pub(crate) fn with_block<R>(rows: usize, decode: impl FnOnce(&mut [u64]) -> R) -> R {
+    if rows <= 64 { decode(&mut Aligned([0; 64]).0) } else { decode(&mut Aligned([0; BLOCK]).0) }
+}
+
+/// `range` has been checked against `count`, and `count` against the limit.
+pub(crate) fn decode_page(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    nesting: Nesting,
+    block: &mut [u64],
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let mut reader = Reader::new(bytes);
+    let id = reader.u8()?;
+    if count == 0 && id != id::INT_RAW {
+        return Err(DecodeError::Corrupt("an empty page must be raw"));
+    }
+    if range.is_empty() && count > 0 {
+        return Ok(());
+    }
+    match id {
+        id::INT_CONSTANT => simple::decode_constant(reader, range, block, sink),
+        id::INT_REGULAR => simple::decode_regular(reader, range, block, sink),
+        id::INT_RAW => decode_raw(reader, count, range, block, sink),
+        id::INT_FOR => simple::decode_for(reader, count, range, block, sink),
+        id::INT_DELTA => delta::decode(reader, count, range, block, sink),
+        id::INT_FOR_ENTROPY => entropy::decode_for(reader, count, range, sink),
+        id::INT_DELTA_ENTROPY => entropy::decode_delta(reader, count, range, sink),
+        id::INT_SCALED if nesting < Nesting::Scaled => {
+            scale::decode(reader, count, range, block, sink)
+        }
+        id::INT_RUNS if nesting < Nesting::Runs => runs::decode(reader, count, range, block, sink),
+        id::INT_SCALED | id::INT_RUNS => Err(DecodeError::Corrupt("pages nested too deep")),
+        _ => Err(DecodeError::WrongEncoding { id, expected: "integers" }),
+    }
+}
+
+/// The same bits as signed integers.
+#[allow(unsafe_code)]
+pub(crate) fn as_i64(values: &[u64]) -> &[i64] {
+    // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}
+
+/// The same bits as unsigned integers.
+#[allow(unsafe_code)]
+pub(crate) fn as_u64(values: &[i64]) -> &[u64] {
+    // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}

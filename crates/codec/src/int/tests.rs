@@ -1,0 +1,211 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::encoding_name;
+
+/// A generator that needs no crate: the same numbers on every machine.
+fn noise(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) ^ (*seed << 20)
+}
+
+fn encoded(values: &[i64], effort: Effort) -> Vec<u8> {
+    let mut page = Vec::new();
+    encode_i64(values, effort, &mut page);
+    page
+}
+
+fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
+    let page = encoded(values, effort);
+    let mut out = vec![-1];
+    decode_i64(&page, values.len(), &mut out).unwrap();
+    assert_eq!(&out[1..], values, "{effort:?} {}", encoding_name(&page));
+    for range in ranges {
+        let mut out = Vec::new();
+        decode_i64_range(&page, values.len(), range.clone(), &mut out).unwrap();
+        assert_eq!(&out, &values[range.clone()], "{range:?} {}", encoding_name(&page));
+    }
+    page
+}
+
+fn effort() -> impl Strategy<Value = Effort> {
+    prop_oneof![Just(Effort::Fast), Just(Effort::Hot), Just(Effort::Cold)]
+}
+
+/// Sequences of all the shapes that encodings exist for, at sizes around their boundaries.
+fn shapes() -> impl Strategy<Value = Vec<i64>> {
+    let size = prop_oneof![0usize..70, 500usize..1100, 4000usize..4200, 16_300usize..16_500];
+    (size, 0u32..10, any::<i64>(), 0u32..64, any::<u64>()).prop_map(
+        |(n, shape, base, shift, mut seed)| {
+            let mut walk = base;
+            (0..n)
+                .map(|i| {
+                    let random = noise(&mut seed);
+                    let small = (random >> shift) as i64;
+                    match shape {
+                        0 => random as i64,
+                        1 => base.wrapping_add(small),
+                        2 => base.wrapping_add((i as i64).wrapping_mul(small | 1)),
+                        3 => {
+                            walk = walk.wrapping_add((random % 9) as i64 - 4);
+                            walk
+                        }
+                        // Rare outliers.
+                        4 if random.is_multiple_of(50) => small,
+                        4 => base.wrapping_add((random % 7) as i64),
+                        // Runs.
+                        5 => {
+                            if random.is_multiple_of(40) {
+                                walk = small;
+                            }
+                            walk
+                        }
+                        // A grid of seconds.
+                        6 => (i as i64 % 6) * 600_000_000_000 + 1_700_000_000_000_000_000,
+                        7 => {
+                            walk = walk.wrapping_add(10_000_000_000 * (1 + (random % 3) as i64));
+                            walk
+                        }
+                        // A regular sequence with gaps.
+                        8 => {
+                            let gap = if random.is_multiple_of(300) { small } else { 0 };
+                            walk = walk.wrapping_add(1000).wrapping_add(gap);
+                            walk
+                        }
+                        _ => base,
+                    }
+                })
+                .collect()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn integers_round_trip(
+        values in shapes(), effort in effort(), from in 0.0f64..1.0, to in 0.0f64..1.0,
+    ) {
+        let n = values.len();
+        let (a, b) = ((from * n as f64) as usize, (to * n as f64) as usize);
+        let ranges = [a.min(b)..a.max(b), a..a, n..n, a..n, 0..b, a..(a + 1).min(n)];
+        let page = check(&values, effort, &ranges);
+        prop_assert!(page.len() <= 1 + 8 * n.max(1) + 2, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn damage_never_panics(
+        values in shapes(), effort in effort(), at in any::<prop::sample::Index>(),
+        bit in 0u32..8, cut in any::<prop::sample::Index>(), wrong_count in 0usize..20_000,
+    ) {
+        let page = encoded(&values, effort);
+        let n = values.len();
+        let mut out = Vec::new();
+        let mut flipped = page.clone();
+        flipped[at.index(page.len())] ^= 1 << bit;
+        // Accepting other values is the checksum's business; sizes and limits are ours.
+        if decode_i64(&flipped, n, &mut out).is_ok() {
+            prop_assert_eq!(out.len(), n);
+        }
+        out.clear();
+        let truncated = decode_i64(&page[..cut.index(page.len())], n, &mut out);
+        prop_assert!(truncated.is_err() && out.is_empty());
+        if decode_i64(&page, wrong_count, &mut out).is_ok() {
+            prop_assert_eq!(out.len(), wrong_count);
+        }
+        prop_assert!(out.capacity() <= 2 * n.max(wrong_count).max(4));
+    }
+
+    #[test]
+    fn unsigned_is_the_same_bits(values in prop::collection::vec(any::<u64>(), 0..200)) {
+        let (mut page, mut out) = (Vec::new(), Vec::new());
+        encode_u64(&values, Effort::Hot, &mut page);
+        decode_u64(&page, values.len(), &mut out).unwrap();
+        prop_assert_eq!(out, values);
+    }
+
+    #[test]
+    fn visiting_is_decoding(values in shapes(), effort in effort()) {
+        let page = encoded(&values, effort);
+        let mut seen = Vec::new();
+        visit_i64(&page, values.len(), 0..values.len(), |block| {
+            assert!((1..=BLOCK).contains(&block.len()));
+            seen.extend_from_slice(block);
+        }).unwrap();
+        prop_assert_eq!(seen, values);
+    }
+}
+
+#[test]
+fn each_shape_gets_its_encoding() {
+    let mut seed = 7;
+    let walk: Vec<i64> = (0..20_000)
+        .scan(50i64, |v, _| {
+            *v += [-2, -1, -1, 0, 0, 0, 0, 1, 1, 2][(noise(&mut seed) % 10) as usize];
+            Some(*v)
+        })
+        .collect();
+    let cases: [(&str, Effort, Vec<i64>); 9] = [
+        ("int-constant", Effort::Hot, vec![-5; 100]),
+        ("int-constant", Effort::Fast, vec![i64::MIN]),
+        ("int-regular", Effort::Hot, (0..100).map(|i| 1_700_000_000 + 10 * i).collect()),
+        ("int-scaled", Effort::Hot, (0..100).map(|i| i % 6 * 600_000_000_000).collect()),
+        ("int-for", Effort::Hot, (0..500).map(|i| i * 7919 % 251).collect()),
+        ("int-runs", Effort::Hot, (0..2000).map(|i| i / 100 * 7919 % 251).collect()),
+        ("int-delta", Effort::Hot, walk.clone()),
+        ("int-delta-entropy", Effort::Cold, walk),
+        (
+            "int-raw",
+            Effort::Hot,
+            (0..99).map(|_| (noise(&mut seed) ^ noise(&mut seed).rotate_left(29)) as i64).collect(),
+        ),
+    ];
+    for (name, effort, values) in cases {
+        let page = check(&values, effort, &[]);
+        assert_eq!(encoding_name(&page), name, "{} bytes", page.len());
+    }
+}
+
+#[test]
+fn interleaved_short_series_cost_three_bits() {
+    let start = 1_700_000_000_000_000_000;
+    let values: Vec<i64> = (0..6000).map(|i| start + i % 6 * 600_000_000_000).collect();
+    let page = check(&values, Effort::Hot, &[]);
+    assert!(page.len() <= 6000 * 3 / 8 + 24, "{} bytes", page.len());
+}
+
+#[test]
+fn small_pages_have_small_overhead() {
+    let page = check(&(0..10).map(|i| i * 37 % 16).collect::<Vec<_>>(), Effort::Hot, &[]);
+    assert!(page.len() <= 8, "{} bytes", page.len());
+}
+
+#[test]
+fn nesting_is_bounded() {
+    // A scaled page in a scaled page in a scaled page ...
+    let mut page = Vec::new();
+    for _ in 0..100_000 {
+        page.extend_from_slice(&[id::INT_SCALED, 0, 1]);
+    }
+    let result = decode_i64(&page, 10, &mut Vec::new());
+    assert_eq!(result, Err(DecodeError::Corrupt("pages nested too deep")));
+}
+
+#[test]
+fn impossible_requests_are_refused() {
+    let page = encoded(&[1, 2, 4], Effort::Hot);
+    let mut out = Vec::new();
+    assert!(matches!(
+        decode_i64(&page, crate::PAGE_COUNT_MAX + 1, &mut out),
+        Err(DecodeError::CountTooLarge { .. })
+    ));
+    assert!(matches!(
+        decode_i64_range(&page, 3, 2..4, &mut out),
+        Err(DecodeError::RangeOutOfBounds { .. })
+    ));
+    assert!(matches!(
+        decode_i64(&[0x20, 0], 3, &mut out),
+        Err(DecodeError::WrongEncoding { id: 0x20, .. })
+    ));
+    assert_eq!(decode_i64(&[], 3, &mut out), Err(DecodeError::Truncated { needed: 1 }));
+}

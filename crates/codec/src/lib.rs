@@ -1,0 +1,43 @@
+//! Column encodings and all SIMD of Nyala.
+//!
+//! A *page* is one encoded run of one column. Its first byte names the encoding; the number of
+//! values is known to whoever stored the page and is passed back in. docs/formats/encodings.md is
+//! normative for the bytes; docs/decisions/0003-encodings.md says why these encodings and no others.
+//!
+//! Invariants
+//! - Decoding gives back exactly what was encoded, bit for bit.
+//! - No decoder panics or allocates out of proportion to the requested count, whatever the bytes.
+//! - Every SIMD path gives the same bits as its scalar specification.
+//!
+//! Not here: checksums, null handling (validity is its own page), files.
+
+mod bitpack;
+mod bits;
+mod encoding;
+mod entropy;
+mod error;
+mod float;
+pub mod fuzzing;
+mod int;
+pub mod kernels;
+mod patched;
+mod prefix;
+mod simd;
+mod strings;
+mod wire;
+
+pub use bits::{
+    decode_bool, decode_bool_range, decode_validity, decode_validity_range, encode_bool,
+    encode_validity,
+};
+pub use encoding::{Effort, encoding_name};
+pub use error::DecodeError;
+pub use float::{decode_f64, decode_f64_range, encode_f64, visit_f64};
+pub use int::{
+    decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64, encode_u64, visit_i64,
+};
+pub use simd::simd_name;
+pub use strings::{decode_strings, decode_strings_range, encode_strings};
+
+/// The most values one page may hold.
+pub const PAGE_COUNT_MAX: usize = 1 << 24;

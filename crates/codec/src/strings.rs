@@ -1,0 +1,262 @@
+//! Pages of strings: arbitrary bytes, addressed by offsets as in Arrow.
+//!
+//! Encodings: one string; lengths and bytes; a dictionary and codes; lengths and compressed blocks.
+//! Lengths and codes are integer pages, so that equal lengths and runs of codes cost next to
+//! nothing.
+//!
+//! Invariant: nothing is allocated for a decoded size before that size was checked against the
+//! caller's limit.
+
+mod blocks;
+mod dictionary;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::{
+    encoding::{Effort, id},
+    error::{DecodeError, Result, check_range},
+    int::{decode_u64_range, encode_u64},
+    wire::{Reader, put_length_prefixed},
+};
+
+/// Smaller pages are not worth a compressor's set-up.
+const COMPRESS_BYTES_MIN: usize = 512;
+
+/// Strings as offsets into bytes: string `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+#[derive(Clone, Copy)]
+struct Strings<'a> {
+    offsets: &'a [u32],
+    bytes: &'a [u8],
+}
+
+impl<'a> Strings<'a> {
+    fn len(self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    fn get(self, index: usize) -> &'a [u8] {
+        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+    }
+
+    fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        self.offsets.windows(2).map(move |pair| &self.bytes[pair[0] as usize..pair[1] as usize])
+    }
+
+    /// All strings, one after the other.
+    fn concatenated(self) -> &'a [u8] {
+        match (self.offsets.first(), self.offsets.last()) {
+            (Some(&first), Some(&last)) => &self.bytes[first as usize..last as usize],
+            _ => &[],
+        }
+    }
+
+    fn lengths(self) -> Vec<u64> {
+        self.offsets.windows(2).map(|pair| u64::from(pair[1] - pair[0])).collect()
+    }
+}
+
+/// Appends one page with the strings `bytes[offsets[i]..offsets[i + 1]]`.
+///
+/// # Panics
+/// If the offsets do not ascend within `bytes`, or there are more strings than
+/// [`crate::PAGE_COUNT_MAX`].
+pub fn encode_strings(offsets: &[u32], bytes: &[u8], effort: Effort, out: &mut Vec<u8>) {
+    assert!(offsets.windows(2).all(|pair| pair[0] <= pair[1]), "BUG: offsets must ascend");
+    let strings = Strings { offsets, bytes };
+    assert!(strings.len() <= crate::PAGE_COUNT_MAX, "BUG: a page of {} strings", strings.len());
+    if strings.len() > 0 {
+        let first = strings.get(0);
+        if strings.concatenated().len() == first.len() * strings.len()
+            && strings.iter().all(|string| string == first)
+        {
+            out.push(id::STRINGS_CONSTANT);
+            out.extend_from_slice(first);
+            return;
+        }
+    }
+    let start = out.len();
+    encode_plain_or_blocks(strings, effort, out);
+    if effort != Effort::Fast
+        && let Some(candidate) = dictionary::encode(strings, effort)
+        // Codes answer a filter without touching the strings: a dictionary may be a little larger.
+        && candidate.len() < (out.len() - start) * 5 / 4
+    {
+        out.truncate(start);
+        out.extend_from_slice(&candidate);
+    }
+}
+
+/// Whatever a dictionary's own strings may be encoded as.
+fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8>) {
+    let mut lengths = Vec::new();
+    encode_u64(&strings.lengths(), effort, &mut lengths);
+    let bytes = strings.concatenated();
+    if effort != Effort::Fast && bytes.len() >= COMPRESS_BYTES_MIN {
+        let codec = blocks::Codec::of(effort);
+        let compressed = codec.compress(bytes);
+        if compressed.len() <= bytes.len() * 7 / 8 {
+            out.push(codec.id());
+            put_length_prefixed(out, &lengths);
+            out.extend_from_slice(&compressed);
+            return;
+        }
+    }
+    out.push(id::STRINGS_PLAIN);
+    put_length_prefixed(out, &lengths);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends the `count` strings of a page; as [`decode_strings_range`].
+pub fn decode_strings(
+    bytes: &[u8],
+    count: usize,
+    max_bytes: usize,
+    out_offsets: &mut Vec<u32>,
+    out_bytes: &mut Vec<u8>,
+) -> Result<()> {
+    decode_strings_range(bytes, count, 0..count, max_bytes, out_offsets, out_bytes)
+}
+
+/// Appends the given strings of a page of `count`.
+///
+/// Every string appends its end to `out_offsets`; when that is empty, the start of the first is
+/// appended before. Nothing larger than `max_bytes` is decoded: neither the strings nor, where there
+/// is one, the dictionary. Both vectors are left as they were on error.
+pub fn decode_strings_range(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    max_bytes: usize,
+    out_offsets: &mut Vec<u32>,
+    out_bytes: &mut Vec<u8>,
+) -> Result<()> {
+    check_range(&range, count)?;
+    let before = (out_offsets.len(), out_bytes.len());
+    let room = (u32::MAX as usize).saturating_sub(out_bytes.len());
+    let mut output =
+        Output { offsets: out_offsets, bytes: out_bytes, max_bytes: max_bytes.min(room) };
+    if output.offsets.is_empty() {
+        output.offsets.push(before.1 as u32);
+    }
+    decode(bytes, count, range, true, &mut output).inspect_err(|_| {
+        out_offsets.truncate(before.0);
+        out_bytes.truncate(before.1);
+    })
+}
+
+/// Where decoded strings go.
+struct Output<'a> {
+    offsets: &'a mut Vec<u32>,
+    bytes: &'a mut Vec<u8>,
+    /// What may still be appended; keeps every offset below 2^32.
+    max_bytes: usize,
+}
+
+impl Output<'_> {
+    fn check(&self, bytes: u64) -> Result<()> {
+        if bytes > self.max_bytes as u64 {
+            return Err(DecodeError::TooManyBytes { bytes, max: self.max_bytes as u64 });
+        }
+        Ok(())
+    }
+
+    /// Appends the ends of strings whose bytes follow what is there; their sum has been checked.
+    fn push_lengths(&mut self, lengths: &[u64]) {
+        let mut end = self.bytes.len() as u64;
+        self.offsets.extend(lengths.iter().map(|length| {
+            end += length;
+            end as u32
+        }));
+    }
+}
+
+fn decode(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    dictionary_allowed: bool,
+    output: &mut Output<'_>,
+) -> Result<()> {
+    let mut reader = Reader::new(bytes);
+    match reader.u8()? {
+        id::STRINGS_CONSTANT if count > 0 => decode_constant(reader.rest(), range, output),
+        id::STRINGS_PLAIN => {
+            let (lengths, span, total) = read_lengths(&mut reader, count, range)?;
+            let bytes = reader.rest();
+            check_total(bytes.len() as u64, total)?;
+            output.check(span.end - span.start)?;
+            output.push_lengths(&lengths);
+            output.bytes.extend_from_slice(&bytes[span.start as usize..span.end as usize]);
+            Ok(())
+        }
+        id @ (id::STRINGS_LZ4 | id::STRINGS_ZSTD) => {
+            let (lengths, span, total) = read_lengths(&mut reader, count, range)?;
+            output.check(span.end - span.start)?;
+            output.push_lengths(&lengths);
+            let codec = blocks::Codec::from_id(id);
+            codec.decompress(reader, total, span, output.bytes)
+        }
+        id::STRINGS_DICTIONARY if dictionary_allowed && count > 0 => {
+            dictionary::decode(reader, count, range, output)
+        }
+        id::STRINGS_CONSTANT | id::STRINGS_DICTIONARY => {
+            Err(DecodeError::Corrupt("a string page that may not be here"))
+        }
+        id => Err(DecodeError::WrongEncoding { id, expected: "strings" }),
+    }
+}
+
+fn decode_constant(string: &[u8], range: Range<usize>, output: &mut Output<'_>) -> Result<()> {
+    output.check((string.len() as u64).saturating_mul(range.len() as u64))?;
+    let mut end = output.bytes.len();
+    for _ in range {
+        output.bytes.extend_from_slice(string);
+        end += string.len();
+        output.offsets.push(end as u32);
+    }
+    Ok(())
+}
+
+fn check_total(present: u64, total: u64) -> Result<()> {
+    match present.cmp(&total) {
+        std::cmp::Ordering::Less => Err(DecodeError::Truncated { needed: total - present }),
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(DecodeError::TrailingBytes((present - total) as usize)),
+    }
+}
+
+/// The lengths of the strings in `range`, where their bytes are in the concatenation, and the length
+/// of the concatenation.
+fn read_lengths(
+    reader: &mut Reader<'_>,
+    count: usize,
+    range: Range<usize>,
+) -> Result<(Vec<u64>, Range<u64>, u64)> {
+    let page = reader.length_prefixed()?;
+    let mut lengths = Vec::new();
+    decode_u64_range(page, count, 0..count, &mut lengths)?;
+    let mut end = 0u64;
+    let mut span = 0..0;
+    for (row, length) in lengths.iter().enumerate() {
+        if row == range.start {
+            span.start = end;
+        }
+        // Offsets are 32 bits wide everywhere.
+        end = end.saturating_add(*length);
+        if end > u64::from(u32::MAX) {
+            return Err(DecodeError::Corrupt("strings of more than 4 GiB"));
+        }
+        if row + 1 == range.end {
+            span.end = end;
+        }
+    }
+    if range.is_empty() {
+        span = 0..0;
+    }
+    lengths.truncate(range.end);
+    lengths.drain(..range.start);
+    Ok((lengths, span, end))
+}

@@ -1,0 +1,108 @@
+//! Concatenated strings cut into blocks that are compressed one by one, so that a range of rows
+//! needs only the blocks it lies in.
+//!
+//! Layout: the compressed length of every block (uvarint), then the blocks. All blocks but the last
+//! hold `BLOCK_BYTES` bytes.
+
+use std::ops::Range;
+
+use crate::{
+    encoding::{Effort, id},
+    error::{DecodeError, Result},
+    wire::{Reader, put_uvarint},
+};
+
+/// Large enough for the compressors' windows to fill, small enough for the second-level cache.
+const BLOCK_BYTES: usize = 1 << 17;
+
+/// The level at which compression stays several times faster than a disk writes.
+const ZSTD_LEVEL: i32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Codec {
+    Lz4,
+    Zstd,
+}
+
+impl Codec {
+    pub(super) fn of(effort: Effort) -> Self {
+        if effort == Effort::Cold { Self::Zstd } else { Self::Lz4 }
+    }
+
+    pub(super) fn from_id(id: u8) -> Self {
+        if id == id::STRINGS_ZSTD { Self::Zstd } else { Self::Lz4 }
+    }
+
+    pub(super) fn id(self) -> u8 {
+        match self {
+            Self::Lz4 => id::STRINGS_LZ4,
+            Self::Zstd => id::STRINGS_ZSTD,
+        }
+    }
+
+    pub(super) fn compress(self, bytes: &[u8]) -> Vec<u8> {
+        let blocks: Vec<Vec<u8>> =
+            bytes.chunks(BLOCK_BYTES).map(|block| self.compress_block(block)).collect();
+        let mut out = Vec::with_capacity(blocks.iter().map(|b| b.len() + 4).sum());
+        for block in &blocks {
+            put_uvarint(&mut out, block.len() as u64);
+        }
+        for block in &blocks {
+            out.extend_from_slice(block);
+        }
+        out
+    }
+
+    fn compress_block(self, block: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Lz4 => lz4_flex::block::compress(block),
+            Self::Zstd => zstd::bulk::compress(block, ZSTD_LEVEL)
+                .expect("BUG: zstd refuses a block although its buffer is large enough"),
+        }
+    }
+
+    /// Appends bytes `span` of the `total` that were compressed.
+    pub(super) fn decompress(
+        self,
+        mut reader: Reader<'_>,
+        total: u64,
+        span: Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        // Totals are below 2^32: see `read_lengths`.
+        let (total, span) = (total as usize, span.start as usize..span.end as usize);
+        let n_blocks = total.div_ceil(BLOCK_BYTES);
+        let mut lengths = Vec::new();
+        for _ in 0..n_blocks {
+            lengths.push(reader.uvarint()?);
+        }
+        let mut buffer = Vec::new();
+        for (index, &length) in lengths.iter().enumerate() {
+            if length > reader.remaining() as u64 {
+                let needed = length - reader.remaining() as u64;
+                return Err(DecodeError::Truncated { needed });
+            }
+            let compressed = reader.take(length as usize)?;
+            let start = index * BLOCK_BYTES;
+            let end = (start + BLOCK_BYTES).min(total);
+            let (from, to) = (span.start.max(start), span.end.min(end));
+            if from >= to {
+                continue;
+            }
+            buffer.resize(end - start, 0);
+            if self.decompress_block(compressed, &mut buffer) != Some(end - start) {
+                return Err(DecodeError::Corrupt("compressed block of strings"));
+            }
+            out.extend_from_slice(&buffer[from - start..to - start]);
+        }
+        reader.finish()
+    }
+
+    /// How many bytes of `buffer` were written, if the block is sound.
+    fn decompress_block(self, compressed: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        match self {
+            Self::Lz4 => lz4_flex::block::decompress_into(compressed, buffer).ok(),
+            Self::Zstd => zstd::bulk::decompress_to_buffer(compressed, buffer).ok(),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! The nyala binary: serve and the command line tools
+fn main() {}

@@ -1,0 +1,96 @@
+use super::*;
+
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new(name: &str) -> Self {
+        let dir =
+            std::env::temp_dir().join(format!("nyala-platform-{}-{name}", std::process::id()));
+        SystemDisk.create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[test]
+fn files_are_created_written_read_renamed_and_removed() {
+    let dir = TempDir::new("files");
+    let path = dir.path("a");
+    let file = SystemDisk.create(&path).unwrap();
+    assert_eq!(SystemDisk.create(&path).unwrap_err().source.kind(), io::ErrorKind::AlreadyExists);
+    file.write_at(b"hello", 3).unwrap();
+    assert_eq!(file.len().unwrap(), 8);
+    let mut buf = [9; 8];
+    file.read_at(&mut buf, 0).unwrap();
+    assert_eq!(&buf, b"\0\0\0hello");
+    file.sync().unwrap();
+    file.start_writeback(0, 8);
+    file.start_writeback(0, 0);
+
+    let short = file.read_at(&mut buf, 4).unwrap_err();
+    assert_eq!(short.source.kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!((short.operation, short.offset), ("read", Some(4)));
+    assert_eq!(short.path, path);
+
+    SystemDisk.rename(&path, &dir.path("b")).unwrap();
+    SystemDisk.sync_dir(&dir.0).unwrap();
+    assert!(SystemDisk.open(&path).unwrap_err().is_not_found());
+    let reader = SystemDisk.open(&dir.path("b")).unwrap();
+    assert!(reader.write_at(b"x", 0).is_err(), "opened for reading only");
+    SystemDisk.open_write(&dir.path("b")).unwrap().write_at(b"H", 3).unwrap();
+    SystemDisk.remove(&dir.path("b")).unwrap();
+    let mut one = [0; 1];
+    reader.read_at(&mut one, 3).unwrap();
+    assert_eq!(&one, b"H", "open handles outlive the name");
+    assert!(SystemDisk.remove(&dir.path("b")).unwrap_err().is_not_found());
+}
+
+#[test]
+fn reserving_leaves_the_length_alone() {
+    let dir = TempDir::new("reserve");
+    let file = SystemDisk.create(&dir.path("a")).unwrap();
+    file.reserve(0).unwrap();
+    file.reserve(1 << 20).unwrap();
+    assert_eq!(file.len().unwrap(), 0);
+    file.set_len(10).unwrap();
+    assert_eq!(file.len().unwrap(), 10);
+    let full = file.reserve(1 << 60).unwrap_err();
+    assert!(full.is_full(), "{full}");
+}
+
+#[test]
+fn listing_is_sorted_and_tells_directories_apart() {
+    let dir = TempDir::new("list");
+    SystemDisk.create_dir_all(&dir.path("sub/deep")).unwrap();
+    SystemDisk.create_dir_all(&dir.path("sub/deep")).unwrap();
+    SystemDisk.create(&dir.path("z")).unwrap().write_at(b"abc", 0).unwrap();
+    SystemDisk.create(&dir.path("a")).unwrap();
+    let entry = |name: &str, len, is_dir| Entry { name: name.to_owned(), len, is_dir };
+    assert_eq!(
+        SystemDisk.list(&dir.0).unwrap(),
+        [entry("a", 0, false), entry("sub", 0, true), entry("z", 3, false)]
+    );
+    assert!(SystemDisk.list(&dir.path("none")).unwrap_err().is_not_found());
+    let through_file = SystemDisk.create_dir_all(&dir.path("z/below")).unwrap_err();
+    assert_eq!(through_file.source.kind(), io::ErrorKind::NotADirectory);
+    assert!(SystemDisk.free_bytes(&dir.0).unwrap() > 0);
+}
+
+#[test]
+fn a_lock_is_held_by_one_handle_until_it_is_dropped() {
+    let dir = TempDir::new("lock");
+    let path = dir.path("lock");
+    let held = SystemDisk.lock(&path).unwrap();
+    assert!(held.is_some());
+    assert!(SystemDisk.lock(&path).unwrap().is_none());
+    drop(held);
+    assert!(SystemDisk.lock(&path).unwrap().is_some());
+}

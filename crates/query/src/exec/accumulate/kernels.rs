@@ -1,0 +1,156 @@
+//! Inner loops over slices of one type: sum, minimum, maximum.
+//!
+//! Long slices go through several lanes so that the compiler can use vector instructions; short
+//! ones are added from left to right, so that small sums of floats have InfluxDB's very digits.
+
+use model::Bitmap;
+
+/// Slices shorter than this are summed from left to right.
+const SEQUENTIAL_MAX: usize = 256;
+const LANES: usize = 8;
+
+/// A number that totals are kept of.
+pub(crate) trait Number: Copy + PartialOrd + Default + Send {
+    /// Sum; integers wrap.
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Number for f64 {
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+impl Number for i64 {
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+}
+
+impl Number for u64 {
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+}
+
+/// The sum of `values`.
+pub(crate) fn sum<T: Number>(values: &[T]) -> T {
+    if values.len() < SEQUENTIAL_MAX {
+        return values.iter().fold(T::default(), |sum, v| sum.plus(*v));
+    }
+    let mut lanes = [T::default(); LANES];
+    let chunks = values.chunks_exact(LANES);
+    let tail = chunks.remainder();
+    for chunk in chunks {
+        for (lane, v) in lanes.iter_mut().zip(chunk) {
+            *lane = lane.plus(*v);
+        }
+    }
+    lanes.iter().chain(tail).fold(T::default(), |sum, v| sum.plus(*v))
+}
+
+/// The smallest of `values`, which are not empty.
+pub(crate) fn min<T: Number>(values: &[T]) -> T {
+    best(values, |v, best| v < best)
+}
+
+/// The largest of `values`, which are not empty.
+pub(crate) fn max<T: Number>(values: &[T]) -> T {
+    best(values, |v, best| v > best)
+}
+
+#[inline(always)]
+fn best<T: Number>(values: &[T], wins: impl Fn(T, T) -> bool) -> T {
+    let pick = |best: T, v: T| if wins(v, best) { v } else { best };
+    let mut lanes = [values[0]; LANES];
+    let chunks = values.chunks_exact(LANES);
+    let tail = chunks.remainder();
+    for chunk in chunks {
+        for (lane, v) in lanes.iter_mut().zip(chunk) {
+            *lane = pick(*lane, *v);
+        }
+    }
+    lanes.iter().chain(tail).fold(values[0], |best, v| pick(best, *v))
+}
+
+/// Calls `visit` with each maximal stretch of `start..end` whose rows have a value.
+pub(crate) fn valid_stretches(
+    validity: Option<&Bitmap>,
+    start: usize,
+    end: usize,
+    mut visit: impl FnMut(usize, usize),
+) {
+    let Some(validity) = validity else {
+        visit(start, end);
+        return;
+    };
+    let mut at = start;
+    while let Some(from) = next_bit(validity, at, end, true) {
+        let to = next_bit(validity, from, end, false).unwrap_or(end);
+        visit(from, to);
+        at = to;
+    }
+}
+
+/// The first row in `at..end` whose bit is `wanted`.
+fn next_bit(bits: &Bitmap, mut at: usize, end: usize, wanted: bool) -> Option<usize> {
+    while at < end {
+        let word = bits.words()[at / 64];
+        let word = (if wanted { word } else { !word }) >> (at % 64);
+        if word != 0 {
+            let found = at + word.trailing_zeros() as usize;
+            return (found < end).then_some(found);
+        }
+        at = (at / 64 + 1) * 64;
+    }
+    None
+}
+
+/// The first row of `start..end` that has a value.
+pub(crate) fn first_valid(validity: Option<&Bitmap>, start: usize, end: usize) -> Option<usize> {
+    match validity {
+        None => (start < end).then_some(start),
+        Some(bits) => next_bit(bits, start, end, true),
+    }
+}
+
+/// The last row of `start..end` that has a value.
+pub(crate) fn last_valid(validity: Option<&Bitmap>, start: usize, end: usize) -> Option<usize> {
+    match validity {
+        None => (start < end).then(|| end - 1),
+        Some(bits) => (start..end).rev().find(|row| bits.get(*row)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lanes_agree_with_folds(values in prop::collection::vec(any::<i64>(), 1..600)) {
+            prop_assert_eq!(sum(&values), values.iter().fold(0, |s: i64, v| s.wrapping_add(*v)));
+            prop_assert_eq!(min(&values), *values.iter().min().unwrap());
+            prop_assert_eq!(max(&values), *values.iter().max().unwrap());
+            let floats: Vec<f64> = values.iter().map(|v| (v % 1000) as f64).collect();
+            prop_assert_eq!(sum(&floats), floats.iter().sum::<f64>());
+            prop_assert_eq!(min(&floats), floats.iter().copied().fold(f64::INFINITY, f64::min));
+        }
+
+        #[test]
+        fn stretches_cover_the_valid_rows(
+            bits in prop::collection::vec(any::<bool>(), 0..200),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let map: Bitmap = bits.iter().copied().collect();
+            let start = cut.index(bits.len() + 1);
+            let mut got = Vec::new();
+            valid_stretches(Some(&map), start, bits.len(), |a, b| got.extend(a..b));
+            let want: Vec<usize> = (start..bits.len()).filter(|at| bits[*at]).collect();
+            prop_assert_eq!(first_valid(Some(&map), start, bits.len()), want.first().copied());
+            prop_assert_eq!(last_valid(Some(&map), start, bits.len()), want.last().copied());
+            prop_assert_eq!(got, want);
+        }
+    }
+}

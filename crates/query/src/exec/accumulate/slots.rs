@@ -1,0 +1,278 @@
+//! Slots: which group and window a row belongs to, and how rows are cut into runs of one slot.
+//!
+//! Few windows: slots are laid out as a grid. Many, or windows of a zone: slots are numbered as they
+//! turn up, so that memory follows the data and not the range.
+
+use hashbrown::HashMap;
+use model::{SeriesRun, TimeRange};
+
+use crate::exec::window::{Window, Windows};
+
+/// Consecutive rows of one series that belong to one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub slot: u32,
+    pub start: u32,
+    pub end: u32,
+    /// Ordinal of the series in its scan.
+    pub series: u32,
+}
+
+/// The slots of some groups.
+#[derive(Clone, Debug)]
+pub(crate) enum SlotMap {
+    /// One window: the slot is the group.
+    Whole { groups: usize },
+    /// A grid of groups and windows.
+    Grid { groups: usize, windows: Windows, first_start: i64, per_group: usize },
+    /// Slots in the order they turned up.
+    Listed { windows: Windows, slots: HashMap<(u32, i64), u32>, keys: Vec<(u32, i64)> },
+}
+
+impl SlotMap {
+    /// Slots for `groups` groups over rows within `range`; a grid of at most `grid_slots_max`.
+    pub(crate) fn new(
+        windows: Option<&Windows>,
+        range: TimeRange,
+        groups: usize,
+        grid_slots_max: usize,
+    ) -> Self {
+        let Some(windows) = windows else { return Self::Whole { groups } };
+        if windows.is_regular() && !range.is_empty() {
+            let (first, last) = (windows.at(range.min), windows.at(range.max));
+            let span = i128::from(last.end) - i128::from(first.end);
+            let per_group = span / i128::from(windows.every_ns) + 1;
+            let slots = per_group.saturating_mul(groups as i128);
+            if slots <= grid_slots_max as i128 {
+                return Self::Grid {
+                    groups,
+                    windows: windows.clone(),
+                    first_start: first.end.saturating_sub(windows.every_ns),
+                    per_group: per_group as usize,
+                };
+            }
+        }
+        Self::Listed { windows: windows.clone(), slots: HashMap::new(), keys: Vec::new() }
+    }
+
+    /// Number of slots so far.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole { groups } => *groups,
+            Self::Grid { groups, per_group, .. } => groups * per_group,
+            Self::Listed { keys, .. } => keys.len(),
+        }
+    }
+
+    /// The slot of `group` at `time_ns`.
+    pub(crate) fn slot(&mut self, group: u32, time_ns: i64) -> u32 {
+        match self {
+            Self::Whole { .. } => group,
+            Self::Grid { windows, .. } => {
+                let window = windows.at(time_ns);
+                self.slot_of_window(group, window)
+            }
+            Self::Listed { windows, .. } => {
+                let window = windows.at(time_ns);
+                self.slot_of_window(group, window)
+            }
+        }
+    }
+
+    fn slot_of_window(&mut self, group: u32, window: Window) -> u32 {
+        match self {
+            Self::Whole { .. } => group,
+            Self::Grid { windows, first_start, per_group, .. } => {
+                let at = (window.end - *first_start) / windows.every_ns - 1;
+                (group as usize * *per_group + at as usize) as u32
+            }
+            Self::Listed { slots, keys, .. } => {
+                let key = (group, window.start);
+                *slots.entry(key).or_insert_with(|| {
+                    keys.push(key);
+                    (keys.len() - 1) as u32
+                })
+            }
+        }
+    }
+
+    /// Cuts rows into runs. `group_of` says which group a series is of, `None`: none, its rows are
+    /// left out. `times` of a series ascend or descend strictly.
+    pub(crate) fn cut(
+        &mut self,
+        times: &[i64],
+        series: &[SeriesRun],
+        group_of: impl Fn(u32) -> Option<u32>,
+        ascending: bool,
+        runs: &mut Vec<Run>,
+    ) {
+        let mut at = 0;
+        for run in series {
+            let end = at + run.rows as usize;
+            if let Some(group) = group_of(run.series) {
+                self.cut_series(times, (at, end), group, run.series, ascending, runs);
+            }
+            at = end;
+        }
+    }
+
+    fn cut_series(
+        &mut self,
+        times: &[i64],
+        (start, end): (usize, usize),
+        group: u32,
+        series: u32,
+        ascending: bool,
+        runs: &mut Vec<Run>,
+    ) {
+        let windows = match self {
+            Self::Whole { .. } => {
+                let (start, end) = (start as u32, end as u32);
+                runs.push(Run { slot: group, start, end, series });
+                return;
+            }
+            Self::Grid { windows, .. } | Self::Listed { windows, .. } => windows.clone(),
+        };
+        let mut at = start;
+        let mut window = windows.at(times[at]);
+        loop {
+            let inside = |t: &i64| {
+                if ascending { *t < window.end } else { *t >= window.start }
+            };
+            let to = at + gallop(&times[at..end], inside);
+            let slot = self.slot_of_window(group, window);
+            runs.push(Run { slot, start: at as u32, end: to as u32, series });
+            if to == end {
+                return;
+            }
+            at = to;
+            // The next window holds the next row more often than not.
+            window = match windows.after(window) {
+                Some(next)
+                    if ascending && next.start <= times[at] && times[at] < next.end =>
+                {
+                    next
+                }
+                _ => windows.at(times[at]),
+            };
+        }
+    }
+
+    /// The slots of `group` with the starts of their windows, ascending; `whole_start` stands for
+    /// the only window. Call [`SlotMap::sort`] before.
+    pub(crate) fn of_group(&self, group: u32, whole_start: i64) -> Vec<(usize, i64)> {
+        match self {
+            Self::Whole { .. } => vec![(group as usize, whole_start)],
+            Self::Grid { windows, first_start, per_group, .. } => (0..*per_group)
+                .map(|at| {
+                    let start = first_start.saturating_add(windows.every_ns * at as i64);
+                    (group as usize * per_group + at, start.max(model::MIN_TIME_NS))
+                })
+                .collect(),
+            Self::Listed { slots, keys, .. } => {
+                let from = keys.partition_point(|key| key.0 < group);
+                let to = keys.partition_point(|key| key.0 <= group);
+                keys[from..to].iter().map(|key| (slots[key] as usize, key.1)).collect()
+            }
+        }
+    }
+
+    /// Puts listed slots in order, so that those of a group can be found. No slot is added after.
+    pub(crate) fn sort(&mut self) {
+        if let Self::Listed { keys, .. } = self {
+            keys.sort_unstable();
+        }
+    }
+
+    /// The pairs (slot of `other`, slot here) of the same group and window; slots that are new are
+    /// added.
+    pub(crate) fn adopt(&mut self, other: &Self) -> Vec<(usize, usize)> {
+        match (self, other) {
+            (Self::Listed { slots, keys, .. }, Self::Listed { keys: theirs, .. }) => {
+                let adopt = |(from, key): (usize, &(u32, i64))| {
+                    let to = *slots.entry(*key).or_insert_with(|| {
+                        keys.push(*key);
+                        (keys.len() - 1) as u32
+                    });
+                    (from, to as usize)
+                };
+                theirs.iter().enumerate().map(adopt).collect()
+            }
+            (mine, _) => (0..mine.len()).map(|slot| (slot, slot)).collect(),
+        }
+    }
+
+    /// Bytes of memory taken.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Listed { slots, keys, .. } => slots.capacity() * 25 + keys.capacity() * 16,
+            _ => 0,
+        }
+    }
+}
+
+/// The length of the prefix that is `inside`, found by growing steps: prefixes are short.
+fn gallop(times: &[i64], inside: impl Fn(&i64) -> bool) -> usize {
+    let mut step = 1;
+    while step < times.len() && inside(&times[step]) {
+        step *= 2;
+    }
+    let from = step / 2;
+    let to = step.min(times.len());
+    from + times[from..to].partition_point(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_cover_rows_and_agree_with_windows(
+            mut times in prop::collection::btree_set(-500i64..500, 1..120),
+            every in 1i64..90,
+            offset in 0i64..50,
+            grid in any::<bool>(),
+            ascending in any::<bool>(),
+        ) {
+            let windows = Windows::new(every, offset, None);
+            let range = TimeRange::new(*times.first().unwrap(), *times.last().unwrap());
+            let mut map = SlotMap::new(Some(&windows), range, 2, if grid { 1 << 20 } else { 0 });
+            let mut list: Vec<i64> = std::mem::take(&mut times).into_iter().collect();
+            if !ascending {
+                list.reverse();
+            }
+            let series = [SeriesRun { series: 7, rows: list.len() as u32 }];
+            let mut runs = Vec::new();
+            map.cut(&list, &series, |s| (s == 7).then_some(1), ascending, &mut runs);
+            map.sort();
+            let starts: HashMap<usize, i64> = map.of_group(1, 0).into_iter().collect();
+            let mut at = 0;
+            for run in &runs {
+                prop_assert_eq!(run.start, at);
+                for time in &list[run.start as usize..run.end as usize] {
+                    prop_assert_eq!(starts[&(run.slot as usize)], windows.at(*time).start);
+                }
+                at = run.end;
+            }
+            prop_assert_eq!(at as usize, list.len());
+            prop_assert!(runs.windows(2).all(|w| w[0].slot != w[1].slot));
+            prop_assert!(runs.iter().all(|run| (run.slot as usize) < map.len()));
+        }
+    }
+
+    #[test]
+    fn listed_slots_of_two_maps_meet() {
+        let windows = Windows::new(10, 0, None);
+        let range = TimeRange::new(0, 100);
+        let mut a = SlotMap::new(Some(&windows), range, 1, 0);
+        let mut b = a.clone();
+        a.slot(0, 5);
+        b.slot(0, 25);
+        b.slot(0, 5);
+        assert_eq!(a.adopt(&b), [(0, 1), (1, 0)]);
+        a.sort();
+        assert_eq!(a.of_group(0, 0), [(0, 0), (1, 20)]);
+    }
+}

@@ -1,0 +1,297 @@
+//! Operations on columns: picking rows, casting, single cells.
+
+use std::sync::Arc;
+
+use model::{Bitmap, Column, ColumnBatch, FieldType, Scalar, SeriesRun, Strings, Values};
+
+/// One cell; `None`: no value.
+pub(crate) type Cell = Option<Scalar>;
+
+/// Stands for "no row" among the indexes of [`take`].
+pub(crate) const NO_ROW: u32 = u32::MAX;
+
+/// The type of a column's values; text for dictionaries, integers for times.
+pub(crate) fn type_of(values: &Values) -> FieldType {
+    match values {
+        Values::Float(_) => FieldType::Float,
+        Values::Time(_) | Values::Integer(_) => FieldType::Integer,
+        Values::Unsigned(_) => FieldType::Unsigned,
+        Values::Boolean(_) => FieldType::Boolean,
+        Values::String(_) | Values::Dictionary(..) => FieldType::String,
+    }
+}
+
+/// A column of `rows` missing values.
+pub(crate) fn missing(field_type: FieldType, rows: usize) -> Column {
+    let mut column = Column::new(Values::empty(field_type));
+    column.extend_missing(rows);
+    column
+}
+
+/// A column of `rows` times `cell`.
+pub(crate) fn repeated(cell: &Scalar, rows: usize) -> Column {
+    Column::new(match cell {
+        Scalar::Float(v) => Values::Float(vec![*v; rows]),
+        Scalar::Integer(v) => Values::Integer(vec![*v; rows]),
+        Scalar::Unsigned(v) => Values::Unsigned(vec![*v; rows]),
+        Scalar::Boolean(v) => Values::Boolean(Bitmap::filled(rows, *v)),
+        Scalar::String(v) => {
+            Values::Dictionary(vec![0; rows], Arc::new([&**v].into_iter().collect()))
+        }
+    })
+}
+
+/// The cell at `row`.
+pub(crate) fn cell(column: &Column, row: usize) -> Cell {
+    if !column.is_valid(row) {
+        return None;
+    }
+    Some(match &column.values {
+        Values::Float(v) => Scalar::Float(v[row]),
+        Values::Time(v) | Values::Integer(v) => Scalar::Integer(v[row]),
+        Values::Unsigned(v) => Scalar::Unsigned(v[row]),
+        Values::Boolean(v) => Scalar::Boolean(v.get(row)),
+        Values::String(v) => Scalar::String(v.get(row).into()),
+        Values::Dictionary(codes, texts) => Scalar::String(texts.get(codes[row] as usize).into()),
+    })
+}
+
+/// Adds a cell of the column's own type.
+pub(crate) fn push(column: &mut Column, cell: Option<&Scalar>) {
+    let Some(cell) = cell else {
+        column.extend_missing(1);
+        return;
+    };
+    match (&mut column.values, cell) {
+        (Values::Float(v), Scalar::Float(x)) => v.push(*x),
+        (Values::Time(v) | Values::Integer(v), Scalar::Integer(x)) => v.push(*x),
+        (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(*x),
+        (Values::Boolean(v), Scalar::Boolean(x)) => v.push(*x),
+        (Values::String(v), Scalar::String(x)) => v.push(x),
+        (column, cell) => panic!("BUG: {cell:?} in a column of {}", type_of(column)),
+    }
+    if let Some(validity) = &mut column.validity {
+        validity.push(true);
+    }
+}
+
+/// The rows `rows` of a column, in that order; [`NO_ROW`] gives a missing value.
+pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
+    let has_gaps = rows.contains(&NO_ROW);
+    let validity = if has_gaps || column.validity.is_some() {
+        let valid = |row: &u32| *row != NO_ROW && column.is_valid(*row as usize);
+        Some(rows.iter().map(valid).collect::<Bitmap>())
+    } else {
+        None
+    };
+    let at = |row: &u32| if *row == NO_ROW { 0 } else { *row as usize };
+    let values = match &column.values {
+        // Without rows there is nothing a gap could stand on.
+        _ if column.is_empty() => return missing(type_of(&column.values), rows.len()),
+        Values::Time(v) => Values::Time(rows.iter().map(|r| v[at(r)]).collect()),
+        Values::Float(v) => Values::Float(rows.iter().map(|r| v[at(r)]).collect()),
+        Values::Integer(v) => Values::Integer(rows.iter().map(|r| v[at(r)]).collect()),
+        Values::Unsigned(v) => Values::Unsigned(rows.iter().map(|r| v[at(r)]).collect()),
+        Values::Boolean(v) => Values::Boolean(rows.iter().map(|r| v.get(at(r))).collect()),
+        Values::String(v) => {
+            let mut out = Strings::new();
+            for row in rows {
+                if *row == NO_ROW {
+                    out.push("");
+                } else {
+                    out.extend_from(v, *row as usize..*row as usize + 1);
+                }
+            }
+            Values::String(out)
+        }
+        Values::Dictionary(codes, texts) => {
+            Values::Dictionary(rows.iter().map(|r| codes[at(r)]).collect(), Arc::clone(texts))
+        }
+    };
+    Column { values, validity }
+}
+
+/// Rows `range` of a column.
+pub(crate) fn slice(column: &Column, range: std::ops::Range<usize>) -> Column {
+    let values = match &column.values {
+        Values::Time(v) => Values::Time(v[range.clone()].to_vec()),
+        Values::Dictionary(codes, texts) => {
+            Values::Dictionary(codes[range.clone()].to_vec(), Arc::clone(texts))
+        }
+        other => {
+            let mut out = Values::empty(type_of(other));
+            out.extend_from(other, range.clone());
+            out
+        }
+    };
+    let validity = column.validity.as_ref().map(|validity| {
+        let mut out = Bitmap::new();
+        out.extend_from(validity, range);
+        out
+    });
+    Column { values, validity }
+}
+
+/// The rows of `batch` that `selection` has a bit for, runs included.
+pub(crate) fn filter(batch: &ColumnBatch, selection: &Bitmap) -> ColumnBatch {
+    let rows: Vec<u32> = selection.ones().map(|row| row as u32).collect();
+    let mut runs = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for run in &batch.runs {
+        start += run.rows as usize;
+        let end = at + rows[at..].partition_point(|row| (*row as usize) < start);
+        if end > at {
+            runs.push(SeriesRun { series: run.series, rows: (end - at) as u32 });
+        }
+        at = end;
+    }
+    let columns = batch.columns.iter().map(|column| take(column, &rows)).collect();
+    ColumnBatch { rows: rows.len(), runs, columns }
+}
+
+/// Adds all of `more` behind `column`; two dictionaries that differ become text.
+pub(crate) fn append(column: &mut Column, more: &Column) {
+    let same_kind = match (&column.values, &more.values) {
+        (Values::Dictionary(_, a), Values::Dictionary(_, b)) => Arc::ptr_eq(a, b),
+        (Values::Dictionary(..), _) | (_, Values::Dictionary(..)) => false,
+        _ => true,
+    };
+    if same_kind {
+        column.extend_from(more, 0..more.len());
+    } else if column.is_empty() {
+        *column = more.clone();
+    } else {
+        undictionary(column);
+        let mut more = more.clone();
+        undictionary(&mut more);
+        column.extend_from(&more, 0..more.len());
+    }
+}
+
+/// Adds the entries `range` of `more` to values of their type; a dictionary's entries as text.
+pub(crate) fn extend_plain(values: &mut Values, more: &Values, range: std::ops::Range<usize>) {
+    match (values, more) {
+        (Values::String(texts), Values::Dictionary(codes, dictionary)) => {
+            codes[range].iter().for_each(|code| texts.push(dictionary.get(*code as usize)));
+        }
+        (values, more) => values.extend_from(more, range),
+    }
+}
+
+/// Makes a dictionary plain text.
+pub(crate) fn undictionary(column: &mut Column) {
+    if let Values::Dictionary(codes, texts) = &column.values {
+        let plain = codes.iter().map(|code| texts.get(*code as usize)).collect();
+        column.values = Values::String(plain);
+    }
+}
+
+/// The column with its values as `to`: numbers convert as InfluxDB's casts do, anything else has no
+/// value then.
+pub(crate) fn cast(column: Column, to: FieldType) -> Column {
+    let from = type_of(&column.values);
+    if from == to {
+        return column;
+    }
+    let rows = column.len();
+    let values = match (column.values, to) {
+        (Values::Integer(v), FieldType::Float) => {
+            Values::Float(v.into_iter().map(|x| x as f64).collect())
+        }
+        (Values::Unsigned(v), FieldType::Float) => {
+            Values::Float(v.into_iter().map(|x| x as f64).collect())
+        }
+        (Values::Float(v), FieldType::Integer) => {
+            Values::Integer(v.into_iter().map(|x| x as i64).collect())
+        }
+        (Values::Unsigned(v), FieldType::Integer) => {
+            Values::Integer(v.into_iter().map(u64::cast_signed).collect())
+        }
+        (Values::Float(v), FieldType::Unsigned) => {
+            Values::Unsigned(v.into_iter().map(|x| x as u64).collect())
+        }
+        (Values::Integer(v), FieldType::Unsigned) => {
+            Values::Unsigned(v.into_iter().map(i64::cast_unsigned).collect())
+        }
+        _ => return missing(to, rows),
+    };
+    Column { values, validity: column.validity }
+}
+
+/// A number as `to`; `None` where it has no such form.
+pub(crate) fn cast_scalar(value: &Scalar, to: FieldType) -> Cell {
+    let column = cast(repeated(value, 1), to);
+    cell(&column, 0)
+}
+
+/// Gives missing values the last value before them, or `last` at the start; `last` becomes the last
+/// value there is.
+pub(crate) fn fill_forward(column: &mut Column, last: &mut Cell) {
+    let Some(validity) = &column.validity else {
+        if !column.is_empty() {
+            *last = cell(column, column.len() - 1);
+        }
+        return;
+    };
+    if validity.count_ones() == 0 && last.is_none() {
+        return;
+    }
+    undictionary(column);
+    let mut out = Column::new(Values::empty(type_of(&column.values)));
+    for row in 0..column.len() {
+        if let Some(value) = cell(column, row) {
+            *last = Some(value);
+        }
+        push(&mut out, last.as_ref());
+    }
+    *column = out;
+}
+
+/// Gives missing values `value`, where it has the column's type.
+pub(crate) fn fill_missing(column: &mut Column, value: &Scalar) {
+    if column.validity.is_none() {
+        return;
+    }
+    let Some(value) = cast_scalar(value, type_of(&column.values)) else { return };
+    let Some(validity) = column.validity.take() else { return };
+    for row in 0..validity.len() {
+        if validity.get(row) {
+            continue;
+        }
+        match (&mut column.values, &value) {
+            (Values::Float(v), Scalar::Float(x)) => v[row] = *x,
+            (Values::Integer(v), Scalar::Integer(x)) => v[row] = *x,
+            (Values::Unsigned(v), Scalar::Unsigned(x)) => v[row] = *x,
+            _ => {
+                column.validity = Some(validity);
+                return;
+            }
+        }
+    }
+}
+
+/// NaN becomes a missing value, as InfluxDB's results show it.
+pub(crate) fn hide_nan(column: &mut Column) {
+    let Values::Float(values) = &column.values else { return };
+    if !values.iter().any(|v| v.is_nan()) {
+        return;
+    }
+    let valid = (0..values.len()).map(|row| column.is_valid(row) && !values[row].is_nan());
+    column.validity = Some(valid.collect());
+}
+
+/// Both bitmaps; `None` is all ones.
+pub(crate) fn both(a: Option<&Bitmap>, b: Option<&Bitmap>) -> Option<Bitmap> {
+    match (a, b) {
+        (None, None) => None,
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (Some(a), Some(b)) => Some(combine(a, b, |x, y| x & y)),
+    }
+}
+
+/// The bitmap of `op` on the words of two bitmaps of one length.
+pub(crate) fn combine(a: &Bitmap, b: &Bitmap, op: impl Fn(u64, u64) -> u64) -> Bitmap {
+    assert_eq!(a.len(), b.len(), "BUG: bitmaps of two lengths");
+    let words = a.words().iter().zip(b.words()).map(|(x, y)| op(*x, *y)).collect();
+    Bitmap::from_words(words, a.len())
+}

@@ -1,0 +1,180 @@
+//! Output series: which stored series belong to each, and in what order they come.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use model::Name;
+
+use super::input::Input;
+
+/// A series of one of the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub input: u32,
+    pub series: u32,
+}
+
+/// The groups of inputs of one name, sorted by the values of their dimensions.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    /// Members, group after group, of each by input and ordinal. Empty: there is one group and
+    /// every series is in it.
+    members: Vec<Member>,
+    /// Where the members of each group start, and the end.
+    starts: Vec<u32>,
+    /// The group of every series, input by input.
+    of_series: Vec<Vec<u32>>,
+}
+
+/// Stands for a series that is in no group.
+const NONE: u32 = u32::MAX;
+
+impl Groups {
+    /// Groups the series of `inputs`.
+    pub(crate) fn new(inputs: &[Input]) -> Self {
+        let total: usize = inputs.iter().map(|input| input.scan.series().len as usize).sum();
+        let has_dimensions = inputs.first().is_some_and(|input| !input.dimensions.is_empty());
+        if !has_dimensions {
+            let starts = if total == 0 { vec![0] } else { vec![0, total as u32] };
+            return Self { members: Vec::new(), starts, of_series: Vec::new() };
+        }
+        let mut members = Vec::with_capacity(total);
+        for (at, input) in inputs.iter().enumerate() {
+            let input_at = at as u32;
+            let all = 0..input.scan.series().len;
+            members.extend(all.map(|series| Member { input: input_at, series }));
+        }
+        if let [input] = inputs {
+            sort_by_codes(&mut members, input);
+        } else {
+            members.sort_by(|a, b| compare(inputs, *a, *b));
+        }
+        let mut starts = vec![0];
+        for at in 1..members.len() {
+            if compare(inputs, members[at - 1], members[at]).is_ne() {
+                starts.push(at as u32);
+            }
+        }
+        if !members.is_empty() {
+            starts.push(members.len() as u32);
+        }
+        let mut groups = Self { members, starts, of_series: Vec::new() };
+        groups.index(inputs);
+        groups
+    }
+
+    /// Keeps `limit` groups (0: all) behind the first `offset`.
+    pub(crate) fn limit(&mut self, limit: u64, offset: u64, inputs: &[Input]) {
+        if limit == 0 && offset == 0 {
+            return;
+        }
+        let count = self.len() as u64;
+        let from = offset.min(count) as usize;
+        let to = if limit == 0 { count } else { count.min(offset.saturating_add(limit)) } as usize;
+        if self.members.is_empty() {
+            if from == to {
+                self.starts = vec![0];
+            }
+            return;
+        }
+        let start = self.starts[from];
+        let kept = start as usize..self.starts[to.max(from)] as usize;
+        self.members = self.members[kept].to_vec();
+        self.starts = self.starts[from..=to.max(from)].iter().map(|at| at - start).collect();
+        self.index(inputs);
+    }
+
+    fn index(&mut self, inputs: &[Input]) {
+        let none = |input: &Input| vec![NONE; input.scan.series().len as usize];
+        self.of_series = inputs.iter().map(none).collect();
+        for group in 0..self.len() {
+            for member in &self.members[self.range(group)] {
+                self.of_series[member.input as usize][member.series as usize] = group as u32;
+            }
+        }
+    }
+
+    fn range(&self, group: usize) -> std::ops::Range<usize> {
+        self.starts[group] as usize..self.starts[group + 1] as usize
+    }
+
+    /// Number of groups.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Number of series of the groups `range`.
+    pub(crate) fn series_count(&self, range: std::ops::Range<usize>) -> usize {
+        (self.starts[range.end] - self.starts[range.start]) as usize
+    }
+
+    /// The group of a series, if it is in any.
+    pub(crate) fn of(&self, input: usize, series: u32) -> Option<u32> {
+        if self.of_series.is_empty() {
+            return (self.len() > 0).then_some(0);
+        }
+        Some(self.of_series[input][series as usize]).filter(|group| *group != NONE)
+    }
+
+    /// The ordinals of one input in the groups `range`, ascending; `None`: all of them.
+    pub(crate) fn ordinals(
+        &self,
+        input: usize,
+        range: std::ops::Range<usize>,
+    ) -> Option<Arc<[u32]>> {
+        let whole = range == (0..self.len());
+        if self.members.is_empty() || (whole && self.covers(input)) {
+            return None;
+        }
+        let members = &self.members[self.starts[range.start] as usize..self.starts[range.end] as usize];
+        let of_input = members.iter().filter(|m| m.input as usize == input).map(|m| m.series);
+        let mut ordinals: Vec<u32> = of_input.collect();
+        ordinals.sort_unstable();
+        Some(ordinals.into())
+    }
+
+    fn covers(&self, input: usize) -> bool {
+        self.of_series.get(input).is_some_and(|groups| !groups.contains(&NONE))
+    }
+
+    /// The values of the dimensions of `group`, in their order.
+    pub(crate) fn values(&self, group: usize, inputs: &[Input]) -> Vec<Name> {
+        let Some(member) = self.members.get(self.starts[group] as usize) else {
+            return Vec::new();
+        };
+        let input = &inputs[member.input as usize];
+        input.dimensions.iter().map(|at| Name::from(input.tag(*at, member.series))).collect()
+    }
+}
+
+/// Codes of one dictionary order as their texts do.
+fn sort_by_codes(members: &mut [Member], input: &Input) {
+    let tags = &input.scan.series().tags;
+    if let [dimension] = input.dimensions.as_slice() {
+        let codes = &tags[*dimension].codes;
+        members.sort_by_key(|member| codes[member.series as usize]);
+        return;
+    }
+    let code = |at: &usize, member: &Member| tags[*at].codes[member.series as usize];
+    members.sort_by(|a, b| {
+        let pairs = input.dimensions.iter().map(|at| code(at, a).cmp(&code(at, b)));
+        pairs.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+}
+
+fn compare(inputs: &[Input], a: Member, b: Member) -> Ordering {
+    let (left, right) = (&inputs[a.input as usize], &inputs[b.input as usize]);
+    let dimensions = left.dimensions.iter().zip(&right.dimensions);
+    for (x, y) in dimensions {
+        let order = if a.input == b.input {
+            let codes = &left.scan.series().tags[*x].codes;
+            codes[a.series as usize].cmp(&codes[b.series as usize])
+        } else {
+            left.tag(*x, a.series).cmp(right.tag(*y, b.series))
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

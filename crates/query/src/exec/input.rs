@@ -1,0 +1,334 @@
+//! One source of a running SELECT: a scan, and where in it the columns of the plan are.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use model::{Bitmap, Column, ColumnBatch, FieldType, Name, TagExpr, Values};
+use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TimeOrder, Windows};
+
+use super::column::{self, cast, missing};
+use super::predicate::{Predicate, Rows};
+use super::subquery;
+use crate::plan::{ColumnKind, Condition, Select, SlotSource, Source};
+use crate::{QueryContext, QueryError};
+
+/// A source that can be read.
+pub(crate) struct Input {
+    /// Name of its measurement.
+    pub name: Name,
+    /// The rows.
+    pub scan: Box<dyn Scan>,
+    /// Where the field of each function is.
+    pub calls: Vec<ColumnSource>,
+    /// Where each other column is.
+    pub aux: Vec<ColumnSource>,
+    /// The tag columns of the dimensions.
+    pub dimensions: Vec<usize>,
+    /// What rows must satisfy, if the scan does not see to it.
+    pub filter: Option<Filter>,
+    /// Whether the scan reads forward in time.
+    pub ascending: bool,
+    /// What the scan was asked for, for EXPLAIN.
+    pub request: Option<ScanRequest>,
+}
+
+/// Where in a scan a column is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ColumnSource {
+    /// A column of the batches, read as another type perhaps.
+    Column { at: usize, cast: Option<FieldType> },
+    /// A column of the series table.
+    Tag(usize),
+    /// Nowhere.
+    Missing(FieldType),
+}
+
+/// A condition that is evaluated for each row.
+pub(crate) struct Filter {
+    predicate: Option<Predicate>,
+    slots: Vec<ColumnSource>,
+    /// Columns of which a row must have at least one, if others are read too.
+    shown: Option<Vec<usize>>,
+}
+
+/// How a scan is going to be used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScanUse {
+    /// Order of time that is read in.
+    pub ascending: bool,
+    /// Rows of each series that are enough.
+    pub rows_per_series: Option<u64>,
+    /// Windows that summaries may stand for.
+    pub windows: Option<Windows>,
+}
+
+/// The columns asked for, each once.
+#[derive(Default)]
+struct Wanted {
+    fields: Vec<(Name, FieldType)>,
+    tags: Vec<Name>,
+}
+
+impl Wanted {
+    fn column(&mut self, source: SlotSource) -> ColumnSource {
+        match source {
+            SlotSource::Field { name, stored, wanted } => {
+                let at = match self.fields.iter().position(|(n, _)| *n == name) {
+                    Some(at) => at,
+                    None => {
+                        self.fields.push((name, stored));
+                        self.fields.len() - 1
+                    }
+                };
+                ColumnSource::Column { at: at + 1, cast: (stored != wanted).then_some(wanted) }
+            }
+            SlotSource::Tag(name) => ColumnSource::Tag(self.tag(&name)),
+            SlotSource::Missing(field_type) => ColumnSource::Missing(field_type),
+        }
+    }
+
+    fn tag(&mut self, name: &Name) -> usize {
+        match self.tags.iter().position(|tag| tag == name) {
+            Some(at) => at,
+            None => {
+                self.tags.push(name.clone());
+                self.tags.len() - 1
+            }
+        }
+    }
+}
+
+/// Starts reading all sources of `select`, sorted by name. A subquery runs to its end here.
+pub(crate) fn open(
+    select: &Select,
+    usage: ScanUse,
+    context: &QueryContext,
+) -> Result<Vec<Input>, QueryError> {
+    let mut inputs = Vec::with_capacity(select.sources.len());
+    for source in &select.sources {
+        let mut wanted = Wanted::default();
+        let mut calls = Vec::with_capacity(select.calls.len());
+        for call in &select.calls {
+            calls.push(match call.input {
+                Some(input) => {
+                    let kind = ColumnKind::Field(input);
+                    wanted.column(crate::plan::slot_source(source, &call.field, kind))
+                }
+                None => ColumnSource::Missing(FieldType::Float),
+            });
+        }
+        let mut aux = Vec::with_capacity(select.aux.len());
+        for column in &select.aux {
+            let found = crate::plan::slot_source(source, &column.name, column.kind);
+            aux.push(wanted.column(found));
+        }
+        let shown_fields = wanted.fields.len();
+        let dimensions = select.dimensions.iter().map(|name| wanted.tag(name)).collect();
+        let plan = InputPlan { calls, aux, dimensions, shown_fields, usage };
+        match source {
+            Source::Measurement(measurement) => {
+                let filter = plan.filter(&measurement.condition, &mut wanted, select.is_raw());
+                let is_filtered = filter.is_some();
+                let request = ScanRequest {
+                    policy: measurement.policy,
+                    measurement: measurement.name.clone(),
+                    fields: wanted.fields,
+                    tags: wanted.tags,
+                    series: measurement.condition.tags.clone(),
+                    time: select.range,
+                    filters: measurement.condition.filters.clone(),
+                    order: order(usage.ascending),
+                    rows_per_series: usage.rows_per_series.filter(|_| !is_filtered),
+                    windows: usage.windows.filter(|_| !is_filtered),
+                    context: context.scan_context(),
+                };
+                if request.fields.is_empty() || request.time.is_empty() {
+                    continue;
+                }
+                let scan = context.store.scan(&request)?;
+                let name = measurement.name.clone();
+                inputs.push(plan.input(name, scan, filter, Some(request)));
+            }
+            Source::Subquery(inner) => {
+                // Every row of a subquery is a row, with or without the columns wanted here.
+                let filter = plan.filter(&inner.condition, &mut wanted, false);
+                let scans = subquery::scans(inner, &wanted.fields, &wanted.tags, context)?;
+                for scan in scans {
+                    let name = scan.name.clone();
+                    let scan = scan.read_in(order(usage.ascending));
+                    inputs.push(plan.input(name, Box::new(scan), filter.clone(), None));
+                }
+            }
+        }
+    }
+    inputs.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(inputs)
+}
+
+fn order(ascending: bool) -> TimeOrder {
+    if ascending { TimeOrder::Ascending } else { TimeOrder::Descending }
+}
+
+struct InputPlan {
+    calls: Vec<ColumnSource>,
+    aux: Vec<ColumnSource>,
+    dimensions: Vec<usize>,
+    shown_fields: usize,
+    usage: ScanUse,
+}
+
+impl InputPlan {
+    fn filter(&self, condition: &Condition, wanted: &mut Wanted, raw: bool) -> Option<Filter> {
+        let slots = condition.slots.iter().map(|slot| wanted.column(slot.clone())).collect();
+        if let Some(predicate) = &condition.predicate {
+            tags_of(predicate, &mut |name| {
+                wanted.tag(name);
+            });
+        }
+        let has_more = raw && wanted.fields.len() > self.shown_fields;
+        if condition.predicate.is_none() && !has_more {
+            return None;
+        }
+        Some(Filter {
+            predicate: condition.predicate.clone(),
+            slots,
+            shown: has_more.then(|| (1..=self.shown_fields).collect()),
+        })
+    }
+
+    fn input(
+        &self,
+        name: Name,
+        scan: Box<dyn Scan>,
+        filter: Option<Filter>,
+        request: Option<ScanRequest>,
+    ) -> Input {
+        Input {
+            name,
+            scan,
+            calls: self.calls.clone(),
+            aux: self.aux.clone(),
+            dimensions: self.dimensions.clone(),
+            filter,
+            ascending: self.usage.ascending,
+            request,
+        }
+    }
+}
+
+/// Calls `visit` with the tags that `predicate` looks at by itself.
+fn tags_of(predicate: &Predicate, visit: &mut impl FnMut(&Name)) {
+    match predicate {
+        Predicate::Tags(tags) => crate::plan::tag_names(tags, visit),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            parts.iter().for_each(|part| tags_of(part, visit));
+        }
+        _ => {}
+    }
+}
+
+impl Clone for Filter {
+    fn clone(&self) -> Self {
+        Self {
+            predicate: self.predicate.clone(),
+            slots: self.slots.clone(),
+            shown: self.shown.clone(),
+        }
+    }
+}
+
+impl Input {
+    /// Starts reading a slice.
+    pub(crate) fn cursor(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, QueryError> {
+        Ok(self.scan.open(slice)?)
+    }
+
+    /// The rows of a batch that satisfy the condition.
+    pub(crate) fn wanted_rows(&self, batch: ColumnBatch) -> ColumnBatch {
+        let Some(filter) = &self.filter else { return batch };
+        let selection = filter.select(&batch, self.scan.series());
+        match selection.count_ones() {
+            all if all == batch.rows => batch,
+            _ => column::filter(&batch, &selection),
+        }
+    }
+
+    /// The tag of a series in column `at` of the series table.
+    pub(crate) fn tag(&self, at: usize, series: u32) -> &str {
+        let tags = &self.scan.series().tags[at];
+        tags.values.get(tags.codes[series as usize] as usize)
+    }
+}
+
+impl ColumnSource {
+    /// The column over the rows of a batch.
+    pub(crate) fn column<'a>(
+        &self,
+        batch: &'a ColumnBatch,
+        table: &SeriesTable,
+    ) -> Cow<'a, Column> {
+        match self {
+            Self::Column { at, cast: None } => Cow::Borrowed(&batch.columns[*at]),
+            Self::Column { at, cast: Some(to) } => {
+                Cow::Owned(cast(batch.columns[*at].clone(), *to))
+            }
+            Self::Tag(at) => Cow::Owned(tag_column(batch, table, *at)),
+            Self::Missing(field_type) => Cow::Owned(missing(*field_type, batch.rows)),
+        }
+    }
+}
+
+/// A tag, row by row; absent tags have no value.
+fn tag_column(batch: &ColumnBatch, table: &SeriesTable, at: usize) -> Column {
+    let tags = &table.tags[at];
+    let mut codes = Vec::with_capacity(batch.rows);
+    let mut all_there = true;
+    for run in &batch.runs {
+        let code = tags.codes[run.series as usize];
+        all_there &= !tags.values.get_bytes(code as usize).is_empty();
+        codes.resize(codes.len() + run.rows as usize, code);
+    }
+    let validity = (!all_there).then(|| {
+        codes.iter().map(|code| !tags.values.get_bytes(*code as usize).is_empty()).collect()
+    });
+    Column { values: Values::Dictionary(codes, Arc::clone(&tags.values)), validity }
+}
+
+impl Filter {
+    fn select(&self, batch: &ColumnBatch, table: &SeriesTable) -> Bitmap {
+        let mut selection = match &self.predicate {
+            None => Bitmap::filled(batch.rows, true),
+            Some(predicate) => {
+                let columns: Vec<Cow<'_, Column>> =
+                    self.slots.iter().map(|slot| slot.column(batch, table)).collect();
+                let slots: Vec<&Column> = columns.iter().map(|c| &**c).collect();
+                let tags = |condition: &TagExpr| rows_of_series(condition, batch, table);
+                predicate.select(&Rows { slots: &slots, rows: batch.rows, tags: &tags })
+            }
+        };
+        if let Some(shown) = &self.shown {
+            let mut any = Bitmap::filled(batch.rows, false);
+            for at in shown {
+                any = match &batch.columns[*at].validity {
+                    None => Bitmap::filled(batch.rows, true),
+                    Some(validity) => column::combine(&any, validity, |x, y| x | y),
+                };
+            }
+            selection = column::combine(&selection, &any, |x, y| x & y);
+        }
+        selection
+    }
+}
+
+/// The rows whose series satisfies `condition`.
+fn rows_of_series(condition: &TagExpr, batch: &ColumnBatch, table: &SeriesTable) -> Bitmap {
+    let mut bits = Bitmap::new();
+    for run in &batch.runs {
+        let tag = |name: &str| {
+            let column = table.tags.iter().find(|column| *column.key == *name);
+            column.map_or("", |c| c.values.get(c.codes[run.series as usize] as usize))
+        };
+        bits.extend_filled(run.rows as usize, condition.evaluate(&tag));
+    }
+    bits
+}

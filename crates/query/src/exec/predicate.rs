@@ -1,0 +1,237 @@
+//! Conditions on rows.
+//!
+//! A comparison with a missing value, or of values that cannot be compared, does not hold.
+
+use std::cmp::Ordering;
+
+use model::{Bitmap, Column, CompareOp, FieldType, Regex, Scalar, TagExpr, Values};
+
+use super::column::{self, both, cast, type_of};
+use super::expression::{Division, Expression};
+
+/// A condition over columns.
+#[derive(Clone, Debug)]
+pub(crate) enum Predicate {
+    /// Holds always or never.
+    Constant(bool),
+    /// All hold.
+    All(Vec<Predicate>),
+    /// At least one holds.
+    Any(Vec<Predicate>),
+    /// A condition on tags, which is the same for all rows of a series.
+    Tags(TagExpr),
+    /// A comparison.
+    Compare { op: CompareOp, lhs: Expression, rhs: Expression },
+    /// A text matches (or, negated, is there and does not match).
+    Matches { value: Expression, regex: Regex, negated: bool },
+    /// A boolean that is true.
+    Holds(Expression),
+}
+
+/// What a predicate is evaluated over.
+pub(crate) struct Rows<'a> {
+    /// The columns that slots refer to.
+    pub slots: &'a [&'a Column],
+    /// Number of rows.
+    pub rows: usize,
+    /// The rows whose series satisfy a condition on tags.
+    pub tags: &'a dyn Fn(&TagExpr) -> Bitmap,
+}
+
+impl Predicate {
+    /// The rows for which the condition holds.
+    pub(crate) fn select(&self, input: &Rows<'_>) -> Bitmap {
+        let value = |e: &Expression| e.evaluate(input.slots, input.rows, Division::Integer);
+        match self {
+            Self::Constant(holds) => Bitmap::filled(input.rows, *holds),
+            Self::All(parts) => join(parts, input, true, |x, y| x & y),
+            Self::Any(parts) => join(parts, input, false, |x, y| x | y),
+            Self::Tags(condition) => (input.tags)(condition),
+            Self::Compare { op, lhs, rhs: Expression::Constant(constant) } => {
+                let lhs = value(lhs);
+                match compare_constant(*op, &lhs, constant) {
+                    Some(bits) => only_valid(bits, lhs.validity.as_ref()),
+                    None => compare(*op, &lhs, &column::repeated(constant, input.rows)),
+                }
+            }
+            Self::Compare { op, lhs, rhs } => compare(*op, &value(lhs), &value(rhs)),
+            Self::Matches { value: text, regex, negated } => {
+                matches(&value(text), regex, *negated, input.rows)
+            }
+            Self::Holds(expression) => {
+                let column = value(expression);
+                match &column.values {
+                    Values::Boolean(bits) => only_valid(bits.clone(), column.validity.as_ref()),
+                    _ => Bitmap::filled(input.rows, false),
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` with every slot that is used.
+    pub(crate) fn for_each_slot(&self, visit: &mut impl FnMut(usize)) {
+        match self {
+            Self::Constant(_) | Self::Tags(_) => {}
+            Self::All(parts) | Self::Any(parts) => {
+                parts.iter().for_each(|part| part.for_each_slot(visit));
+            }
+            Self::Compare { lhs, rhs, .. } => {
+                lhs.for_each_slot(visit);
+                rhs.for_each_slot(visit);
+            }
+            Self::Matches { value, .. } | Self::Holds(value) => value.for_each_slot(visit),
+        }
+    }
+}
+
+fn join(
+    parts: &[Predicate],
+    input: &Rows<'_>,
+    start: bool,
+    op: impl Fn(u64, u64) -> u64 + Copy,
+) -> Bitmap {
+    let mut parts = parts.iter();
+    let Some(first) = parts.next() else { return Bitmap::filled(input.rows, start) };
+    let first = first.select(input);
+    parts.fold(first, |all, part| column::combine(&all, &part.select(input), op))
+}
+
+fn only_valid(bits: Bitmap, validity: Option<&Bitmap>) -> Bitmap {
+    match validity {
+        Some(validity) => column::combine(&bits, validity, |x, y| x & y),
+        None => bits,
+    }
+}
+
+/// The bits of `test` on each value, 64 at a time.
+fn bits_of<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> Bitmap {
+    let word = |chunk: &[T]| {
+        chunk.iter().enumerate().fold(0u64, |word, (at, v)| word | u64::from(test(*v)) << at)
+    };
+    Bitmap::from_words(values.chunks(64).map(word).collect(), values.len())
+}
+
+fn bits_for<T: PartialOrd + Copy>(op: CompareOp, values: &[T], with: T) -> Bitmap {
+    match op {
+        CompareOp::Equal => bits_of(values, |v| v == with),
+        CompareOp::NotEqual => bits_of(values, |v| v != with),
+        CompareOp::Less => bits_of(values, |v| v < with),
+        CompareOp::LessOrEqual => bits_of(values, |v| v <= with),
+        CompareOp::Greater => bits_of(values, |v| v > with),
+        CompareOp::GreaterOrEqual => bits_of(values, |v| v >= with),
+    }
+}
+
+/// The hot forms of a comparison with a constant; `None` for the others. Validity is not looked at.
+fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option<Bitmap> {
+    Some(match (&column.values, constant) {
+        (Values::Integer(v), Scalar::Integer(c)) => bits_for(op, v, *c),
+        (Values::Integer(v), Scalar::Float(c)) => {
+            let (op, c) = (op, *c);
+            match op {
+                CompareOp::Greater => bits_of(v, |x| x as f64 > c),
+                CompareOp::GreaterOrEqual => bits_of(v, |x| x as f64 >= c),
+                CompareOp::Less => bits_of(v, |x| (x as f64) < c),
+                CompareOp::LessOrEqual => bits_of(v, |x| x as f64 <= c),
+                CompareOp::Equal => bits_of(v, |x| x as f64 == c),
+                CompareOp::NotEqual => bits_of(v, |x| x as f64 != c),
+            }
+        }
+        (Values::Float(v), Scalar::Float(c)) => bits_for(op, v, *c),
+        (Values::Float(v), Scalar::Integer(c)) => bits_for(op, v, *c as f64),
+        (Values::Unsigned(v), Scalar::Unsigned(c)) => bits_for(op, v, *c),
+        (Values::Unsigned(v), Scalar::Integer(c)) if *c >= 0 => {
+            bits_for(op, v, c.cast_unsigned())
+        }
+        (Values::String(v), Scalar::String(c)) if is_equality(op) => {
+            let want = op == CompareOp::Equal;
+            (0..v.len()).map(|row| (v.get_bytes(row) == c.as_bytes()) == want).collect()
+        }
+        (Values::Dictionary(codes, texts), Scalar::String(c)) if is_equality(op) => {
+            let want = op == CompareOp::Equal;
+            let holds: Vec<bool> = texts.iter().map(|t| (t == &**c) == want).collect();
+            bits_of(codes, |code| holds[code as usize])
+        }
+        _ => return None,
+    })
+}
+
+fn is_equality(op: CompareOp) -> bool {
+    matches!(op, CompareOp::Equal | CompareOp::NotEqual)
+}
+
+/// A comparison of two columns.
+fn compare(op: CompareOp, lhs: &Column, rhs: &Column) -> Bitmap {
+    use FieldType::{Boolean, Float, Integer, String, Unsigned};
+    let validity = both(lhs.validity.as_ref(), rhs.validity.as_ref());
+    let rows = lhs.len();
+    let bits = match (type_of(&lhs.values), type_of(&rhs.values)) {
+        (Float, Float | Integer | Unsigned) | (Integer | Unsigned, Float) => {
+            let (lhs, rhs) = (cast(lhs.clone(), Float), cast(rhs.clone(), Float));
+            match (&lhs.values, &rhs.values) {
+                (Values::Float(a), Values::Float(b)) => pairs(op, a, b, f64::partial_cmp),
+                _ => panic!("BUG: cast to floats before"),
+            }
+        }
+        (Integer, Integer) | (Unsigned, Unsigned) => match (&lhs.values, &rhs.values) {
+            (Values::Unsigned(a), Values::Unsigned(b)) => pairs(op, a, b, |x, y| Some(x.cmp(y))),
+            (Values::Integer(a), Values::Integer(b)) => pairs(op, a, b, |x, y| Some(x.cmp(y))),
+            _ => Bitmap::filled(rows, false),
+        },
+        (Integer | Unsigned, Integer | Unsigned) => {
+            let wide = |column: &Column, row| match &column.values {
+                Values::Integer(v) => i128::from(v[row]),
+                Values::Unsigned(v) => i128::from(v[row]),
+                _ => 0,
+            };
+            (0..rows).map(|row| op.holds(wide(lhs, row).cmp(&wide(rhs, row)))).collect()
+        }
+        (Boolean, Boolean) if is_equality(op) => match (&lhs.values, &rhs.values) {
+            (Values::Boolean(a), Values::Boolean(b)) => {
+                let flip = if op == CompareOp::Equal { u64::MAX } else { 0 };
+                column::combine(a, b, |x, y| x ^ y ^ flip)
+            }
+            _ => Bitmap::filled(rows, false),
+        },
+        (String, String) if is_equality(op) => {
+            let want = op == CompareOp::Equal;
+            (0..rows).map(|row| (text(&lhs.values, row) == text(&rhs.values, row)) == want).collect()
+        }
+        _ => Bitmap::filled(rows, false),
+    };
+    only_valid(bits, validity.as_ref())
+}
+
+fn pairs<T>(
+    op: CompareOp,
+    a: &[T],
+    b: &[T],
+    order: impl Fn(&T, &T) -> Option<Ordering>,
+) -> Bitmap {
+    // NaN is equal to nothing and different from everything.
+    let holds = |(x, y)| order(x, y).map_or(op == CompareOp::NotEqual, |o| op.holds(o));
+    a.iter().zip(b).map(holds).collect()
+}
+
+fn text(values: &Values, row: usize) -> &[u8] {
+    match values {
+        Values::String(v) => v.get_bytes(row),
+        Values::Dictionary(codes, texts) => texts.get_bytes(codes[row] as usize),
+        _ => b"",
+    }
+}
+
+fn matches(column: &Column, regex: &Regex, negated: bool, rows: usize) -> Bitmap {
+    let bits = match &column.values {
+        Values::String(v) => v.iter().map(|text| regex.is_match(text) != negated).collect(),
+        Values::Dictionary(codes, texts) => {
+            let holds: Vec<bool> = texts.iter().map(|t| regex.is_match(t) != negated).collect();
+            bits_of(codes, |code| holds[code as usize])
+        }
+        _ => return Bitmap::filled(rows, false),
+    };
+    only_valid(bits, column.validity.as_ref())
+}
+
+#[cfg(test)]
+mod tests;

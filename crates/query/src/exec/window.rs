@@ -1,0 +1,109 @@
+//! Windows of `GROUP BY time()`.
+//!
+//! Without a zone window k is `[offset + k * every, offset + (k + 1) * every)`. With a zone windows
+//! align to local midnight: a change of the zone's offset that is shorter than a window moves its
+//! edge, so that days of 23 and 25 hours come out right. Windows are named by their start.
+
+use std::sync::Arc;
+
+use model::{MAX_TIME_NS, MIN_TIME_NS};
+
+use crate::zone::Zone;
+
+/// How time is cut.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    /// Length, positive.
+    pub every_ns: i64,
+    /// Shift of the grid, `0..every_ns`.
+    pub offset_ns: i64,
+    /// Local time to align to.
+    pub zone: Option<Arc<Zone>>,
+}
+
+/// One window: `start..end`, cut to the times a row can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub start: i64,
+    pub end: i64,
+}
+
+impl Windows {
+    /// Windows of `every_ns`, moved by any `offset_ns`.
+    pub(crate) fn new(every_ns: i64, offset_ns: i64, zone: Option<Arc<Zone>>) -> Self {
+        assert!(every_ns > 0, "BUG: a window needs a positive length");
+        Self { every_ns, offset_ns: offset_ns.rem_euclid(every_ns), zone }
+    }
+
+    /// The window that holds `time_ns`.
+    pub(crate) fn at(&self, time_ns: i64) -> Window {
+        match &self.zone {
+            None => self.regular(time_ns),
+            Some(zone) => self.zoned(time_ns, zone),
+        }
+    }
+
+    /// The window behind `window`; `None` at the end of time.
+    pub(crate) fn after(&self, window: Window) -> Option<Window> {
+        if window.end > MAX_TIME_NS {
+            return None;
+        }
+        if self.zone.is_none() {
+            return Some(Window {
+                start: window.end,
+                end: window.end.saturating_add(self.every_ns),
+            });
+        }
+        let next = self.zoned(window.end, self.zone.as_ref()?);
+        // A change longer than a window may lead back; go on where this window ended then.
+        Some(Window { start: if next.start > window.start { next.start } else { window.end }, ..next })
+    }
+
+    /// The window before `window`; `None` at the beginning of time.
+    pub(crate) fn before(&self, window: Window) -> Option<Window> {
+        (window.start > MIN_TIME_NS).then(|| self.at(window.start - 1))
+    }
+
+    /// Whether window `k` starts at `first + k * every` throughout.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.zone.is_none()
+    }
+
+    fn regular(&self, time_ns: i64) -> Window {
+        let into = (time_ns.rem_euclid(self.every_ns) - self.offset_ns).rem_euclid(self.every_ns);
+        let start = time_ns.saturating_sub(into).max(MIN_TIME_NS);
+        let end = time_ns.saturating_add(self.every_ns - into);
+        Window { start, end }
+    }
+
+    fn zoned(&self, time_ns: i64, zone: &Zone) -> Window {
+        let every = i128::from(self.every_ns);
+        let offset_at = |t: i128| i128::from(zone.offset_ns(clamp(t)));
+        let small = |change: i128| change != 0 && change.abs() < every;
+        let shifted = i128::from(time_ns) - i128::from(self.offset_ns);
+        let here = offset_at(shifted);
+        let into = (shifted + here).rem_euclid(every);
+
+        let mut start = shifted - into + i128::from(self.offset_ns);
+        let change = here - offset_at(start);
+        if small(change) {
+            start += change;
+        }
+        let mut end = shifted + (every - into) + i128::from(self.offset_ns);
+        let end_offset = offset_at(end);
+        let change = here - end_offset;
+        // Time added by a change belongs to the window before it; time left out is taken from this
+        // window only if the change really lies before its end.
+        if small(change) && (change > 0 || offset_at(end + change) == end_offset) {
+            end += change;
+        }
+        Window { start: clamp(start).max(MIN_TIME_NS), end: clamp(end) }
+    }
+}
+
+fn clamp(time: i128) -> i64 {
+    time.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
+
+#[cfg(test)]
+mod tests;

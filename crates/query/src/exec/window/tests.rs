@@ -1,0 +1,71 @@
+use super::*;
+use proptest::prelude::*;
+
+const HOUR: i64 = 3_600_000_000_000;
+
+fn naive(time: i64, every: i64, offset: i64) -> (i128, i128) {
+    let (t, e, o) = (i128::from(time), i128::from(every), i128::from(offset));
+    let k = (t - o).div_euclid(e);
+    (k * e + o, (k + 1) * e + o)
+}
+
+proptest! {
+    #[test]
+    fn regular_windows_are_arithmetic(
+        time in MIN_TIME_NS..=MAX_TIME_NS,
+        every in prop_oneof![1i64..100, Just(HOUR), 1i64..=i64::MAX],
+        offset in any::<i64>(),
+    ) {
+        let windows = Windows::new(every, offset, None);
+        let window = windows.at(time);
+        let (start, end) = naive(time, every, offset);
+        prop_assert_eq!(i128::from(window.start), start.max(i128::from(MIN_TIME_NS)));
+        prop_assert_eq!(i128::from(window.end), end.min(i128::from(i64::MAX)));
+        prop_assert!(window.start <= time && time < window.end);
+    }
+
+    #[test]
+    fn neighbours_touch(
+        time in -1_000_000 * HOUR..1_000_000 * HOUR,
+        every in 1i64..100 * HOUR,
+        zone in prop_oneof![Just(None), Just(Some("Europe/Berlin")), Just(Some("Asia/Kolkata"))],
+    ) {
+        // A zone's windows of less than a change's length overlap at the change.
+        prop_assume!(zone.is_none() || every >= 4 * HOUR);
+        let zone = zone.map(|name| Arc::new(Zone::load(name).unwrap()));
+        let windows = Windows::new(every, 0, zone);
+        let window = windows.at(time);
+        prop_assert!(window.start <= time && time < window.end, "{window:?} {time}");
+        let next = windows.after(window).unwrap();
+        prop_assert!(next.start >= window.start && next.end > window.end);
+        let before = windows.before(window).unwrap();
+        prop_assert!(before.start < window.start);
+    }
+}
+
+#[test]
+fn days_of_a_zone_start_at_midnight() {
+    let zone = Arc::new(Zone::load("America/Los_Angeles").unwrap());
+    let windows = Windows::new(24 * HOUR, 0, Some(zone));
+    // 2000-10-29 was 25 hours long: from 07:00Z to 08:00Z of the next day.
+    let start = 972_802_800_000_000_000;
+    let window = windows.at(start + HOUR);
+    assert_eq!(window, Window { start, end: start + 25 * HOUR });
+    assert_eq!(windows.at(start + 20 * HOUR), window);
+    let next = windows.after(window).unwrap();
+    assert_eq!(next, Window { start: start + 25 * HOUR, end: start + 49 * HOUR });
+    assert_eq!(windows.before(next), Some(window));
+    // 2000-04-02 was 23 hours long: from 08:00Z to 07:00Z.
+    let start = 954_662_400_000_000_000;
+    assert_eq!(windows.at(start + 12 * HOUR), Window { start, end: start + 23 * HOUR });
+}
+
+#[test]
+fn ends_of_time_do_not_overflow() {
+    let windows = Windows::new(HOUR, 5, None);
+    let first = windows.at(MIN_TIME_NS);
+    assert_eq!(first.start, MIN_TIME_NS);
+    assert_eq!(windows.before(first), None);
+    let last = windows.at(MAX_TIME_NS);
+    assert_eq!(windows.after(last), None);
+}

@@ -1,0 +1,1 @@
+//! Planning and vectorised execution of InfluxQL over Store

@@ -1,0 +1,204 @@
+//! From a SELECT to what the executor runs, in two steps.
+//!
+//! `compile` checks what can be checked without looking at data: structure, arguments, dimensions,
+//! times. `resolve` looks names up: measurements, fields, tags, their types; it expands wildcards
+//! and turns names into positions. A subquery is planned like a query, with the time range and
+//! dimensions of the one around it.
+//!
+//! Not here: reading rows.
+
+mod compile;
+mod condition;
+mod dimensions;
+mod expand;
+mod fields;
+mod lower;
+mod resolve;
+mod sources;
+mod types;
+
+use std::sync::Arc;
+
+use influxql::{DataType, Fill};
+use model::{FieldType, MeasurementSchema, Name, Regex, TimeRange};
+use store::Policy;
+
+pub(crate) use compile::{Compiled, compile};
+pub(crate) use condition::{Condition, SlotSource, tag_condition};
+pub(crate) use resolve::resolve;
+
+use crate::QueryError;
+use crate::exec::expression::Expression;
+use crate::exec::window::Windows;
+use crate::functions::Function;
+use crate::zone::Zone;
+
+/// A SELECT with all names resolved.
+#[derive(Debug)]
+pub(crate) struct Select {
+    /// Direction of time.
+    pub ascending: bool,
+    /// Rows of an output series at most; 0: no limit.
+    pub limit: u64,
+    /// Rows left out before.
+    pub offset: u64,
+    /// Output series of a measurement at most; 0: no limit.
+    pub series_limit: u64,
+    /// Output series left out before.
+    pub series_offset: u64,
+    /// Times of rows that are read.
+    pub range: TimeRange,
+    /// Windows of `GROUP BY time()`, the query's own or those around it.
+    pub windows: Option<Windows>,
+    /// What empty windows give.
+    pub fill: Fill,
+    /// Zone of the times shown.
+    pub zone: Option<Arc<Zone>>,
+    /// Grouped tags, sorted and distinct.
+    pub dimensions: Vec<Name>,
+    /// Tags that head each output series.
+    pub shown_tags: Vec<Name>,
+    /// Functions computed; none: rows are shown as they are.
+    pub calls: Vec<CallPlan>,
+    /// Fields and tags beside the functions, or all there are; sorted by name.
+    pub aux: Vec<AuxPlan>,
+    /// The columns behind the time. Slots of their expressions are the calls, then `aux`.
+    pub outputs: Vec<Output>,
+    /// Name of the time column.
+    pub time_column: Name,
+    /// Where rows come from.
+    pub sources: Vec<Source>,
+}
+
+/// One function over one field.
+#[derive(Debug, PartialEq)]
+pub(crate) struct CallPlan {
+    /// The function.
+    pub function: Function,
+    /// The field's name.
+    pub field: Name,
+    /// Type its values are read as; `None`: there is no such field.
+    pub input: Option<FieldType>,
+    /// Type of the results.
+    pub result: FieldType,
+}
+
+/// One field or tag that is shown as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AuxPlan {
+    /// Its name.
+    pub name: Name,
+    /// What it is.
+    pub kind: ColumnKind,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ColumnKind {
+    /// A field, read as this type.
+    Field(FieldType),
+    /// A tag.
+    Tag,
+    /// Nothing there is.
+    Unknown,
+}
+
+impl ColumnKind {
+    /// Type of the column.
+    pub(crate) fn field_type(self) -> FieldType {
+        match self {
+            Self::Field(field_type) => field_type,
+            Self::Tag => FieldType::String,
+            Self::Unknown => FieldType::Float,
+        }
+    }
+}
+
+/// One column of the result.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Name in the result, unique as far as InfluxDB makes it.
+    pub column: Name,
+    /// Name by which a query around this one refers to it.
+    pub reference: String,
+    /// Type a query around this one reads it as.
+    pub data_type: Option<DataType>,
+    /// What it shows.
+    pub expression: Expression,
+}
+
+/// Where rows come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A measurement of one policy.
+    Measurement(MeasurementSource),
+    /// The result of another SELECT.
+    Subquery(SubquerySource),
+}
+
+/// A measurement as a source.
+#[derive(Debug)]
+pub(crate) struct MeasurementSource {
+    /// Its name.
+    pub name: Name,
+    /// Where it is stored.
+    pub policy: Policy,
+    /// Its fields and tags.
+    pub schema: Arc<MeasurementSchema>,
+    /// Which rows.
+    pub condition: Condition,
+}
+
+/// A SELECT as a source.
+#[derive(Debug)]
+pub(crate) struct SubquerySource {
+    /// The inner query.
+    pub select: Box<Select>,
+    /// Which of its rows.
+    pub condition: Condition,
+}
+
+impl Select {
+    /// Whether rows are shown as they are, without functions.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether the range has a lower bound.
+    pub(crate) fn has_lower_bound(&self) -> bool {
+        self.range.min > model::MIN_TIME_NS
+    }
+
+    /// Adds dimensions of a query around this one, here and further in.
+    fn push_dimensions(&mut self, names: &[Name]) {
+        self.dimensions.extend(names.iter().cloned());
+        self.dimensions.sort_unstable();
+        self.dimensions.dedup();
+        for source in &mut self.sources {
+            if let Source::Subquery(inner) = source {
+                inner.select.push_dimensions(&self.dimensions);
+            }
+        }
+    }
+
+    /// Adds limits on series, which reach through to the measurements.
+    fn push_series_limits(&mut self) {
+        let (limit, offset) = (self.series_limit, self.series_offset);
+        for source in &mut self.sources {
+            if let Source::Subquery(inner) = source {
+                inner.select.series_limit = inner.select.series_limit.saturating_add(limit);
+                inner.select.series_offset = inner.select.series_offset.saturating_add(offset);
+                inner.select.push_series_limits();
+            }
+        }
+    }
+}
+
+/// A regular expression of the query text.
+///
+/// # Errors
+/// If it does not compile, or compiles to something huge.
+pub(crate) fn regex(source: &str) -> Result<Regex, QueryError> {
+    Regex::new(source)
+        .map_err(|error| QueryError::invalid(format!("invalid regular expression: {error}")))
+}

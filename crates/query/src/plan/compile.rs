@@ -1,0 +1,158 @@
+//! The checks InfluxDB makes when it compiles a SELECT, with its texts.
+
+use std::sync::Arc;
+
+use influxql::{Expr, Field, Fill, FoldContext, SelectStatement, Source, reduce, split_condition};
+use model::{MAX_TIME_NS, MIN_TIME_NS, TimeRange};
+
+use super::dimensions::{self, Interval};
+use super::fields::{FieldChecks, check_condition};
+use crate::QueryError;
+use crate::exec::window::Windows;
+use crate::zone::Zone;
+
+/// A SELECT whose structure is sound.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub ascending: bool,
+    pub limit: u64,
+    pub offset: u64,
+    pub series_limit: u64,
+    pub series_offset: u64,
+    pub range: TimeRange,
+    pub interval: Option<Interval>,
+    pub fill: Fill,
+    pub zone: Option<Arc<Zone>>,
+    /// Selected expressions with constants folded, `time` left out.
+    pub fields: Vec<Field>,
+    pub time_column: Option<String>,
+    /// Dimensions but `time()`.
+    pub dimensions: Vec<Expr>,
+    /// The condition without times.
+    pub condition: Option<Expr>,
+    pub sources: Vec<CompiledSource>,
+}
+
+/// A source whose structure is sound.
+#[derive(Debug)]
+pub(crate) enum CompiledSource {
+    Measurement(influxql::Measurement),
+    Subquery(Box<Compiled>),
+}
+
+impl Compiled {
+    /// The windows to cut time into.
+    pub(crate) fn windows(&self) -> Option<Windows> {
+        let interval = self.interval.as_ref()?;
+        Some(Windows::new(interval.every_ns, interval.offset_ns, self.zone.clone()))
+    }
+}
+
+/// Checks a SELECT and what it selects from.
+///
+/// # Errors
+/// [`QueryError::Invalid`] with InfluxDB's text; [`QueryError::Unsupported`] for what comes later.
+pub(crate) fn compile(statement: &SelectStatement, now_ns: i64) -> Result<Compiled, QueryError> {
+    if statement.into.is_some() {
+        return Err(QueryError::unsupported("SELECT INTO"));
+    }
+    compile_within(statement, now_ns, None)
+}
+
+fn compile_within(
+    statement: &SelectStatement,
+    now_ns: i64,
+    outer: Option<&Compiled>,
+) -> Result<Compiled, QueryError> {
+    let zone = match &statement.time_zone {
+        Some(name) => Some(Arc::new(Zone::load(name)?)),
+        None => outer.and_then(|outer| outer.zone.clone()),
+    };
+    let mut compiled = preprocess(statement, now_ns, zone)?;
+    let mut inherits_interval = false;
+    if let Some(outer) = outer {
+        if !statement.order_by.is_empty() && compiled.ascending != outer.ascending {
+            return Err(QueryError::invalid(
+                "subqueries must be ordered in the same direction as the query itself",
+            ));
+        }
+        compiled.ascending = outer.ascending;
+        compiled.range = compiled.range.intersect(&outer.range);
+        if outer.interval.is_some() && compiled.interval.is_none() {
+            compiled.interval.clone_from(&outer.interval);
+            inherits_interval = true;
+        }
+    }
+    let mut checks = FieldChecks::new(statement.limit);
+    let (fields, time_column) = checks.check(statement)?;
+    checks.check_together(&compiled, fields.len(), inherits_interval)?;
+    compiled.fields = fields;
+    compiled.time_column = time_column;
+    if outer.is_some() && checks.has_calls() && compiled.fill == Fill::Null {
+        // The query around it would leave the nulls out anyway.
+        compiled.fill = Fill::None;
+    }
+    let mut sources = Vec::with_capacity(statement.sources.len());
+    for source in &statement.sources {
+        sources.push(match source {
+            Source::Measurement(measurement) => CompiledSource::Measurement(measurement.clone()),
+            Source::SubQuery(inner) => {
+                CompiledSource::Subquery(Box::new(compile_within(inner, now_ns, Some(&compiled))?))
+            }
+        });
+    }
+    compiled.sources = sources;
+    Ok(compiled)
+}
+
+/// Time range, condition and dimensions.
+fn preprocess(
+    statement: &SelectStatement,
+    now_ns: i64,
+    zone: Option<Arc<Zone>>,
+) -> Result<Compiled, QueryError> {
+    let utc = influxql::Utc;
+    let local: &dyn influxql::TimeZone = match &zone {
+        Some(zone) => &**zone,
+        None => &utc,
+    };
+    let (condition, given) = match &statement.condition {
+        Some(condition) => split_condition(condition, now_ns, local)?,
+        None => (None, influxql::TimeRange::default()),
+    };
+    if let Some(condition) = &condition {
+        check_condition(condition)?;
+    }
+    let fold = FoldContext { now_ns: None, zone: local };
+    let (dimensions, interval) = dimensions::check(statement, &fold, now_ns, local)?;
+    let range = TimeRange {
+        min: given.min_ns.unwrap_or(MIN_TIME_NS).max(MIN_TIME_NS),
+        // Windows must end somewhere: without a bound at the present.
+        max: given.max_ns.unwrap_or(if interval.is_some() { now_ns } else { MAX_TIME_NS }),
+    };
+    Ok(Compiled {
+        ascending: statement.time_ascending(),
+        limit: statement.limit,
+        offset: statement.offset,
+        series_limit: statement.series_limit,
+        series_offset: statement.series_offset,
+        range,
+        interval,
+        fill: statement.fill,
+        zone,
+        fields: Vec::new(),
+        time_column: None,
+        dimensions,
+        condition,
+        sources: Vec::new(),
+    })
+}
+
+/// A selected expression with its constants folded.
+pub(crate) fn fold_field(field: &Field) -> Field {
+    let expr = reduce(field.expr.clone(), &FoldContext::default());
+    Field { expr, alias: field.alias.clone() }
+}
+
+#[cfg(test)]
+mod tests;

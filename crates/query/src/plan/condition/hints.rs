@@ -1,0 +1,81 @@
+//! Comparisons of a field with a constant, in the form a store understands.
+
+use model::{CompareOp, FieldFilter, FieldType, Scalar};
+
+use super::SlotSource;
+use crate::exec::expression::Expression;
+use crate::exec::predicate::Predicate;
+
+/// Integers beyond this are not told apart as floats.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// The hint that `predicate` gives, if it has that simple form.
+pub(super) fn filter(predicate: &Predicate, slots: &[SlotSource]) -> Option<FieldFilter> {
+    let Predicate::Compare { op, lhs: Expression::Slot(slot), rhs: Expression::Constant(value) } =
+        predicate
+    else {
+        return None;
+    };
+    let SlotSource::Field { name, stored, wanted } = &slots[*slot] else { return None };
+    if stored != wanted {
+        return None;
+    }
+    let (op, value) = match (stored, value) {
+        (FieldType::Float, Scalar::Integer(v)) if (*v as f64).abs() < EXACT_MAX => {
+            (*op, Scalar::Float(*v as f64))
+        }
+        (FieldType::Integer, Scalar::Float(v)) => whole(*op, *v)?,
+        (FieldType::Unsigned, Scalar::Integer(v)) if *v >= 0 => {
+            (*op, Scalar::Unsigned(v.cast_unsigned()))
+        }
+        (FieldType::String | FieldType::Boolean, _)
+            if !matches!(op, CompareOp::Equal | CompareOp::NotEqual) =>
+        {
+            return None;
+        }
+        (stored, value) if value.field_type() == *stored => (*op, value.clone()),
+        _ => return None,
+    };
+    Some(FieldFilter { field: name.clone(), op, value })
+}
+
+/// A comparison of integers that holds for the same integers as `op v`.
+fn whole(op: CompareOp, v: f64) -> Option<(CompareOp, Scalar)> {
+    if v.is_nan() || v.abs() >= EXACT_MAX {
+        return None;
+    }
+    let (op, v) = match op {
+        CompareOp::Greater => (CompareOp::Greater, v.floor()),
+        CompareOp::GreaterOrEqual => (CompareOp::GreaterOrEqual, v.ceil()),
+        CompareOp::Less => (CompareOp::Less, v.ceil()),
+        CompareOp::LessOrEqual => (CompareOp::LessOrEqual, v.floor()),
+        // Equal to a fraction: nothing is; the rows are looked at all the same.
+        op if v.fract() == 0.0 => (op, v),
+        _ => return None,
+    };
+    Some((op, Scalar::Integer(v as i64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whole_comparisons_hold_for_the_same_integers(
+            v in prop_oneof![-5.0f64..5.0, (-5i64..5).prop_map(|v| v as f64)],
+            x in -6i64..6,
+        ) {
+            for op in [
+                CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less,
+                CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual,
+            ] {
+                let want = op.holds((x as f64).partial_cmp(&v).unwrap());
+                if let Some((op, Scalar::Integer(v))) = whole(op, v) {
+                    prop_assert_eq!(op.holds(x.cmp(&v)), want);
+                }
+            }
+        }
+    }
+}

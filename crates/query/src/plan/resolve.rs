@@ -1,0 +1,154 @@
+//! Looking names up: a compiled SELECT becomes a plan.
+
+use influxql::{Expr, Field, VarRef};
+use model::{FieldType, Name};
+
+use super::compile::{Compiled, CompiledSource};
+use super::condition::SlotSource;
+use super::{
+    ColumnKind, Condition, Select, Source, SubquerySource, expand, lower, sources, types,
+};
+use crate::{QueryContext, QueryError};
+
+/// The plan of a compiled SELECT.
+///
+/// # Errors
+/// Unknown databases and policies, operands that do not fit, a failing store.
+pub(crate) fn resolve(
+    compiled: &Compiled,
+    context: &QueryContext,
+) -> Result<Select, QueryError> {
+    let mut select = resolve_alone(compiled, context)?;
+    let dimensions = select.dimensions.clone();
+    select.push_dimensions(&dimensions);
+    select.push_series_limits();
+    resolve_conditions(&mut select, compiled)?;
+    Ok(select)
+}
+
+/// The plan without what comes from the queries around it, and without conditions.
+fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, QueryError> {
+    let mut found = Vec::new();
+    for source in &compiled.sources {
+        match source {
+            CompiledSource::Measurement(measurement) => {
+                let all = sources::measurements(measurement, context)?;
+                found.extend(all.into_iter().map(Source::Measurement));
+            }
+            CompiledSource::Subquery(inner) => {
+                let select = Box::new(resolve_alone(inner, context)?);
+                let condition = Condition::none();
+                found.push(Source::Subquery(SubquerySource { select, condition }));
+            }
+        }
+    }
+    let annotated = |field: &Field| Field {
+        expr: types::annotate(field.expr.clone(), &found),
+        alias: field.alias.clone(),
+    };
+    let fields: Vec<Field> = compiled.fields.iter().map(annotated).collect();
+    let expanded = expand::expand(fields, &compiled.dimensions, &found)?;
+    for field in &expanded.fields {
+        types::of_expr(&field.expr)?;
+    }
+    let lowered = lower::lower(expanded.fields, &found)?;
+    let mut dimensions: Vec<Name> =
+        expanded.dimensions.iter().map(|name| name.as_str().into()).collect();
+    dimensions.sort_unstable();
+    dimensions.dedup();
+    let raw = lowered.calls.is_empty();
+    Ok(Select {
+        ascending: compiled.ascending,
+        limit: compiled.limit,
+        offset: compiled.offset,
+        series_limit: compiled.series_limit,
+        series_offset: compiled.series_offset,
+        range: compiled.range,
+        windows: if raw { None } else { compiled.windows() },
+        fill: compiled.fill,
+        zone: compiled.zone.clone(),
+        shown_tags: dimensions.clone(),
+        dimensions,
+        calls: lowered.calls,
+        aux: lowered.aux,
+        outputs: lowered.outputs,
+        time_column: compiled.time_column.as_deref().unwrap_or("time").into(),
+        sources: found,
+    })
+}
+
+/// Gives every source its condition, now that all dimensions are known.
+fn resolve_conditions(select: &mut Select, compiled: &Compiled) -> Result<(), QueryError> {
+    let annotated =
+        compiled.condition.clone().map(|condition| types::annotate(condition, &select.sources));
+    for source in &mut select.sources {
+        let condition = condition_of(annotated.as_ref(), source)?;
+        match source {
+            Source::Measurement(measurement) => measurement.condition = condition,
+            Source::Subquery(inner) => inner.condition = condition,
+        }
+    }
+    // Subqueries stand in the same order in both; measurements may be more or fewer by then.
+    let inner = compiled.sources.iter().filter_map(|source| match source {
+        CompiledSource::Subquery(inner) => Some(inner),
+        CompiledSource::Measurement(_) => None,
+    });
+    let subqueries = select.sources.iter_mut().filter_map(|source| match source {
+        Source::Subquery(subquery) => Some(subquery),
+        Source::Measurement(_) => None,
+    });
+    for (subquery, inner) in subqueries.zip(inner) {
+        resolve_conditions(&mut subquery.select, inner)?;
+    }
+    Ok(())
+}
+
+fn condition_of(expr: Option<&Expr>, source: &Source) -> Result<Condition, QueryError> {
+    let resolve = |var: &VarRef| {
+        let kind = match var.data_type {
+            Some(influxql::DataType::Tag) | None => ColumnKind::Tag,
+            Some(influxql::DataType::AnyField) => ColumnKind::Field(FieldType::Float),
+            Some(other) => types::field_type(other).map_or(ColumnKind::Tag, ColumnKind::Field),
+        };
+        // A name that nothing has counts as a tag that no series has.
+        match slot_source(source, &var.name, kind) {
+            SlotSource::Missing(_) if kind == ColumnKind::Tag => {
+                SlotSource::Tag(var.name.as_str().into())
+            }
+            found => found,
+        }
+    };
+    match source {
+        Source::Measurement(_) => Condition::new(expr, &resolve),
+        Source::Subquery(_) => Condition::for_rows(expr, &resolve),
+    }
+}
+
+/// Where a source has the column `name` that is taken for `kind` over all sources.
+pub(crate) fn slot_source(source: &Source, name: &str, kind: ColumnKind) -> SlotSource {
+    let missing = SlotSource::Missing(kind.field_type());
+    match source {
+        Source::Measurement(measurement) => match kind {
+            ColumnKind::Field(wanted) => match measurement.schema.field_type(name) {
+                Some(stored) => SlotSource::Field { name: name.into(), stored, wanted },
+                None => missing,
+            },
+            ColumnKind::Tag if measurement.schema.has_tag(name) => SlotSource::Tag(name.into()),
+            _ => missing,
+        },
+        Source::Subquery(inner) => {
+            let outputs = &inner.select.outputs;
+            let output = outputs.iter().find(|output| output.reference == name);
+            let is_dimension = inner.select.dimensions.iter().any(|d| **d == *name);
+            match output {
+                Some(output) => {
+                    let stored = output.data_type.and_then(types::field_type);
+                    let stored = stored.unwrap_or(kind.field_type());
+                    SlotSource::Field { name: name.into(), stored, wanted: kind.field_type() }
+                }
+                None if is_dimension => SlotSource::Tag(name.into()),
+                None => missing,
+            }
+        }
+    }
+}

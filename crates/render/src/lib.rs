@@ -1,0 +1,18 @@
+//! Result encoders: InfluxDB's JSON, CSV and MessagePack.
+//!
+//! An [`Encoder`] turns the answer of one request into bytes while the answer is made: statement by
+//! statement, batch by batch. It never sees a row; each format has a typed loop a column kind. The
+//! bytes are those of InfluxDB, but where streaming forbids it (see [`Encoder`]).
+
+mod csv;
+mod encoder;
+mod json;
+mod msgpack;
+mod number;
+mod options;
+mod sink;
+mod text;
+mod time;
+
+pub use encoder::Encoder;
+pub use options::{Epoch, Format, Options, ZoneOffset};

@@ -1,0 +1,284 @@
+//! The directory of one measurement: its fields and where its blocks are.
+//!
+//! Blocks are listed in chunks of bounded size, so that finding one block of millions decodes a few
+//! kilobytes. The top level holds the bounds of every chunk; a directory of a single chunk holds it
+//! inline. Everything here is immutable and lives in the page cache.
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use model::{CompareOp, FieldFilter, FieldType, Name, Scalar, SeriesId, TimeRange};
+
+use crate::format::Extent;
+use crate::numbers::{Numbers, scalar};
+use crate::rows::RowKey;
+
+pub(crate) mod chunk;
+pub(crate) mod top;
+
+pub(crate) type Fields = Arc<[(Name, FieldType)]>;
+
+/// Fields and blocks of one measurement in one segment.
+#[derive(Debug)]
+pub struct Directory {
+    pub(crate) fields: Fields,
+    pub(crate) chunks: Vec<ChunkEntry>,
+    /// The only chunk, where there is just one; `chunks` then has its bounds.
+    pub(crate) inline: Option<Arc<Chunk>>,
+}
+
+/// Where a chunk is and what its blocks cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkEntry {
+    pub(crate) extent: Extent,
+    pub(crate) first: RowKey,
+    pub(crate) last: RowKey,
+    pub(crate) time: TimeRange,
+}
+
+/// Consecutive blocks of a measurement.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Chunk {
+    pub(crate) fields: Fields,
+    pub(crate) blocks: Vec<BlockEntry>,
+    /// Pages of all blocks, block after block, ascending by field in each.
+    pub(crate) pages: Vec<PageEntry>,
+}
+
+/// What is known of a block without reading it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BlockEntry {
+    pub(crate) rows: u32,
+    pub(crate) first: RowKey,
+    pub(crate) last: RowKey,
+    pub(crate) time: TimeRange,
+    pub(crate) times: Extent,
+    /// Absent if the block has one series.
+    pub(crate) runs: Option<Extent>,
+    /// Absent if the block keeps no window summaries.
+    pub(crate) window_index: Option<Extent>,
+    /// Its part of [`Chunk::pages`].
+    pub(crate) pages: Range<u32>,
+    /// One past its last byte.
+    pub(crate) end: u64,
+}
+
+/// One field of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PageEntry {
+    pub(crate) field: u32,
+    /// Rows that have a value, at least 1.
+    pub(crate) count: u32,
+    pub(crate) extent: Extent,
+    pub(crate) numbers: Option<Numbers>,
+    pub(crate) windows: Option<Extent>,
+}
+
+/// A block of a segment: up to some ten thousand rows of one measurement.
+///
+/// Cheap to clone. Rows are numbered from 0 in the order of (series, time).
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub(crate) chunk: Arc<Chunk>,
+    pub(crate) index: u32,
+}
+
+/// What is known of one field of a block without reading it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageSummary {
+    /// Rows that have a value.
+    pub count: u32,
+    /// Smallest and largest value and the sum (which wraps for integers). Booleans: `sum` is the
+    /// number of true ones, as an unsigned. `None` for strings, and for floats with a NaN.
+    pub numbers: Option<SummaryNumbers>,
+    /// Encoded size.
+    pub bytes: u32,
+}
+
+/// Numbers of a page's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryNumbers {
+    /// Smallest value.
+    pub min: Scalar,
+    /// Largest value.
+    pub max: Scalar,
+    /// Sum of the values.
+    pub sum: Scalar,
+}
+
+impl Directory {
+    /// Fields and their types, ascending by name.
+    #[must_use]
+    pub fn fields(&self) -> &[(Name, FieldType)] {
+        &self.fields
+    }
+
+    /// The number of a field, if the measurement has it in this segment.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<usize> {
+        self.fields.binary_search_by(|(n, _)| (**n).cmp(name)).ok()
+    }
+
+    /// The chunks that can have rows of `series` at a `time`.
+    pub(crate) fn chunks_for(&self, keys: &KeyRange) -> Range<usize> {
+        let from = self.chunks.partition_point(|c| c.last < keys.low);
+        let to = self.chunks.partition_point(|c| c.first <= keys.high);
+        from..to.max(from)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let names: usize = self.fields.iter().map(|(n, _)| n.len() + 16).sum();
+        names
+            + size_of_val(&*self.fields)
+            + self.chunks.capacity() * size_of::<ChunkEntry>()
+            + self.inline.as_ref().map_or(0, |c| c.memory_bytes())
+            + size_of::<Self>()
+    }
+}
+
+/// The (series, time) keys that rows of some series at some time lie between.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyRange {
+    pub(crate) low: RowKey,
+    pub(crate) high: RowKey,
+    pub(crate) time: TimeRange,
+}
+
+impl KeyRange {
+    pub(crate) fn new(series: &RangeInclusive<SeriesId>, time: TimeRange) -> Self {
+        Self { low: (*series.start(), time.min), high: (*series.end(), time.max), time }
+    }
+}
+
+impl Chunk {
+    pub(crate) fn blocks_for(&self, keys: &KeyRange) -> Range<usize> {
+        let from = self.blocks.partition_point(|b| b.last < keys.low);
+        let to = self.blocks.partition_point(|b| b.first <= keys.high);
+        from..to.max(from)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.blocks.capacity() * size_of::<BlockEntry>()
+            + self.pages.capacity() * size_of::<PageEntry>()
+            + size_of::<Self>()
+    }
+}
+
+impl Block {
+    pub(crate) fn entry(&self) -> &BlockEntry {
+        &self.chunk.blocks[self.index as usize]
+    }
+
+    pub(crate) fn pages(&self) -> &[PageEntry] {
+        let range = &self.entry().pages;
+        &self.chunk.pages[range.start as usize..range.end as usize]
+    }
+
+    pub(crate) fn page(&self, field: usize) -> Option<&PageEntry> {
+        let pages = self.pages();
+        // Most blocks have every field.
+        if let Some(page) = pages.get(field).filter(|p| p.field as usize == field) {
+            return Some(page);
+        }
+        let at = pages.binary_search_by(|p| (p.field as usize).cmp(&field)).ok()?;
+        Some(&pages[at])
+    }
+
+    pub(crate) fn field_type(&self, field: usize) -> FieldType {
+        self.chunk.fields[field].1
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.entry().rows as usize
+    }
+
+    /// Series and time of the first row.
+    #[must_use]
+    pub fn first(&self) -> (SeriesId, i64) {
+        self.entry().first
+    }
+
+    /// Series and time of the last row.
+    #[must_use]
+    pub fn last(&self) -> (SeriesId, i64) {
+        self.entry().last
+    }
+
+    /// From the earliest to the latest row.
+    #[must_use]
+    pub fn time(&self) -> TimeRange {
+        self.entry().time
+    }
+
+    /// Whether all rows are of one series.
+    #[must_use]
+    pub fn has_one_series(&self) -> bool {
+        self.entry().runs.is_none()
+    }
+
+    /// Whether there are window summaries of some fields.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        self.entry().window_index.is_some()
+    }
+
+    /// Encoded size of all its pages and summaries.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.entry().end - self.entry().times.offset
+    }
+
+    /// What is known of a field, by its number in the directory. `None`: no row has a value.
+    #[must_use]
+    pub fn summary(&self, field: usize) -> Option<PageSummary> {
+        let page = self.page(field)?;
+        let field_type = self.field_type(field);
+        let numbers = page.numbers.and_then(|n| {
+            let sum = match field_type {
+                FieldType::Boolean => Scalar::Unsigned(n.sum),
+                _ => scalar(field_type, n.sum)?,
+            };
+            Some(SummaryNumbers {
+                min: scalar(field_type, n.min)?,
+                max: scalar(field_type, n.max)?,
+                sum,
+            })
+        });
+        Some(PageSummary { count: page.count, numbers, bytes: page.extent.len })
+    }
+
+    /// Whether some row can satisfy a filter on the field with this number. The filter's constant
+    /// has the field's type; otherwise nothing is ruled out.
+    #[must_use]
+    pub fn may_satisfy(&self, field: usize, filter: &FieldFilter) -> bool {
+        let Some(summary) = self.summary(field) else { return false };
+        summary.numbers.is_none_or(|n| n.may_satisfy(filter.op, &filter.value))
+    }
+}
+
+impl SummaryNumbers {
+    fn may_satisfy(&self, op: CompareOp, value: &Scalar) -> bool {
+        let (Some(min), Some(max)) = (compare(&self.min, value), compare(&self.max, value)) else {
+            return true;
+        };
+        match op {
+            CompareOp::Equal => min.is_le() && max.is_ge(),
+            CompareOp::NotEqual => !(min.is_eq() && max.is_eq()),
+            CompareOp::Less | CompareOp::LessOrEqual => op.holds(min),
+            CompareOp::Greater | CompareOp::GreaterOrEqual => op.holds(max),
+        }
+    }
+}
+
+/// `None` if the two cannot be compared.
+fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
+        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
+        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Some(a.cmp(b)),
+        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}

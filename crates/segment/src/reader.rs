@@ -1,0 +1,294 @@
+//! Reads one segment file.
+//!
+//! Layout: docs/formats/segment.md is normative; this module checks what that page says it checks.
+//!
+//! Invariants
+//! - Nothing is used before the checksum over it was verified.
+//! - An open reader holds a few hundred bytes; everything else is in the page cache, bounded there.
+//! - Damage is reported with path and offset, and only what it covers becomes unreadable.
+//!
+//! Not here: which segments to read, tombstones, merging (store-local).
+
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{Column, SeriesId, TimeRange};
+use platform::{Disk, File, PageCache};
+
+use crate::SegmentError;
+use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
+use crate::format::{
+    self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
+};
+use crate::runs::Runs;
+use crate::windows::{WindowIndex, WindowSummaries};
+
+mod blocks;
+pub(crate) mod column;
+mod source;
+mod times;
+mod verify;
+
+pub use blocks::Blocks;
+pub use verify::{FieldStats, VerifyReport};
+
+use source::{Kind, Source};
+
+/// An open segment. Clones share the file.
+#[derive(Clone, Debug)]
+pub struct SegmentReader {
+    shared: Arc<Shared>,
+    /// Whether pages that had to be read stay in the cache.
+    keep_pages: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    source: Source,
+    info: SegmentInfo,
+    list: Extent,
+}
+
+impl SegmentReader {
+    /// Opens a file and reads its header and trailer. What is read later goes through `cache`.
+    ///
+    /// # Errors
+    /// If the disk fails, or this is not an undamaged segment of a known version.
+    pub fn open(disk: &dyn Disk, path: &Path, cache: Arc<PageCache>) -> Result<Self, SegmentError> {
+        Self::over(disk.open(path)?, cache)
+    }
+
+    pub(crate) fn over(file: Arc<dyn File>, cache: Arc<PageCache>) -> Result<Self, SegmentError> {
+        let bytes = file.len()?;
+        let damaged = |at: u64, what: &str| SegmentError::corrupt(file.path(), at, what);
+        let trailer_at = bytes.checked_sub(TRAILER_LEN as u64);
+        let trailer_at = trailer_at.filter(|at| *at >= HEADER_LEN as u64);
+        let trailer_at =
+            trailer_at.ok_or_else(|| damaged(0, "the file is too short to be a segment"))?;
+        let mut header = [0; HEADER_LEN];
+        file.read_at(&mut header, 0)?;
+        let sequence = format::decode_header(&header).map_err(|error| match error {
+            HeaderError::Damaged(what) => damaged(0, what),
+            HeaderError::Unsupported(detail) => {
+                SegmentError::Unsupported { path: file.path().to_path_buf(), detail }
+            }
+        })?;
+        let mut trailer = [0; TRAILER_LEN];
+        file.read_at(&mut trailer, trailer_at)?;
+        let (info, list) = format::decode_trailer(&trailer, bytes)
+            .map_err(|e| damaged(trailer_at + e.at as u64, &e.what))?;
+        if info.sequence != sequence {
+            return Err(damaged(trailer_at, "header and trailer are of two segments"));
+        }
+        let source = Source::new(file, cache);
+        let shared = Arc::new(Shared { source, info, list });
+        Ok(Self { shared, keep_pages: true })
+    }
+
+    /// A reader of the same file that leaves the cache as it is: for reading a lot just once.
+    #[must_use]
+    pub fn streaming(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), keep_pages: false }
+    }
+
+    /// Says that the file was removed: what the cache holds of it goes with the last clone of the
+    /// reader. Until then it can be read as before.
+    pub fn set_removed(&self) {
+        self.shared.source.set_removed();
+    }
+
+    /// What the segment holds.
+    #[must_use]
+    pub fn info(&self) -> &SegmentInfo {
+        &self.shared.info
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.shared.source.path()
+    }
+
+    /// The measurements there are rows of.
+    ///
+    /// # Errors
+    /// If the disk fails or the list is damaged.
+    pub fn measurements(&self) -> Result<Arc<MeasurementList>, SegmentError> {
+        let list = self.shared.list;
+        self.shared.source.object(Kind::List, &list, true, MeasurementList::memory_bytes, |bytes| {
+            MeasurementList::decode(bytes, list.offset)
+        })
+    }
+
+    /// The directory of a measurement, if there are rows of it.
+    ///
+    /// # Errors
+    /// If the disk fails, or the list or the directory is damaged.
+    pub fn directory(&self, measurement: &str) -> Result<Option<Arc<Directory>>, SegmentError> {
+        let list = self.measurements()?;
+        let Some(entry) = list.get(measurement) else { return Ok(None) };
+        self.read_directory(&entry.directory).map(Some)
+    }
+
+    fn read_directory(&self, extent: &Extent) -> Result<Arc<Directory>, SegmentError> {
+        let decode = |bytes: &[u8]| top::decode(bytes, extent.offset);
+        self.shared.source.object(Kind::Directory, extent, true, Directory::memory_bytes, decode)
+    }
+
+    /// The blocks that can have rows of these series at these times, in the order of the file.
+    /// Series and time ranges may be wider than what there is.
+    #[must_use]
+    pub fn blocks(
+        &self,
+        directory: &Arc<Directory>,
+        series: &RangeInclusive<SeriesId>,
+        time: TimeRange,
+    ) -> Blocks {
+        Blocks::new(self.clone(), Arc::clone(directory), KeyRange::new(series, time))
+    }
+
+    fn chunk(&self, directory: &Directory, index: usize) -> Result<Arc<Chunk>, SegmentError> {
+        if let Some(chunk) = &directory.inline {
+            return Ok(Arc::clone(chunk));
+        }
+        let ChunkEntry { extent, first, last, .. } = directory.chunks[index];
+        self.shared.source.object(Kind::Chunk, &extent, true, Chunk::memory_bytes, |bytes| {
+            let chunk = Chunk::decode(bytes, Arc::clone(&directory.fields), extent.offset)?;
+            let entry = chunk.entry(extent);
+            if (entry.first, entry.last) != (first, last) {
+                let what = "a chunk does not have the bounds its directory says".into();
+                return Err(crate::input::Malformed { at: 0, what });
+            }
+            Ok(chunk)
+        })
+    }
+
+    /// Which rows of a block belong to which series.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    pub fn runs(&self, block: &Block) -> Result<Arc<Runs>, SegmentError> {
+        let entry = block.entry();
+        let bounds = (entry.first.0, entry.last.0);
+        let Some(extent) = &entry.runs else {
+            return Ok(Arc::new(Runs::one(bounds.0, entry.rows)));
+        };
+        self.shared.source.object(
+            Kind::Runs,
+            extent,
+            self.keep_pages,
+            Runs::memory_bytes,
+            |bytes| Runs::decode(bytes, entry.rows, bounds),
+        )
+    }
+
+    /// Adds the times of some rows of a block to `out`.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged; `out` is of no use then.
+    ///
+    /// # Panics
+    /// If the block does not have these rows.
+    pub fn times(
+        &self,
+        block: &Block,
+        rows: Range<usize>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), SegmentError> {
+        assert!(rows.start <= rows.end && rows.end <= block.rows(), "BUG: rows outside of a block");
+        let extent = &block.entry().times;
+        let page = self.shared.source.page(extent, self.keep_pages)?;
+        codec::decode_i64_range(&page, block.rows(), rows, out)
+            .map_err(|e| self.shared.source.damaged(extent.offset, &e.to_string()))
+    }
+
+    /// Adds the values of a field in some rows of a block to `out`, missing ones included: exactly
+    /// as many entries as rows. `out` has the field's type.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged; `out` is of no use then.
+    ///
+    /// # Panics
+    /// If the block does not have these rows, or `out` is of another type.
+    pub fn column(
+        &self,
+        block: &Block,
+        field: usize,
+        rows: Range<usize>,
+        out: &mut Column,
+    ) -> Result<(), SegmentError> {
+        assert!(rows.start <= rows.end && rows.end <= block.rows(), "BUG: rows outside of a block");
+        let Some(entry) = block.page(field) else {
+            out.extend_missing(rows.len());
+            return Ok(());
+        };
+        let page = self.shared.source.page(&entry.extent, self.keep_pages)?;
+        let shape = column::PageShape { rows: block.rows(), count: entry.count as usize };
+        column::decode(&page, shape, rows, out)
+            .map_err(|e| self.shared.source.malformed(entry.extent.offset, &e))
+    }
+
+    /// The rows at times inside `time` among `rows`, which are all of one series. Their times are
+    /// added to `out`.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged; `out` is of no use then.
+    ///
+    /// # Panics
+    /// If the block does not have these rows.
+    pub fn times_in(
+        &self,
+        block: &Block,
+        rows: Range<usize>,
+        time: TimeRange,
+        out: &mut Vec<i64>,
+    ) -> Result<Range<usize>, SegmentError> {
+        times::times_in(self, block, rows, time, out)
+    }
+
+    /// The windows of a block, if it keeps summaries of any field.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    pub fn window_index(&self, block: &Block) -> Result<Option<Arc<WindowIndex>>, SegmentError> {
+        let Some(extent) = &block.entry().window_index else { return Ok(None) };
+        let runs = self.runs(block)?;
+        let rows = block.entry().rows;
+        let decode = |bytes: &[u8]| WindowIndex::decode(bytes, rows, runs);
+        let source = &self.shared.source;
+        source
+            .object(Kind::WindowIndex, extent, self.keep_pages, WindowIndex::memory_bytes, decode)
+            .map(Some)
+    }
+
+    /// The window summaries of a field, if the block keeps any of it.
+    ///
+    /// # Errors
+    /// If the disk fails or a page is damaged.
+    pub fn windows(
+        &self,
+        block: &Block,
+        field: usize,
+    ) -> Result<Option<Arc<WindowSummaries>>, SegmentError> {
+        let Some(extent) = block.page(field).and_then(|page| page.windows) else {
+            return Ok(None);
+        };
+        let Some(index) = self.window_index(block)? else { return Ok(None) };
+        let field_type = block.field_type(field);
+        let decode = |bytes: &[u8]| WindowSummaries::decode(bytes, index, field_type);
+        let source = &self.shared.source;
+        source
+            .object(Kind::Windows, &extent, self.keep_pages, WindowSummaries::memory_bytes, decode)
+            .map(Some)
+    }
+
+    /// Checks every checksum, decodes every page and compares it with what is said about it.
+    #[must_use]
+    pub fn verify(&self) -> VerifyReport {
+        verify::verify(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The bytes of a segment, verified, through the page cache.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use platform::{CacheFile, File, Page, PageCache, PageError};
+
+use crate::SegmentError;
+use crate::format::Extent;
+use crate::input::Malformed;
+
+/// What a decoded object in the cache is, so that one offset can stand for several.
+#[derive(Clone, Copy, Debug)]
+#[repr(u16)]
+pub(crate) enum Kind {
+    List,
+    Directory,
+    Chunk,
+    Runs,
+    WindowIndex,
+    Windows,
+}
+
+#[derive(Debug)]
+pub(crate) struct Source {
+    file: CacheFile,
+    cache: Arc<PageCache>,
+    /// Whether nobody will open the file again.
+    removed: AtomicBool,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // Looks at every entry of the cache: not worth it for files that only get closed.
+        if self.removed.load(Ordering::Relaxed) {
+            self.cache.remove_file(self.file.id());
+        }
+    }
+}
+
+impl Source {
+    pub(crate) fn new(file: Arc<dyn File>, cache: Arc<PageCache>) -> Self {
+        Self { file: CacheFile::new(file), cache, removed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.file().path()
+    }
+
+    /// A part of the file; `keep` says whether it shall stay in the cache.
+    pub(crate) fn page(&self, extent: &Extent, keep: bool) -> Result<Arc<Page>, SegmentError> {
+        let Extent { offset, len, crc32c } = *extent;
+        let page = if keep {
+            self.cache.get_or_read(&self.file, offset, len, crc32c)
+        } else {
+            self.cache.get_or_read_uncached(&self.file, offset, len, crc32c)
+        };
+        page.map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn set_removed(&self) {
+        self.removed.store(true, Ordering::Relaxed);
+    }
+
+    /// A decoded part of the file.
+    pub(crate) fn object<T: Any + Send + Sync>(
+        &self,
+        kind: Kind,
+        extent: &Extent,
+        keep: bool,
+        bytes_cost: fn(&T) -> usize,
+        decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Result<Arc<T>, SegmentError> {
+        let make = || {
+            // The decoded form is what stays: its bytes need no place of their own.
+            let page = self.page(extent, false)?;
+            decode(&page).map_err(|e| self.malformed(extent.offset, &e))
+        };
+        if !keep {
+            return make().map(Arc::new);
+        }
+        // What an object costs is known only once it is there: look, make it, and put it in.
+        let (id, offset, kind) = (self.file.id(), extent.offset, kind as u16);
+        let made = match self.cache.get_or_insert_with(id, offset, kind, 0, || Err(make())) {
+            Ok(cached) => return Ok(cached),
+            Err(made) => made?,
+        };
+        let cost = bytes_cost(&made);
+        let put: Result<Arc<T>, Infallible> =
+            self.cache.get_or_insert_with(id, offset, kind, cost, || Ok(made));
+        match put {
+            Ok(object) => Ok(object),
+        }
+    }
+
+    /// An error about a part that starts at `offset`.
+    pub(crate) fn malformed(&self, offset: u64, error: &Malformed) -> SegmentError {
+        self.damaged(offset + error.at as u64, &error.what)
+    }
+
+    pub(crate) fn damaged(&self, offset: u64, what: &str) -> SegmentError {
+        SegmentError::corrupt(self.path(), offset, what)
+    }
+
+    fn failed(&self, error: PageError) -> SegmentError {
+        match error {
+            PageError::Disk(error) => SegmentError::Disk(error),
+            PageError::Checksum { path, offset, len, expected, found } => SegmentError::Corrupt {
+                path,
+                offset,
+                detail: format!(
+                    "the checksum of {len} bytes is {found:#010x}, {expected:#010x} was written"
+                ),
+            },
+        }
+    }
+}

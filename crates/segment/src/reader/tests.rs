@@ -1,0 +1,278 @@
+mod damage;
+
+use std::sync::Arc;
+
+use model::{CompareOp, FieldFilter, SeriesId, TimeRange};
+use proptest::prelude::*;
+
+use crate::testing::{
+    ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, open, read, scalar_of, specs, write,
+};
+use crate::{Block, SegmentReader};
+
+fn wanted(
+    measurement: &PlainMeasurement,
+    series: &std::ops::RangeInclusive<SeriesId>,
+    time: TimeRange,
+) -> Vec<PlainRow> {
+    let inside = |row: &&PlainRow| series.contains(&row.0) && time.contains(row.1);
+    measurement.rows.iter().filter(inside).cloned().collect()
+}
+
+/// Some series and times that are about those of the rows.
+fn some_range(rows: &[PlainRow], rng: &mut Rng) -> (std::ops::RangeInclusive<SeriesId>, TimeRange) {
+    let mut pick = || {
+        let row = &rows[rng.below(rows.len())];
+        let around = rng.below(3) as i64 - 1;
+        (row.0, row.1.saturating_add(around))
+    };
+    let ((a, t), (b, u)) = (pick(), pick());
+    let series = if rng.below(2) == 0 { a..=a } else { a.min(b)..=a.max(b) };
+    (series, TimeRange::new(t.min(u), t.max(u)))
+}
+
+fn blocks(reader: &SegmentReader, measurement: &str) -> Vec<Block> {
+    let directory = reader.directory(measurement).unwrap().unwrap();
+    let all = TimeRange::new(i64::MIN, i64::MAX);
+    reader.blocks(&directory, &ALL_SERIES, all).map(Result::unwrap).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_was_written_is_read(spec in specs()) {
+        let plain = spec.plain();
+        let (bytes, info) = write(&spec, &plain);
+        let len = bytes.len() as u64;
+        let reader = open(bytes).unwrap();
+        prop_assert_eq!(reader.info(), &info);
+        prop_assert_eq!((info.bytes, info.sequence), (len, spec.options.sequence));
+        let rows: usize = plain.iter().map(|m| m.rows.len()).sum();
+        prop_assert_eq!(info.rows, rows as u64);
+        for measurement in &plain {
+            let found = read(&reader, &measurement.name, ALL_SERIES, TimeRange::ALL).unwrap();
+            prop_assert_eq!(&found, &measurement.rows);
+            let streamed =
+                read(&reader.streaming(), &measurement.name, ALL_SERIES, TimeRange::ALL).unwrap();
+            prop_assert_eq!(&streamed, &measurement.rows);
+            let listed = reader.measurements().unwrap();
+            prop_assert_eq!(listed.get(&measurement.name).is_some(), !measurement.rows.is_empty());
+        }
+        let report = reader.verify();
+        prop_assert!(report.errors.is_empty(), "{:?}", report.errors);
+        prop_assert_eq!((report.rows, report.values, report.blocks), (info.rows, info.values, info.blocks));
+        prop_assert!(reader.directory("m").unwrap().is_none());
+    }
+
+    #[test]
+    fn any_series_and_times_are_found(spec in specs(), seed in any::<u64>()) {
+        let plain = spec.plain();
+        let reader = open(write(&spec, &plain).0).unwrap();
+        let mut rng = Rng(seed);
+        for measurement in plain.iter().filter(|m| !m.rows.is_empty()) {
+            for _ in 0..5 {
+                let (series, time) = some_range(&measurement.rows, &mut rng);
+                let found = read(&reader, &measurement.name, series.clone(), time).unwrap();
+                prop_assert_eq!(&found, &wanted(measurement, &series, time));
+                let directory = reader.directory(&measurement.name).unwrap().unwrap();
+                let keys = |b: Result<Block, _>| b.map(|b: Block| (b.first(), b.last())).unwrap();
+                let forwards: Vec<_> = reader.blocks(&directory, &series, time).map(keys).collect();
+                let mut backwards: Vec<_> =
+                    reader.blocks(&directory, &series, time).rev().map(keys).collect();
+                backwards.reverse();
+                prop_assert_eq!(&forwards, &backwards);
+                let mut both = reader.blocks(&directory, &series, time);
+                let mut met = 0;
+                while (if rng.below(2) == 0 { both.next() } else { both.next_back() }).is_some() {
+                    met += 1;
+                }
+                prop_assert_eq!(met, forwards.len());
+            }
+        }
+    }
+
+    #[test]
+    fn any_rows_of_a_column_are_read(spec in specs(), seed in any::<u64>()) {
+        let plain = spec.plain();
+        let reader = open(write(&spec, &plain).0).unwrap();
+        let mut rng = Rng(seed);
+        for measurement in plain.iter().filter(|m| !m.rows.is_empty()) {
+            let mut start = 0;
+            for block in blocks(&reader, &measurement.name) {
+                let directory = reader.directory(&measurement.name).unwrap().unwrap();
+                for (field, (_, field_type)) in directory.fields().iter().enumerate() {
+                    // Two ranges, one behind the other in one column.
+                    let mut out = model::Column::new(model::Values::empty(*field_type));
+                    let mut expected = Vec::new();
+                    for _ in 0..2 {
+                        let a = rng.below(block.rows() + 1);
+                        let b = a + rng.below(block.rows() - a + 1);
+                        reader.column(&block, field, a..b, &mut out).unwrap();
+                        expected.extend(
+                            measurement.rows[start + a..start + b].iter().map(|r| r.2[field].clone()),
+                        );
+                    }
+                    let found: Vec<Cell> =
+                        (0..out.len()).map(|row| crate::testing::cell_at(&out, row)).collect();
+                    prop_assert_eq!(found, expected);
+                }
+                start += block.rows();
+            }
+        }
+    }
+
+    #[test]
+    fn no_filter_rules_out_a_row_that_satisfies_it(spec in specs(), seed in any::<u64>()) {
+        let plain = spec.plain();
+        let reader = open(write(&spec, &plain).0).unwrap();
+        let mut rng = Rng(seed);
+        for measurement in plain.iter().filter(|m| !m.rows.is_empty()) {
+            let mut start = 0;
+            for block in blocks(&reader, &measurement.name) {
+                let rows = &measurement.rows[start..start + block.rows()];
+                start += block.rows();
+                for (field, (name, field_type)) in measurement.fields.iter().enumerate() {
+                    let values: Vec<_> =
+                        rows.iter().filter_map(|r| scalar_of(*field_type, &r.2[field])).collect();
+                    let summary = block.summary(field);
+                    prop_assert_eq!(summary.map_or(0, |s| s.count as usize), values.len());
+                    let any_row = &measurement.rows[rng.below(measurement.rows.len())];
+                    let Some(value) = scalar_of(*field_type, &any_row.2[field]) else { continue };
+                    for op in [
+                        CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less,
+                        CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual,
+                    ] {
+                        let filter = FieldFilter { field: Arc::clone(name), op, value: value.clone() };
+                        let holds = |v| compare(v, &value).is_some_and(|o| op.holds(o));
+                        if values.iter().any(holds) {
+                            prop_assert!(block.may_satisfy(field, &filter));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn compare(a: &model::Scalar, b: &model::Scalar) -> Option<std::cmp::Ordering> {
+    use model::Scalar::{Boolean, Float, Integer, String, Unsigned};
+    match (a, b) {
+        (Float(a), Float(b)) => a.partial_cmp(b),
+        (Integer(a), Integer(b)) => Some(a.cmp(b)),
+        (Unsigned(a), Unsigned(b)) => Some(a.cmp(b)),
+        (Boolean(a), Boolean(b)) => Some(a.cmp(b)),
+        (String(a), String(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_filter_rules_out_blocks_that_cannot_match() {
+    let (spec, plain) = crate::testing::regular(100, 2, 10);
+    let reader = open(write(&spec, &plain).0).unwrap();
+    let block = &blocks(&reader, "m0")[0];
+    let filter =
+        |op, value| FieldFilter { field: "f0".into(), op, value: model::Scalar::Integer(value) };
+    let summary = block.summary(0).unwrap().numbers.unwrap();
+    let model::Scalar::Integer(max) = summary.max else { panic!("an integer") };
+    assert!(block.may_satisfy(0, &filter(CompareOp::Equal, max)));
+    assert!(!block.may_satisfy(0, &filter(CompareOp::Equal, max + 1)));
+    assert!(!block.may_satisfy(0, &filter(CompareOp::Greater, max)));
+    assert!(block.may_satisfy(0, &filter(CompareOp::GreaterOrEqual, max)));
+}
+
+#[test]
+fn dense_blocks_have_windows_that_answer_for_their_rows() {
+    // 2 series of 3000 rows, one every 10 seconds: an hour has 360.
+    let (mut spec, plain) = crate::testing::regular(3000, 2, 10);
+    spec.options.block_rows_max = 4096;
+    spec.options.window_rows_min = Some(256);
+    let reader = open(write(&spec, &plain).0).unwrap();
+    let mut spans = 0;
+    for block in blocks(&reader, "m0") {
+        let windows = reader.windows(&block, 0).unwrap().expect("dense blocks have windows");
+        assert_eq!(windows.index.window_ns(), 3_600_000_000_000);
+        spans += windows.index.len();
+        for series in [SeriesId(1), SeriesId(2), SeriesId(3)] {
+            for span in windows.index.spans_of(series) {
+                assert_eq!(windows.index.series(span), series);
+                assert_eq!(windows.count(span) as usize, windows.index.rows(span).len());
+            }
+        }
+    }
+    assert!(spans >= 2 * 9, "{spans}");
+    assert!(reader.verify().errors.is_empty());
+}
+
+#[test]
+fn long_directories_are_cut_in_chunks() {
+    let (mut spec, plain) = crate::testing::regular(3000, 3, 10);
+    spec.options.block_rows_max = 2;
+    let reader = open(write(&spec, &plain).0).unwrap();
+    let directory = reader.directory("m0").unwrap().unwrap();
+    assert!(directory.chunks.len() > 3, "{}", directory.chunks.len());
+    let found = read(&reader, "m0", SeriesId(2)..=SeriesId(2), TimeRange::ALL).unwrap();
+    assert_eq!(found, wanted(&plain[0], &(SeriesId(2)..=SeriesId(2)), TimeRange::ALL));
+    assert!(reader.verify().errors.is_empty());
+}
+
+#[test]
+fn nothing_at_all_is_a_segment_too() {
+    let spec = Spec { seed: 1, measurements: Vec::new(), options: crate::WriterOptions::hot(7) };
+    let (bytes, info) = write(&spec, &[]);
+    assert_eq!(info.rows, 0);
+    assert!(info.time.is_empty() && info.series.0 > info.series.1);
+    let reader = open(bytes).unwrap();
+    assert!(reader.measurements().unwrap().entries().is_empty());
+    assert!(reader.verify().errors.is_empty());
+}
+
+#[test]
+fn times_of_long_series_are_found_without_reading_all() {
+    // Gaps, so that guessing by proportion misses; two series, so that blocks are shared.
+    let (mut spec, mut plain) = crate::testing::regular(20_000, 2, 10);
+    for row in plain[0].rows.iter_mut().filter(|row| row.1 % 100_000_000_000 > 60_000_000_000) {
+        row.1 += 3;
+    }
+    let late = plain[0].rows[15_000].1;
+    for row in plain[0].rows.iter_mut().filter(|row| row.1 > late) {
+        row.1 += 1 << 50;
+    }
+    let mut rng = Rng(5);
+    for block_rows_max in [50_000, 12_000] {
+        spec.options.block_rows_max = block_rows_max;
+        let reader = open(write(&spec, &plain).0).unwrap();
+        for _ in 0..50 {
+            let (series, time) = some_range(&plain[0].rows, &mut rng);
+            let found = read(&reader, "m0", series.clone(), time).unwrap();
+            assert_eq!(found, wanted(&plain[0], &series, time));
+        }
+    }
+}
+
+#[test]
+fn a_removed_segment_leaves_the_cache_with_its_last_reader() {
+    let (spec, plain) = crate::testing::regular(500, 2, 10);
+    let cache = Arc::new(platform::PageCache::new(1 << 20));
+    let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+    let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+    let other = reader.clone();
+    assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+    reader.set_removed();
+    drop(reader);
+    assert!(cache.stats().entries > 0);
+    assert_eq!(read(&other, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+    drop(other);
+    assert_eq!(cache.stats().entries, 0);
+}
+
+#[test]
+fn streaming_adds_no_pages_to_the_cache() {
+    let (spec, plain) = crate::testing::regular(500, 2, 10);
+    let cache = Arc::new(platform::PageCache::new(1 << 20));
+    let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+    let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap().streaming();
+    assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+    assert_eq!(cache.stats().entries, 2, "the list and the directory");
+}

@@ -1,0 +1,135 @@
+//! Finding the rows of a series inside a time range without decoding all its times.
+
+use std::ops::Range;
+
+use model::TimeRange;
+
+use super::SegmentReader;
+use crate::SegmentError;
+use crate::directory::Block;
+
+/// So few times are decoded at once rather than searched.
+const DECODE_AT_ONCE: usize = 256;
+/// The same for blocks of many series, where a probe may cost as much as this.
+const DECODE_AT_ONCE_SHARED: usize = 4096;
+/// Times decoded around a guess.
+const PROBE: usize = 32;
+
+/// The rows inside `time` among `rows`; their times are added to `out`.
+pub(crate) fn times_in(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: Range<usize>,
+    time: TimeRange,
+    out: &mut Vec<i64>,
+) -> Result<Range<usize>, SegmentError> {
+    if rows.is_empty() || time.is_empty() || !time.overlaps(&block.time()) {
+        return Ok(rows.start..rows.start);
+    }
+    if time.covers(&block.time()) {
+        reader.times(block, rows.clone(), out)?;
+        return Ok(rows);
+    }
+    let at_once = if block.has_one_series() { DECODE_AT_ONCE } else { DECODE_AT_ONCE_SHARED };
+    if rows.len() <= at_once {
+        let had = out.len();
+        reader.times(block, rows.clone(), out)?;
+        let start = out[had..].partition_point(|t| *t < time.min);
+        let end = start + out[had + start..].partition_point(|t| *t <= time.max);
+        out.truncate(had + end);
+        out.drain(had..had + start);
+        return Ok(rows.start + start..rows.start + end);
+    }
+    let found = search(reader, block, rows, time)?;
+    reader.times(block, found.clone(), out)?;
+    Ok(found)
+}
+
+fn search(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: Range<usize>,
+    time: TimeRange,
+) -> Result<Range<usize>, SegmentError> {
+    let mut search = Search { reader, block, times: Vec::new() };
+    let (first, last) = search.ends(&rows)?;
+    let start = match time.min {
+        min if min <= first => rows.start,
+        min if min > last => rows.end,
+        min => search.first_not_before(min, rows.clone(), (first, last))?,
+    };
+    let end = match time.max {
+        max if max >= last => rows.end,
+        max if max < first => rows.start,
+        // max < last, so that one more is a time as well.
+        max => search.first_not_before(max + 1, rows, (first, last))?,
+    };
+    Ok(start..end.max(start))
+}
+
+struct Search<'a> {
+    reader: &'a SegmentReader,
+    block: &'a Block,
+    times: Vec<i64>,
+}
+
+impl Search<'_> {
+    fn read(&mut self, rows: Range<usize>) -> Result<&[i64], SegmentError> {
+        self.times.clear();
+        self.reader.times(self.block, rows, &mut self.times)?;
+        Ok(&self.times)
+    }
+
+    /// Times of the first and the last row.
+    fn ends(&mut self, rows: &Range<usize>) -> Result<(i64, i64), SegmentError> {
+        if self.block.has_one_series() && rows.len() == self.block.rows() {
+            return Ok((self.block.first().1, self.block.last().1));
+        }
+        let first = self.read(rows.start..rows.start + 1)?[0];
+        let last = self.read(rows.end - 1..rows.end)?[0];
+        Ok((first, last))
+    }
+
+    /// The first of `rows` at `time` or later; `ends` are the times of the first and the last row,
+    /// and `time` lies behind the first and not behind the last.
+    fn first_not_before(
+        &mut self,
+        time: i64,
+        rows: Range<usize>,
+        ends: (i64, i64),
+    ) -> Result<usize, SegmentError> {
+        // Invariant: the row at `low` is before `time`, the row at `high` is not.
+        let (mut low, mut high) = (rows.start, rows.end - 1);
+        let (mut low_time, mut high_time) = ends;
+        let mut guesses = 0;
+        while high - low > DECODE_AT_ONCE {
+            // Regular series are found at the first guess; irregular ones are halved after a few.
+            let middle = if guesses < 3 {
+                low + share(time, low_time, high_time, high - low)
+            } else {
+                low + (high - low) / 2
+            };
+            guesses += 1;
+            let from = middle.saturating_sub(PROBE).max(low);
+            let to = (middle + PROBE).min(high) + 1;
+            let probe = self.read(from..to)?;
+            let (first, last) = (probe[0], probe[probe.len() - 1]);
+            if first >= time {
+                (high, high_time) = (from, first);
+            } else if last < time {
+                (low, low_time) = (to - 1, last);
+            } else {
+                return Ok(from + probe.partition_point(|t| *t < time));
+            }
+        }
+        let left = self.read(low..high + 1)?;
+        Ok(low + left.partition_point(|t| *t < time))
+    }
+}
+
+/// How many of `steps` steps from `low` to `high` lead to `time`.
+fn share(time: i64, low: i64, high: i64, steps: usize) -> usize {
+    let part = u128::from(time.abs_diff(low)) * steps as u128;
+    // No more than `steps`, since `time` is not behind `high`; damaged times may disagree.
+    ((part / u128::from(high.abs_diff(low).max(1))) as usize).min(steps)
+}

@@ -1,0 +1,116 @@
+//! Which rows of a block belong to which series.
+
+use std::ops::Range;
+
+use codec::Effort;
+use model::SeriesId;
+
+use crate::input::{Input, Malformed, put_bytes, put_varint};
+
+/// The series of a block, ascending, each with its consecutive rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    series: Vec<u64>,
+    /// One past the last row of each series.
+    ends: Vec<u32>,
+}
+
+impl Runs {
+    pub(crate) fn one(series: SeriesId, rows: u32) -> Self {
+        Self { series: vec![series.0], ends: vec![rows] }
+    }
+
+    /// Number of series.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Whether there are none; never the case in a block.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    /// The rows of a series, if the block has any.
+    #[must_use]
+    pub fn rows_of(&self, series: SeriesId) -> Option<Range<usize>> {
+        let at = self.series.binary_search(&series.0).ok()?;
+        Some(self.rows(at))
+    }
+
+    /// The rows of the series at `index`.
+    #[must_use]
+    pub fn rows(&self, index: usize) -> Range<usize> {
+        let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        from as usize..self.ends[index] as usize
+    }
+
+    /// The series at `index`.
+    #[must_use]
+    pub fn series(&self, index: usize) -> SeriesId {
+        SeriesId(self.series[index])
+    }
+
+    /// The index of the first series that is not below `series`; `len` if there is none.
+    #[must_use]
+    pub fn index_from(&self, series: SeriesId) -> usize {
+        self.series.partition_point(|s| *s < series.0)
+    }
+
+    /// The series at `row`, by index.
+    pub(crate) fn index_at(&self, row: usize) -> usize {
+        self.ends.partition_point(|end| *end as usize <= row)
+    }
+
+    /// All series with their rows.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (SeriesId, Range<usize>)> + '_ {
+        (0..self.len()).map(|at| (self.series(at), self.rows(at)))
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.series.capacity() * 8 + self.ends.capacity() * 4 + size_of::<Self>()
+    }
+
+    /// Writes a page; the last series' rows are what the block has left.
+    pub(crate) fn encode(runs: &[(SeriesId, u32)], effort: Effort, out: &mut Vec<u8>) {
+        let series: Vec<u64> = runs.iter().map(|(s, _)| s.0).collect();
+        let rows: Vec<u64> = runs.iter().map(|(_, n)| u64::from(*n)).collect();
+        let mut encoded = Vec::new();
+        codec::encode_u64(&series, effort, &mut encoded);
+        put_varint(out, runs.len() as u64);
+        put_bytes(out, &encoded);
+        codec::encode_u64(&rows, effort, out);
+    }
+
+    /// Reads the page of a block of `rows` rows, whose series lie between `bounds`.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        rows: u32,
+        bounds: (SeriesId, SeriesId),
+    ) -> Result<Self, Malformed> {
+        let mut input = Input::new(bytes);
+        let count = input.bounded(u64::from(rows), "the number of series")?;
+        let (mut series, mut counts) = (Vec::new(), Vec::new());
+        codec::decode_u64(input.bytes()?, count, &mut series)?;
+        codec::decode_u64(input.rest(), count, &mut counts)?;
+        let ends_fit = series.first() == Some(&bounds.0.0) && series.last() == Some(&bounds.1.0);
+        if !ends_fit || !series.is_sorted_by(|a, b| a < b) {
+            return Err(input.fail("the series of a block are not those of its directory"));
+        }
+        let mut end = 0u64;
+        let mut ends = Vec::with_capacity(count);
+        for count in counts {
+            // Both are far below 64 bits wide as long as the check has held so far.
+            if count == 0 || count > u64::from(rows) - end {
+                return Err(input.fail("the rows of a block's series are not those of the block"));
+            }
+            end += count;
+            ends.push(end as u32);
+        }
+        if end != u64::from(rows) {
+            return Err(input.fail("the rows of a block's series are not those of the block"));
+        }
+        Ok(Self { series, ends })
+    }
+}

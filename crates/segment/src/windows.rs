@@ -1,0 +1,238 @@
+//! Summaries of aligned windows of time inside a block.
+//!
+//! A *span* is the rows of one series that lie in one window; spans follow the order of the rows and
+//! together are all rows of the block. The index of a block says where its spans are; each numeric
+//! field then has count, sum, minimum and maximum per span. A window that two blocks share has a
+//! span in each. Windows start at multiples of their length since 1970-01-01 UTC.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use codec::Effort;
+use model::{FieldType, SeriesId, Values};
+
+use crate::input::{Input, Malformed, put_bytes, put_varint};
+use crate::runs::Runs;
+
+mod plan;
+
+pub(crate) use plan::WindowPlan;
+
+/// The spans of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowIndex {
+    window_ns: i64,
+    /// Number of each span's window, counted from 1970.
+    windows: Vec<i64>,
+    /// One past the last row of each span.
+    ends: Vec<u32>,
+    /// Series of each span, by index into `runs`.
+    series: Vec<u32>,
+    runs: Arc<Runs>,
+}
+
+/// One field over the spans of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowSummaries {
+    /// The spans.
+    pub index: Arc<WindowIndex>,
+    /// Values per span; `None`: every row of every span has one.
+    pub counts: Option<Vec<u32>>,
+    /// Sum per span, wrapping for integers. Unspecified where a span has no values, as are
+    /// minimum and maximum.
+    pub sums: Values,
+    /// Smallest value per span.
+    pub mins: Values,
+    /// Largest value per span.
+    pub maxs: Values,
+}
+
+impl WindowIndex {
+    /// Length of the windows, nanoseconds.
+    #[must_use]
+    pub fn window_ns(&self) -> i64 {
+        self.window_ns
+    }
+
+    /// Number of spans.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none; never the case in a block.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The series of a span.
+    #[must_use]
+    pub fn series(&self, span: usize) -> SeriesId {
+        self.runs.series(self.series[span] as usize)
+    }
+
+    /// Where the window of a span starts, nanoseconds.
+    #[must_use]
+    pub fn start_ns(&self, span: usize) -> i64 {
+        self.windows[span] * self.window_ns
+    }
+
+    /// The rows of a span.
+    #[must_use]
+    pub fn rows(&self, span: usize) -> Range<usize> {
+        let from = span.checked_sub(1).map_or(0, |before| self.ends[before]);
+        from as usize..self.ends[span] as usize
+    }
+
+    /// The spans of a series.
+    #[must_use]
+    pub fn spans_of(&self, series: SeriesId) -> Range<usize> {
+        let below = |s: &u32| self.runs.series(*s as usize) < series;
+        let from = self.series.partition_point(below);
+        let len = self.series[from..].partition_point(|s| self.runs.series(*s as usize) == series);
+        from..from + len
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.windows.capacity() * 8
+            + (self.ends.capacity() + self.series.capacity()) * 4
+            + self.runs.memory_bytes()
+            + size_of::<Self>()
+    }
+
+    /// Reads the index of a block of `rows` rows.
+    pub(crate) fn decode(bytes: &[u8], rows: u32, runs: Arc<Runs>) -> Result<Self, Malformed> {
+        let mut input = Input::new(bytes);
+        let window_ns = input.bounded(i64::MAX as u64, "the length of a window")? as i64;
+        let count = input.bounded(u64::from(rows), "the number of spans")?;
+        let (mut windows, mut counts) = (Vec::new(), Vec::new());
+        codec::decode_i64(input.bytes()?, count, &mut windows)?;
+        codec::decode_u64(input.rest(), count, &mut counts)?;
+        let (mut end, mut ends, mut series) = (0u64, Vec::new(), Vec::new());
+        for (count, window) in counts.into_iter().zip(&windows) {
+            // A window reaches as far as the next one starts: both ends must be times.
+            let reach = window.checked_add(1).and_then(|w| w.checked_mul(window_ns));
+            if reach.is_none() || window.checked_mul(window_ns).is_none() || window_ns == 0 {
+                return Err(input.fail("a window outside of time"));
+            }
+            let run = runs.index_at(end as usize);
+            let left = runs.rows(run).end as u64 - end;
+            if count == 0 || count > left {
+                return Err(input.fail("a span that is not inside of a series"));
+            }
+            end += count;
+            if end == u64::from(rows) && ends.len() + 1 != windows.len() {
+                return Err(input.fail("more spans than rows"));
+            }
+            ends.push(end as u32);
+            series.push(run as u32);
+        }
+        if end != u64::from(rows) {
+            return Err(input.fail("the spans are not all rows of the block"));
+        }
+        Ok(Self { window_ns, windows, ends, series, runs })
+    }
+}
+
+impl WindowSummaries {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let counts = self.counts.as_ref().map_or(0, |c| c.capacity() * 4);
+        let values = [&self.sums, &self.mins, &self.maxs];
+        counts + values.map(Values::memory_bytes).iter().sum::<usize>() + size_of::<Self>()
+    }
+
+    /// Number of values in a span.
+    #[must_use]
+    pub fn count(&self, span: usize) -> u32 {
+        match &self.counts {
+            Some(counts) => counts[span],
+            None => self.index.rows(span).len() as u32,
+        }
+    }
+
+    /// Writes the page of one field; without values of some rows, `counts` is needed.
+    pub(crate) fn encode(
+        counts: Option<&[u64]>,
+        parts: &SpanParts,
+        field_type: FieldType,
+        effort: Effort,
+        out: &mut Vec<u8>,
+    ) {
+        let mut scratch = Vec::new();
+        let mut put = |out: &mut Vec<u8>, encode: &dyn Fn(&mut Vec<u8>)| {
+            scratch.clear();
+            encode(&mut scratch);
+            put_bytes(out, &scratch);
+        };
+        put_varint(out, u64::from(counts.is_some()));
+        if let Some(counts) = counts {
+            put(out, &|to| codec::encode_u64(counts, effort, to));
+        }
+        for values in [&parts.sums, &parts.mins, &parts.maxs] {
+            put(out, &|to| encode_bits(values, field_type, effort, to));
+        }
+    }
+
+    /// Reads the page of one field of the block that `index` belongs to.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        index: Arc<WindowIndex>,
+        field_type: FieldType,
+    ) -> Result<Self, Malformed> {
+        let mut input = Input::new(bytes);
+        let spans = index.len();
+        let counts = match input.varint()? {
+            0 => None,
+            1 => Some(decode_counts(&mut input, &index)?),
+            other => return Err(input.fail(format!("unknown flags {other:#x}"))),
+        };
+        let mut part = || decode_values(input.bytes()?, spans, field_type);
+        let (sums, mins, maxs) = (part()?, part()?, part()?);
+        input.end()?;
+        Ok(Self { index, counts, sums, mins, maxs })
+    }
+}
+
+/// Bit patterns of a field's numbers, span by span.
+#[derive(Debug, Default)]
+pub(crate) struct SpanParts {
+    pub(crate) sums: Vec<u64>,
+    pub(crate) mins: Vec<u64>,
+    pub(crate) maxs: Vec<u64>,
+}
+
+fn encode_bits(bits: &[u64], field_type: FieldType, effort: Effort, out: &mut Vec<u8>) {
+    match field_type {
+        FieldType::Float => {
+            let values: Vec<f64> = bits.iter().map(|b| f64::from_bits(*b)).collect();
+            codec::encode_f64(&values, effort, out);
+        }
+        FieldType::Integer => {
+            let values: Vec<i64> = bits.iter().map(|b| *b as i64).collect();
+            codec::encode_i64(&values, effort, out);
+        }
+        _ => codec::encode_u64(bits, effort, out),
+    }
+}
+
+fn decode_values(bytes: &[u8], count: usize, field_type: FieldType) -> Result<Values, Malformed> {
+    let mut values = Values::empty(field_type);
+    match &mut values {
+        Values::Float(v) => codec::decode_f64(bytes, count, v)?,
+        Values::Integer(v) => codec::decode_i64(bytes, count, v)?,
+        Values::Unsigned(v) => codec::decode_u64(bytes, count, v)?,
+        _ => return Err(Malformed { at: 0, what: "window summaries of a field without".into() }),
+    }
+    Ok(values)
+}
+
+fn decode_counts(input: &mut Input<'_>, index: &WindowIndex) -> Result<Vec<u32>, Malformed> {
+    let mut counts = Vec::new();
+    codec::decode_u64(input.bytes()?, index.len(), &mut counts)?;
+    let fits = |(span, count): (usize, &u64)| *count <= index.rows(span).len() as u64;
+    if !counts.iter().enumerate().all(fits) {
+        return Err(input.fail("a span with more values than rows"));
+    }
+    Ok(counts.into_iter().map(|c| c as u32).collect())
+}

@@ -1,0 +1,355 @@
+//! Writes one segment file, front to back.
+//!
+//! Layout: docs/formats/segment.md. Rows come in the file's order and leave as blocks; directories
+//! follow the blocks they describe, the trailer comes last.
+//!
+//! Invariants
+//! - Rows ascend by (measurement, series, time); anything else is a bug of the caller and stops it.
+//! - Memory: one block of rows, a chunk of the directory, the output buffer; rows that fill whole
+//!   blocks are encoded from where they are.
+//! - A file without a trailer is not a segment: a crash or error before `finish` leaves garbage
+//!   for the caller to remove, never a readable part.
+//!
+//! Not here: file names, durability of the name (`Disk::sync_dir` is the caller's).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use codec::Effort;
+use model::{FieldType, Name, SeriesId, TimeRange, Values};
+use platform::{Disk, File};
+
+use crate::SegmentError;
+use crate::directory::chunk::ChunkBuilder;
+use crate::directory::{ChunkEntry, Fields, top};
+use crate::format::{
+    self, BLOCK_ROWS_LIMIT, BLOCK_TEXT_LIMIT, Extent, MeasurementInfo, MeasurementList, NO_SERIES,
+    SegmentInfo,
+};
+use crate::rows::{RowKey, RunPosition, SegmentRows};
+
+mod block;
+mod cut;
+mod output;
+
+use block::{BlockWriter, RowsView};
+use output::Output;
+
+/// A chunk of a directory is closed when it has this many bytes.
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// How a segment is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// The most rows a block gets, 1 to [`BLOCK_ROWS_LIMIT`].
+    pub block_rows_max: u32,
+    /// The most bytes of text one field of a block gets, unless a single value has more.
+    pub block_text_bytes_max: u32,
+    /// How much work encoding may take.
+    pub effort: Effort,
+    /// Blocks keep summaries of the shortest windows that hold this many rows on average. `None`:
+    /// no blocks do.
+    pub window_rows_min: Option<u32>,
+    /// A number stored in the file, for the caller's use.
+    pub sequence: u64,
+}
+
+impl WriterOptions {
+    /// For rows that were just written: small blocks, fast encodings.
+    #[must_use]
+    pub fn hot(sequence: u64) -> Self {
+        Self {
+            block_rows_max: 8 << 10,
+            block_text_bytes_max: 1 << 20,
+            effort: Effort::Hot,
+            window_rows_min: Some(256),
+            sequence,
+        }
+    }
+
+    /// For rows that will stay: large blocks, tight encodings.
+    #[must_use]
+    pub fn cold(sequence: u64) -> Self {
+        Self {
+            block_rows_max: 64 << 10,
+            block_text_bytes_max: 4 << 20,
+            effort: Effort::Cold,
+            ..Self::hot(sequence)
+        }
+    }
+}
+
+/// Writes a segment.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    out: Output,
+    options: WriterOptions,
+    measurement: Option<OpenMeasurement>,
+    finished: Vec<MeasurementInfo>,
+    values: u64,
+    blocks: BlockWriter,
+}
+
+/// The measurement whose rows are coming in.
+#[derive(Debug)]
+struct OpenMeasurement {
+    name: Name,
+    fields: Fields,
+    /// Rows not yet written: less than a block.
+    pending: SegmentRows,
+    last: Option<RowKey>,
+    chunk: ChunkBuilder,
+    chunks: Vec<ChunkEntry>,
+    info: MeasurementInfo,
+    values: u64,
+}
+
+impl SegmentWriter {
+    /// Starts a new file.
+    ///
+    /// # Errors
+    /// If the disk fails, or the name exists.
+    ///
+    /// # Panics
+    /// If an option is out of its range.
+    pub fn create(
+        disk: &dyn Disk,
+        path: &Path,
+        options: WriterOptions,
+    ) -> Result<Self, SegmentError> {
+        Ok(Self::over(disk.create(path)?, options))
+    }
+
+    pub(crate) fn over(file: Arc<dyn File>, options: WriterOptions) -> Self {
+        let rows_max = options.block_rows_max;
+        assert!((1..=BLOCK_ROWS_LIMIT).contains(&rows_max), "BUG: blocks of {rows_max} rows");
+        let mut out = Output::new(file);
+        out.buffer().extend_from_slice(&format::encode_header(options.sequence));
+        let blocks = BlockWriter::new(options.effort, options.window_rows_min);
+        Self { out, options, measurement: None, finished: Vec::new(), values: 0, blocks }
+    }
+
+    /// Starts the next measurement: `name` is above the last one's, field names ascend. Without any
+    /// rows it leaves no trace.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    ///
+    /// # Panics
+    /// If the names are out of order.
+    pub fn begin_measurement(
+        &mut self,
+        name: &Name,
+        fields: &[(Name, FieldType)],
+    ) -> Result<(), SegmentError> {
+        let before = self.measurement.as_ref().map(|m| &m.name);
+        assert!(before.is_none_or(|b| b < name), "BUG: measurements out of order");
+        assert!(fields.is_sorted_by(|a, b| a.0 < b.0), "BUG: fields out of order");
+        self.close_measurement()?;
+        self.measurement = Some(OpenMeasurement::new(name, fields));
+        Ok(())
+    }
+
+    /// Adds rows, which follow those already there. The last series may go on.
+    ///
+    /// # Errors
+    /// If the disk fails, or a string is too long to be stored.
+    ///
+    /// # Panics
+    /// If the rows are out of order, their columns are not those of the measurement, or no
+    /// measurement was begun.
+    pub fn append(&mut self, rows: &SegmentRows) -> Result<(), SegmentError> {
+        let m = self.measurement.as_mut().expect("BUG: rows before their measurement");
+        rows.check(&m.fields, m.last);
+        let (Some((series, _)), Some(time)) = (rows.runs.last(), rows.times.last()) else {
+            return Ok(());
+        };
+        check_text(rows)?;
+        m.last = Some((*series, *time));
+        let (mut at, mut position) = (0, RunPosition::default());
+        let mut runs = Vec::new();
+        while at < rows.len() {
+            let left = rows.len() - at;
+            let fit = cut::rows_that_fit(&m.pending, rows, at, &self.options);
+            if fit < left && m.pending.is_empty() {
+                // A whole block: encoded from where it is.
+                let len = cut::block_rows(cut::run_rows_from(&rows.runs, position), fit);
+                rows.runs_of(&mut position, len, &mut runs);
+                let view = RowsView { rows, runs: &runs, range: at..at + len };
+                m.write_block(&mut self.out, &mut self.blocks, &view)?;
+                at += len;
+                continue;
+            }
+            let len = left.min(fit);
+            rows.runs_of(&mut position, len, &mut runs);
+            m.pending.push(rows, &runs, at..at + len);
+            at += len;
+            if fit < left {
+                let len = m.next_block_rows(rows.runs[position.run].0);
+                m.write_pending(&mut self.out, &mut self.blocks, len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, makes the file durable and says what it holds.
+    ///
+    /// # Errors
+    /// If the disk fails; the file is then of no use.
+    pub fn finish(mut self) -> Result<SegmentInfo, SegmentError> {
+        self.close_measurement()?;
+        let start = self.out.position();
+        let list = MeasurementList::new(std::mem::take(&mut self.finished));
+        list.encode(self.out.buffer());
+        let extent = self.out.extent_from(start);
+        let total = |part: fn(&MeasurementInfo) -> u64| list.entries().iter().map(part).sum();
+        let info = SegmentInfo {
+            sequence: self.options.sequence,
+            bytes: self.out.position() + format::TRAILER_LEN as u64,
+            rows: total(|m| m.rows),
+            values: self.values,
+            blocks: total(|m| m.blocks),
+            time: list.entries().iter().fold(TimeRange::EMPTY, |t, m| t.union(&m.time)),
+            series: list.entries().iter().fold(NO_SERIES, |s, m| format::series_union(s, m.series)),
+        };
+        let trailer = format::encode_trailer(&info, &extent);
+        self.out.buffer().extend_from_slice(&trailer);
+        assert_eq!(self.out.position(), info.bytes, "BUG: the file has another length");
+        self.out.finish()?;
+        Ok(info)
+    }
+
+    /// Bytes written or waiting to be, so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.out.position()
+    }
+
+    fn close_measurement(&mut self) -> Result<(), SegmentError> {
+        let Some(mut m) = self.measurement.take() else { return Ok(()) };
+        if !m.pending.is_empty() {
+            let len = m.pending.len();
+            m.write_pending(&mut self.out, &mut self.blocks, len)?;
+        }
+        self.values += m.values;
+        if let Some(info) = m.write_directory(&mut self.out) {
+            self.finished.push(info);
+        }
+        Ok(())
+    }
+}
+
+impl OpenMeasurement {
+    fn new(name: &Name, fields: &[(Name, FieldType)]) -> Self {
+        let directory = Extent { offset: 0, len: 0, crc32c: 0 };
+        let info = MeasurementInfo {
+            name: Arc::clone(name),
+            rows: 0,
+            blocks: 0,
+            time: TimeRange::EMPTY,
+            series: NO_SERIES,
+            directory,
+        };
+        Self {
+            name: Arc::clone(name),
+            fields: fields.into(),
+            pending: SegmentRows::empty(fields),
+            last: None,
+            chunk: ChunkBuilder::default(),
+            chunks: Vec::new(),
+            info,
+            values: 0,
+        }
+    }
+
+    /// How many of the pending rows, which are enough for a block, are the next block. The row after
+    /// them is of series `next`: if that is the last one's, it goes on.
+    fn next_block_rows(&self, next: SeriesId) -> usize {
+        let runs = self.pending.runs.iter();
+        let rows = runs.map(|(series, rows)| rows + u32::from(*series == next));
+        cut::block_rows(rows, self.pending.len())
+    }
+
+    /// Writes the first `len` pending rows as a block.
+    fn write_pending(
+        &mut self,
+        out: &mut Output,
+        blocks: &mut BlockWriter,
+        len: usize,
+    ) -> Result<(), SegmentError> {
+        let pending = std::mem::take(&mut self.pending);
+        let mut runs = Vec::new();
+        let mut position = RunPosition::default();
+        pending.runs_of(&mut position, len, &mut runs);
+        let view = RowsView { rows: &pending, runs: &runs, range: 0..len };
+        let written = self.write_block(out, blocks, &view);
+        // What is left is at most an eighth of a block.
+        self.pending = SegmentRows::empty(&self.fields);
+        if len < pending.len() {
+            let left = pending.len() - len;
+            pending.runs_of(&mut position, left, &mut runs);
+            self.pending.push(&pending, &runs, len..pending.len());
+        }
+        written
+    }
+
+    fn write_block(
+        &mut self,
+        out: &mut Output,
+        blocks: &mut BlockWriter,
+        view: &RowsView<'_>,
+    ) -> Result<(), SegmentError> {
+        if self.chunk.len() >= CHUNK_BYTES {
+            self.close_chunk(out);
+        }
+        let (entry, pages) = blocks.write(view, &self.fields, out);
+        self.chunk.push(&entry, pages, &self.fields);
+        self.info.rows += u64::from(entry.rows);
+        self.info.blocks += 1;
+        self.info.time = self.info.time.union(&entry.time);
+        let series = (entry.first.0, entry.last.0);
+        self.info.series = format::series_union(self.info.series, series);
+        self.values += pages.iter().map(|p| u64::from(p.count)).sum::<u64>();
+        out.write_if_full()
+    }
+
+    fn close_chunk(&mut self, out: &mut Output) {
+        let start = out.position();
+        out.buffer().extend_from_slice(self.chunk.bytes());
+        let extent = out.extent_from(start);
+        self.chunks.extend(self.chunk.entry(extent));
+        self.chunk.clear();
+    }
+
+    /// `None` if there are no rows.
+    fn write_directory(mut self, out: &mut Output) -> Option<MeasurementInfo> {
+        if self.chunk.is_empty() {
+            return None;
+        }
+        if !self.chunks.is_empty() {
+            self.close_chunk(out);
+        }
+        let inline = self.chunks.is_empty().then(|| self.chunk.bytes());
+        let start = out.position();
+        top::encode(&self.fields, &self.chunks, inline, out.buffer());
+        Some(MeasurementInfo { directory: out.extent_from(start), ..self.info })
+    }
+}
+
+/// Refuses strings that no block can hold.
+fn check_text(rows: &SegmentRows) -> Result<(), SegmentError> {
+    for column in &rows.columns {
+        let Values::String(strings) = &column.values else { continue };
+        if strings.bytes().len() <= BLOCK_TEXT_LIMIT {
+            continue;
+        }
+        let lens = strings.offsets().windows(2).map(|w| (w[1] - w[0]) as usize);
+        if let Some(bytes) = lens.max().filter(|len| *len > BLOCK_TEXT_LIMIT) {
+            return Err(SegmentError::StringTooLong { bytes, limit_bytes: BLOCK_TEXT_LIMIT });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

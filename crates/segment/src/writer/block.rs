@@ -1,0 +1,290 @@
+//! Turns rows into the pages of one block.
+//!
+//! Order in the file: times, series, fields, window index, windows of the fields.
+
+use std::ops::Range;
+
+use codec::Effort;
+use model::{Bitmap, Column, SeriesId, Strings, TimeRange, Values};
+
+use super::output::Output;
+use crate::bits;
+use crate::directory::{BlockEntry, Fields, PageEntry};
+use crate::input::{put_bytes, put_varint};
+use crate::numbers::{Number, Numbers};
+use crate::rows::SegmentRows;
+use crate::runs::Runs;
+use crate::windows::{SpanParts, WindowPlan, WindowSummaries};
+
+/// The rows of a block, inside of more rows.
+#[derive(Debug)]
+pub(crate) struct RowsView<'a> {
+    pub(crate) rows: &'a SegmentRows,
+    /// The runs of `range` only.
+    pub(crate) runs: &'a [(SeriesId, u32)],
+    pub(crate) range: Range<usize>,
+}
+
+/// Writes blocks, reusing its memory.
+#[derive(Debug)]
+pub(crate) struct BlockWriter {
+    effort: Effort,
+    window_rows_min: Option<u32>,
+    pages: Vec<PageEntry>,
+    scratch: Scratch,
+    /// Encoded window summaries of the block's fields, to go behind its pages.
+    windows: Vec<(usize, Vec<u8>)>,
+}
+
+/// Values of one page without the missing ones.
+#[derive(Debug, Default)]
+struct Scratch {
+    integers: Vec<i64>,
+    unsigneds: Vec<u64>,
+    floats: Vec<f64>,
+    bytes: Vec<u8>,
+}
+
+/// One field of a block that is being written.
+struct FieldPage<'a> {
+    column: &'a Column,
+    rows: Range<usize>,
+    /// Which of `rows` have a value, if not all have.
+    present: Option<Bitmap>,
+    count: usize,
+    /// One past the last value of each window's span.
+    span_ends: Option<Vec<u32>>,
+}
+
+/// What encoding a page's values has found out about them.
+#[derive(Default)]
+struct Found {
+    numbers: Option<Numbers>,
+    spans: Option<SpanParts>,
+}
+
+impl BlockWriter {
+    pub(crate) fn new(effort: Effort, window_rows_min: Option<u32>) -> Self {
+        let scratch = Scratch::default();
+        Self { effort, window_rows_min, pages: Vec::new(), scratch, windows: Vec::new() }
+    }
+
+    /// Writes a block; its pages are valid until the next one.
+    pub(crate) fn write(
+        &mut self,
+        view: &RowsView<'_>,
+        fields: &Fields,
+        out: &mut Output,
+    ) -> (BlockEntry, &[PageEntry]) {
+        let all_times = &view.rows.times[view.range.clone()];
+        let (Some(first), Some(last)) = (view.runs.first(), view.runs.last()) else {
+            panic!("BUG: a block without rows");
+        };
+        let first = (first.0, all_times[0]);
+        let last = (last.0, all_times[all_times.len() - 1]);
+        let time = time_range(view.runs, all_times);
+        let start = out.position();
+        codec::encode_i64(all_times, self.effort, out.buffer());
+        let times = out.extent_from(start);
+        let runs = (view.runs.len() > 1).then(|| {
+            let start = out.position();
+            Runs::encode(view.runs, self.effort, out.buffer());
+            out.extent_from(start)
+        });
+        let plan =
+            self.window_rows_min.and_then(|min| WindowPlan::choose(view.runs, all_times, min));
+        self.write_fields(view, fields, plan.as_ref(), out);
+        let window_index = plan.filter(|_| !self.windows.is_empty()).map(|plan| {
+            let start = out.position();
+            plan.encode(self.effort, out.buffer());
+            out.extent_from(start)
+        });
+        for (page, bytes) in self.windows.drain(..) {
+            let start = out.position();
+            out.buffer().extend_from_slice(&bytes);
+            self.pages[page].windows = Some(out.extent_from(start));
+        }
+        let rows = all_times.len() as u32;
+        let pages = 0..self.pages.len() as u32;
+        let end = out.position();
+        let entry = BlockEntry { rows, first, last, time, times, runs, window_index, pages, end };
+        (entry, &self.pages)
+    }
+
+    fn write_fields(
+        &mut self,
+        view: &RowsView<'_>,
+        fields: &Fields,
+        plan: Option<&WindowPlan>,
+        out: &mut Output,
+    ) {
+        self.pages.clear();
+        for (field, (_, field_type)) in fields.iter().enumerate() {
+            let column = &view.rows.columns[field];
+            let Some(mut page) = FieldPage::of(column, view.range.clone()) else { continue };
+            if field_type.is_numeric() {
+                page.span_ends = plan.map(|p| page.span_ends(p));
+            }
+            let start = out.position();
+            let buffer = out.buffer();
+            if let Some(present) = &page.present {
+                self.scratch.bytes.clear();
+                codec::encode_validity(present.words(), present.len(), &mut self.scratch.bytes);
+                put_bytes(buffer, &self.scratch.bytes);
+            }
+            let found = page.encode_values(self.effort, &mut self.scratch, buffer);
+            let extent = out.extent_from(start);
+            if let (Some(spans), Some(ends)) = (&found.spans, &page.span_ends) {
+                let counts = page.present.is_some().then(|| differences(ends));
+                let mut bytes = Vec::new();
+                let counts = counts.as_deref();
+                WindowSummaries::encode(counts, spans, *field_type, self.effort, &mut bytes);
+                self.windows.push((self.pages.len(), bytes));
+            }
+            self.pages.push(PageEntry {
+                field: field as u32,
+                count: page.count as u32,
+                extent,
+                numbers: found.numbers,
+                windows: None,
+            });
+        }
+    }
+}
+
+impl<'a> FieldPage<'a> {
+    /// `None` if no row has a value.
+    fn of(column: &'a Column, rows: Range<usize>) -> Option<Self> {
+        let mut present = None;
+        let mut count = rows.len();
+        if let Some(validity) = &column.validity {
+            let mut bits = Bitmap::new();
+            bits.extend_from(validity, rows.clone());
+            count = bits.count_ones();
+            present = (count < rows.len()).then_some(bits);
+        }
+        (count > 0).then_some(Self { column, rows, present, count, span_ends: None })
+    }
+
+    /// Where each span's values end.
+    fn span_ends(&self, plan: &WindowPlan) -> Vec<u32> {
+        let Some(present) = &self.present else { return plan.ends.clone() };
+        let (mut row, mut values) = (0, 0);
+        let values_until = |end: &u32| {
+            values += bits::count_ones(present, row..*end as usize) as u32;
+            row = *end as usize;
+            values
+        };
+        plan.ends.iter().map(values_until).collect()
+    }
+
+    fn encode_values(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) -> Found {
+        match &self.column.values {
+            Values::Integer(values) => {
+                let values = self.compact(values, &mut scratch.integers);
+                codec::encode_i64(values, effort, out);
+                self.find(values)
+            }
+            Values::Unsigned(values) => {
+                let values = self.compact(values, &mut scratch.unsigneds);
+                codec::encode_u64(values, effort, out);
+                self.find(values)
+            }
+            Values::Float(values) => {
+                let values = self.compact(values, &mut scratch.floats);
+                codec::encode_f64(values, effort, out);
+                self.find(values)
+            }
+            Values::Boolean(values) => {
+                let bits = self.compact_bits(values);
+                codec::encode_bool(bits.words(), bits.len(), out);
+                let trues = bits.count_ones();
+                let (all, some) = (trues == bits.len(), trues > 0);
+                let numbers =
+                    Numbers { min: u64::from(all), max: u64::from(some), sum: trues as u64 };
+                Found { numbers: Some(numbers), spans: None }
+            }
+            Values::String(values) => {
+                self.encode_strings(values, effort, scratch, out);
+                Found::default()
+            }
+            Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
+        }
+    }
+
+    /// The values without the missing ones.
+    fn compact<'s, T: Number>(&'s self, values: &'s [T], scratch: &'s mut Vec<T>) -> &'s [T] {
+        let values = &values[self.rows.clone()];
+        let Some(present) = &self.present else { return values };
+        scratch.clear();
+        T::select(values, present.words(), scratch);
+        scratch
+    }
+
+    fn compact_bits(&self, values: &Bitmap) -> Bitmap {
+        match &self.present {
+            Some(present) => present.ones().map(|row| values.get(self.rows.start + row)).collect(),
+            None => {
+                let mut bits = Bitmap::new();
+                bits.extend_from(values, self.rows.clone());
+                bits
+            }
+        }
+    }
+
+    fn encode_strings(
+        &self,
+        values: &Strings,
+        effort: Effort,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) {
+        let mut offsets = Vec::with_capacity(self.count + 1);
+        offsets.push(0);
+        scratch.bytes.clear();
+        let mut push = |row: usize| {
+            scratch.bytes.extend_from_slice(values.get_bytes(self.rows.start + row));
+            // The writer cuts blocks so that their text stays far below 4 GiB.
+            offsets.push(scratch.bytes.len() as u32);
+        };
+        match &self.present {
+            Some(present) => present.ones().for_each(&mut push),
+            None => (0..self.rows.len()).for_each(&mut push),
+        }
+        put_varint(out, scratch.bytes.len() as u64);
+        codec::encode_strings(&offsets, &scratch.bytes, effort, out);
+    }
+
+    fn find<T: Number>(&self, values: &[T]) -> Found {
+        let Some(numbers) = T::numbers(values) else { return Found::default() };
+        let spans = self.span_ends.as_ref().map(|ends| {
+            let mut parts = SpanParts::default();
+            let mut from = 0;
+            for end in ends {
+                let span = T::numbers(&values[from..*end as usize]).unwrap_or_default();
+                from = *end as usize;
+                parts.sums.push(span.sum);
+                parts.mins.push(span.min);
+                parts.maxs.push(span.max);
+            }
+            parts
+        });
+        Found { numbers: Some(numbers), spans }
+    }
+}
+
+fn time_range(runs: &[(SeriesId, u32)], times: &[i64]) -> TimeRange {
+    let mut range = TimeRange::EMPTY;
+    let mut from = 0;
+    for (_, rows) in runs {
+        let last = from + *rows as usize - 1;
+        range = range.union(&TimeRange::new(times[from], times[last]));
+        from = last + 1;
+    }
+    range
+}
+
+fn differences(ends: &[u32]) -> Vec<u64> {
+    let starts = std::iter::once(&0).chain(ends);
+    ends.iter().zip(starts).map(|(end, start)| u64::from(end - start)).collect()
+}

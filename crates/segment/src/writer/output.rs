@@ -1,0 +1,62 @@
+//! The end of a file that is being written.
+
+use std::sync::Arc;
+
+use platform::File;
+
+use crate::SegmentError;
+use crate::format::Extent;
+
+/// Bytes are handed to the disk in pieces of about this size.
+const PIECE_BYTES: usize = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Output {
+    file: Arc<dyn File>,
+    /// Bytes not yet handed to the disk.
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl Output {
+    pub(crate) fn new(file: Arc<dyn File>) -> Self {
+        Self { file, buffer: Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4), written: 0 }
+    }
+
+    /// Where the next byte goes.
+    pub(crate) fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// For adding bytes at the end only.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// The bytes from `start`, a position since the last write, to the end.
+    pub(crate) fn extent_from(&self, start: u64) -> Extent {
+        let from = start.checked_sub(self.written).expect("BUG: a part was written in two pieces");
+        let bytes = &self.buffer[from as usize..];
+        let len = u32::try_from(bytes.len()).expect("BUG: a part of 4 GiB");
+        Extent { offset: start, len, crc32c: crc32c::crc32c(bytes) }
+    }
+
+    pub(crate) fn write_if_full(&mut self) -> Result<(), SegmentError> {
+        if self.buffer.len() >= PIECE_BYTES { self.write() } else { Ok(()) }
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), SegmentError> {
+        self.write()?;
+        self.file.sync()?;
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), SegmentError> {
+        self.file.write_at(&self.buffer, self.written)?;
+        let len = self.buffer.len() as u64;
+        self.file.start_writeback(self.written, len);
+        self.written += len;
+        self.buffer.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Files of every format version that ever was stay readable.
+//!
+//! Each file is made once, by the version that introduced it, and never again: a file that cannot be
+//! read any more, or gives other rows, is a broken promise, not a file to be made anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use platform::{Disk, PageCache, SystemDisk};
+use segment::{SegmentReader, SegmentWriter, WriterOptions};
+
+use crate::support;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// "a" has few rows, "b" has windows, "c" a directory in chunks.
+fn write(path: &Path, options: WriterOptions) {
+    let mut writer = SegmentWriter::create(&SystemDisk, path, options).unwrap();
+    for (name, rows) in measurements() {
+        writer.begin_measurement(&name.into(), &support::fields()).unwrap();
+        writer.append(&rows).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn measurements() -> [(&'static str, segment::SegmentRows); 3] {
+    [("a", support::rows(1, 3)), ("b", support::rows(4, 100)), ("c", support::rows(2, 800))]
+}
+
+fn check(name: &str, options: WriterOptions) {
+    let path = golden(name);
+    if SystemDisk.open(&path).is_err() {
+        SystemDisk.create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, options);
+    }
+    let reader =
+        SegmentReader::open(&SystemDisk, &path, Arc::new(PageCache::new(1 << 20))).unwrap();
+    let report = reader.verify();
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    assert!(report.window_bytes > 0);
+    assert_eq!(reader.info().sequence, options.sequence);
+    for (measurement, rows) in measurements() {
+        let found = support::read_all(&SystemDisk, path.to_str().unwrap(), measurement).unwrap();
+        assert!(support::same(&found, &rows), "{name}: {measurement} has other rows");
+    }
+}
+
+#[test]
+fn version_1_hot() {
+    let options =
+        WriterOptions { block_rows_max: 7, window_rows_min: Some(3), ..WriterOptions::hot(1) };
+    check("v1-hot.seg", options);
+}
+
+#[test]
+fn version_1_cold() {
+    let options = WriterOptions {
+        block_rows_max: 1000,
+        window_rows_min: Some(30),
+        ..WriterOptions::cold(0x0102_0304_0506_0708)
+    };
+    check("v1-cold.seg", options);
+}

@@ -1,0 +1,135 @@
+//! Entry points for fuzzing.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{Budget, DatabaseId, Name, Regex, TagExpr};
+use platform::{DiskError, DiskResult, File, PageCache};
+use roaring::RoaringTreemap;
+
+use crate::error::SeriesResult;
+use crate::hash::KeyHash;
+use crate::index::SeriesIndex;
+use crate::run::{Run, RunOpen};
+
+/// Opens arbitrary bytes as a run, checksums aside, and asks everything there is to ask. Whatever
+/// the bytes, there is an answer or an error.
+pub fn query_run(data: &[u8]) {
+    let cache = Arc::new(PageCache::new(1 << 20));
+    let how = RunOpen { number: 1, cache: &cache, verify: false };
+    // Every error will do; the point is that there is no panic.
+    if let Ok(run) = Run::from_file(Arc::new(Bytes(data.to_vec())), how) {
+        let _ = query(run);
+    }
+}
+
+fn query(run: Run) -> SeriesResult<()> {
+    for high in (0..=u64::MAX).step_by(1 << 60) {
+        let _ = run.find(KeyHash { high, low: 7 });
+    }
+    let ids: Vec<u64> = run.ids().iter().take(50).collect();
+    let mut databases: Vec<DatabaseId> = vec![DatabaseId(1), DatabaseId(2)];
+    for id in &ids {
+        if let Ok(Some((database, _))) = run.key(*id) {
+            databases.push(database);
+        }
+    }
+    let index = SeriesIndex::over_run(run);
+    for database in databases {
+        let _ = index.cardinality(database, None);
+        for measurement in index.measurements(database)? {
+            query_measurement(&index, database, &measurement, &ids.iter().copied().collect());
+        }
+    }
+    Ok(())
+}
+
+fn query_measurement(
+    index: &SeriesIndex,
+    database: DatabaseId,
+    measurement: &Name,
+    ids: &RoaringTreemap,
+) {
+    let budget = Budget::new("fuzzing", 1 << 20);
+    let mut visits = 0;
+    let mut go_on = || {
+        visits += 1;
+        if visits < 1_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let _ = index.for_each_key(database, measurement, None, &mut |_, _| go_on());
+    let _ = index.for_each_key(database, measurement, Some(ids), &mut |_, _| go_on());
+    let keys = index.tag_keys(database, measurement, Some(ids)).unwrap_or_default();
+    let _ = index.tag_columns(database, measurement, ids, &keys, &budget);
+    let any = Regex::new("[0-4]$").expect("BUG: the pattern is right");
+    for key in keys.iter().chain([&Name::from("host")]) {
+        let _ = index.for_each_tag_value(database, measurement, key, None, &mut |_| go_on());
+        let _ = index.tag_values(database, measurement, key, Some(ids));
+        for expr in [
+            TagExpr::Equals(key.clone(), "a".into()),
+            TagExpr::Equals(key.clone(), "".into()),
+            TagExpr::Matches(key.clone(), any.clone()),
+            TagExpr::SameValue(key.clone(), "host".into()),
+        ] {
+            let _ = index.select(database, measurement, &expr);
+        }
+        if let Ok(all) = index.select(database, measurement, &TagExpr::True) {
+            let _ = index.tag_columns(database, measurement, &all, &[key.clone()], &budget);
+        }
+    }
+}
+
+/// A file that is only ever read.
+#[derive(Debug)]
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn refuse(&self, operation: &'static str) -> DiskError {
+        let source = io::ErrorKind::Unsupported.into();
+        DiskError { operation, path: self.path().to_owned(), offset: None, source }
+    }
+}
+
+impl File for Bytes {
+    fn path(&self) -> &Path {
+        Path::new("fuzzed.run")
+    }
+
+    fn len(&self) -> DiskResult<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> DiskResult<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let found = self.0.get(start..).and_then(|rest| rest.get(..buf.len()));
+        let Some(found) = found else {
+            let source = io::ErrorKind::UnexpectedEof.into();
+            let path = self.path().to_owned();
+            return Err(DiskError { operation: "read", path, offset: Some(offset), source });
+        };
+        buf.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn write_at(&self, _bytes: &[u8], _offset: u64) -> DiskResult<()> {
+        Err(self.refuse("write"))
+    }
+
+    fn set_len(&self, _len: u64) -> DiskResult<()> {
+        Err(self.refuse("set length"))
+    }
+
+    fn reserve(&self, _len: u64) -> DiskResult<()> {
+        Err(self.refuse("reserve"))
+    }
+
+    fn start_writeback(&self, _offset: u64, _len: u64) {}
+
+    fn sync(&self) -> DiskResult<()> {
+        Err(self.refuse("sync"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! One measurement of a run.
+
+use std::ops::ControlFlow;
+
+use model::DatabaseId;
+use roaring::RoaringTreemap;
+
+use crate::block::BlockRef;
+use crate::bytes::Reader;
+use crate::error::SeriesResult;
+use crate::part::{LazyPosting, MeasurementPart, ValueVisitor};
+use crate::posting::{Posting, PostingRef};
+use crate::run::Run;
+use crate::run::directory::Entry;
+use crate::run::file::Page;
+use crate::run::restarts::Entries;
+use crate::run::terms::find;
+use crate::run::walk::ValueWalk;
+
+#[derive(Debug)]
+pub(crate) struct RunMeasurement<'a> {
+    pub(crate) run: &'a Run,
+    block: BlockRef,
+    page: Page,
+    entry: Entry,
+}
+
+impl<'a> RunMeasurement<'a> {
+    pub(crate) fn new(
+        run: &'a Run,
+        block: BlockRef,
+        page: Page,
+        entry: Entry,
+    ) -> SeriesResult<Self> {
+        let counts = &run.meta;
+        if entry.terms.end > counts.terms || entry.series.end > counts.series {
+            let detail = "a measurement has more series or terms than the run";
+            return Err(run.file.corrupt(block.offset, detail));
+        }
+        Ok(Self { run, block, page, entry })
+    }
+
+    pub(crate) fn database(&self) -> DatabaseId {
+        self.entry.database
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.text(&self.entry.name)
+    }
+
+    /// Numbers of its series in the run.
+    pub(crate) fn series(&self) -> std::ops::Range<u32> {
+        self.entry.series.clone()
+    }
+
+    /// Numbers of its terms in the run.
+    pub(crate) fn terms(&self) -> std::ops::Range<u32> {
+        self.entry.terms.clone()
+    }
+
+    pub(crate) fn key_terms(&self, key: u32) -> std::ops::Range<u32> {
+        self.entry.keys[key as usize].terms.clone()
+    }
+
+    pub(crate) fn key_text(&self, key: u32) -> &str {
+        self.text(&self.entry.keys[key as usize].name)
+    }
+
+    /// The key that a term is a value of.
+    pub(crate) fn key_of(&self, term: u32) -> SeriesResult<u32> {
+        let at = self.entry.keys.partition_point(|key| key.terms.end <= term);
+        let holds = self.entry.keys.get(at).is_some_and(|key| key.terms.contains(&term));
+        if holds {
+            return Ok(at as u32);
+        }
+        let detail = "a series has a tag of another measurement";
+        Err(self.run.file.corrupt(self.block.offset, detail))
+    }
+
+    fn text(&self, range: &std::ops::Range<usize>) -> &str {
+        std::str::from_utf8(&self.page[range.clone()]).expect("BUG: names were checked when read")
+    }
+
+    fn load_at(&self, at: usize, posting: &mut Posting) -> SeriesResult<()> {
+        let read = Reader::at_offset(&self.page, at).and_then(|mut r| PostingRef::read(&mut r));
+        let found = self.run.file.checked(self.block, read)?;
+        self.run.load(self.block, found, true, posting)
+    }
+}
+
+impl MeasurementPart for RunMeasurement<'_> {
+    fn all(&self) -> SeriesResult<RoaringTreemap> {
+        let mut posting = Posting::default();
+        self.load_at(self.entry.all_at, &mut posting)?;
+        Ok(posting.into_set())
+    }
+
+    fn series_count(&self) -> u64 {
+        u64::from(self.entry.series.end - self.entry.series.start)
+    }
+
+    fn key_count(&self) -> u32 {
+        self.entry.keys.len() as u32
+    }
+
+    fn key_name(&self, key: u32) -> &str {
+        self.key_text(key)
+    }
+
+    fn find_key(&self, name: &str) -> Option<u32> {
+        let found = self.entry.keys.binary_search_by(|key| {
+            self.page[key.name.clone()].cmp(name.as_bytes())
+        });
+        found.ok().map(|at| at as u32)
+    }
+
+    fn present(&self, key: u32) -> SeriesResult<Option<RoaringTreemap>> {
+        let Some(at) = self.entry.keys[key as usize].present_at else { return Ok(None) };
+        let mut posting = Posting::default();
+        self.load_at(at, &mut posting)?;
+        Ok(Some(posting.into_set()))
+    }
+
+    fn postings(&self, key: u32, value: &str, posting: &mut Posting) -> SeriesResult<()> {
+        posting.clear();
+        let range = self.key_terms(key);
+        let (run, meta) = (self.run, &self.run.meta);
+        let blocks = &meta.term_blocks;
+        let Some(first) = blocks.block_of(range.start).filter(|_| !range.is_empty()) else {
+            return Ok(());
+        };
+        // Blocks that begin behind the key's first value begin with one of its values.
+        let last = blocks.first.partition_point(|number| *number < range.end);
+        let at = meta.term_values.upper_bound(first + 1, last, value.as_bytes()) - 1;
+        let block = blocks.list.blocks[at];
+        let page = run.file.page(block)?;
+        let start = range.start.max(blocks.first[at]) - blocks.first[at];
+        let end = range.end.min(blocks.end(at, meta.terms)) - blocks.first[at];
+        let found = Entries::parse(&page)
+            .and_then(|entries| find(&entries, start as usize..end as usize, value.as_bytes()));
+        match run.file.checked(block, found)? {
+            Some(found) => run.load(block, found, true, posting),
+            None => Ok(()),
+        }
+    }
+
+    fn value_count(&self, key: u32) -> u64 {
+        self.key_terms(key).len() as u64
+    }
+
+    fn for_each_value(&self, key: u32, visitor: &mut ValueVisitor<'_>) -> SeriesResult<()> {
+        let mut walk = ValueWalk::new(self.run, self.key_terms(key));
+        while walk.advance()? {
+            if visitor(walk.text()?, &walk)? == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LazyPosting for ValueWalk<'_> {
+    fn load(&self, posting: &mut Posting) -> SeriesResult<()> {
+        self.load_posting(posting)
+    }
+}

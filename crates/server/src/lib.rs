@@ -1,0 +1,1 @@
+//! Listeners, routes, admission and error mapping

@@ -1,0 +1,1 @@
+//! Seeded simulation of crashes and disk faults against the reference model

@@ -1,0 +1,193 @@
+//! Several segments of a partition become one.
+//!
+//! Readers and writers go on undisturbed: inputs are immutable, and the result takes their place in
+//! one change of manifest and view.
+
+mod policy;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{FieldType, Name, SeriesId, TimeRange};
+use roaring::RoaringTreemap;
+use segment::{SegmentWriter, WriterOptions};
+use store::{StoreError, TimeOrder};
+
+use crate::engine::Engine;
+use crate::error::{disk_error, segment_error};
+use crate::flush::{open_reader, segment_meta, sync_segments_dir};
+use crate::manifest::Edit;
+use crate::scan::{PartitionSources, SegmentSource, SeriesReader, Source};
+use crate::sink::SegmentSink;
+use crate::tombstone::Tombstone;
+use crate::view::{Partition, Segment};
+pub(crate) use policy::{Candidate, Choice, choose};
+
+/// What the policy chooses for a partition, as it is in the current view.
+pub(crate) fn choice(partition: &Partition, idle: bool) -> Option<Choice> {
+    let candidate = |s: &Arc<Segment>| Candidate {
+        bytes: s.meta.bytes,
+        cold: s.meta.cold,
+        has_tombstones: !s.tombstones.is_empty(),
+    };
+    let segments: Vec<Candidate> = partition.segments.iter().map(candidate).collect();
+    choose(&segments, idle)
+}
+
+/// Merges the chosen segments of a partition.
+pub(crate) fn compact(
+    engine: &Engine,
+    partition: &Partition,
+    choice: &Choice,
+) -> Result<(), StoreError> {
+    let inputs = &partition.segments[choice.segments.clone()];
+    let id = engine.manifest.next_segment_id();
+    let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
+    let path = engine.segment_path(id);
+    let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
+    let mut writer =
+        SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
+    for (name, fields) in measurements(inputs)? {
+        merge_measurement(engine, &mut writer, inputs, &name, fields)?;
+    }
+    let info = writer.finish().map_err(segment_error)?;
+    let reader = if info.rows == 0 {
+        engine.disk.remove(&path).map_err(disk_error)?;
+        None
+    } else {
+        sync_segments_dir(engine)?;
+        Some(open_reader(engine, id)?)
+    };
+    engine.metrics.compactions.add(1);
+    engine.metrics.bytes_compacted.add(info.bytes);
+
+    let replaced = engine.restructure(|view| {
+        let mut edits = Vec::new();
+        let mut replaced = false;
+        let next = view.with_partition(partition.key(), |p| {
+            let ids: Vec<u64> = inputs.iter().map(|s| s.meta.id).collect();
+            let Some(at) = p.segments.iter().position(|s| s.meta.id == ids[0]) else { return };
+            replaced = true;
+            let left = left_over(&p.segments[at..at + ids.len()], inputs);
+            edits.extend(ids.iter().map(|id| Edit::RemoveSegment(*id)));
+            let result = reader.map(|reader| {
+                let meta = segment_meta(partition, id, sequence, choice.cold, &info, &left);
+                edits.push(Edit::AddSegment(meta.clone()));
+                for stone in &left {
+                    edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
+                }
+                Arc::new(Segment::new(meta, reader, left))
+            });
+            p.segments.splice(at..at + ids.len(), result);
+        });
+        Ok((edits, next, replaced))
+    })?;
+    // The partition may have been dropped meanwhile: then the result is what nobody wants.
+    if replaced {
+        inputs.iter().try_for_each(|s| remove_segment(engine, s.meta.id))
+    } else if info.rows > 0 {
+        remove_segment(engine, id)
+    } else {
+        Ok(())
+    }
+}
+
+/// Removes the file of a segment that is in no view any more; readers of old views keep theirs.
+pub(crate) fn remove_segment(engine: &Engine, id: u64) -> Result<(), StoreError> {
+    engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)
+}
+
+/// The tombstones that came to the inputs since they were read.
+fn left_over(now: &[Arc<Segment>], inputs: &[Arc<Segment>]) -> Vec<Arc<Tombstone>> {
+    let mut left: BTreeMap<u64, Arc<Tombstone>> = BTreeMap::new();
+    for (now, input) in now.iter().zip(inputs) {
+        assert_eq!(now.meta.id, input.meta.id, "BUG: neighbours were torn apart");
+        let new = &now.tombstones[input.tombstones.len()..];
+        left.extend(new.iter().map(|t| (t.id, Arc::clone(t))));
+    }
+    left.into_values().collect()
+}
+
+/// The measurements of some segments with all of their fields, both ascending by name.
+fn measurements(
+    inputs: &[Arc<Segment>],
+) -> Result<BTreeMap<Name, Vec<(Name, FieldType)>>, StoreError> {
+    let mut all: BTreeMap<Name, BTreeMap<Name, FieldType>> = BTreeMap::new();
+    for segment in inputs {
+        for info in segment.reader.measurements().map_err(segment_error)?.entries() {
+            let directory = segment.reader.directory(&info.name).map_err(segment_error)?;
+            let Some(directory) = directory else { continue };
+            // Of two types of one name the later counts: the earlier belonged to a measurement that
+            // was dropped, whose rows are hidden.
+            let fields = directory.fields().iter().map(|(n, t)| (Arc::clone(n), *t));
+            all.entry(Arc::clone(&info.name)).or_default().extend(fields);
+        }
+    }
+    Ok(all.into_iter().map(|(name, fields)| (name, fields.into_iter().collect())).collect())
+}
+
+fn merge_measurement(
+    engine: &Engine,
+    writer: &mut SegmentWriter,
+    inputs: &[Arc<Segment>],
+    name: &Name,
+    fields: Vec<(Name, FieldType)>,
+) -> Result<(), StoreError> {
+    let counters = Arc::default();
+    let mut sources = Vec::with_capacity(inputs.len());
+    for segment in inputs {
+        let meta = &segment.meta;
+        let touches = |t: &&Arc<Tombstone>| t.touches(meta.database, meta.policy, name, meta.time);
+        let stones = segment.tombstones.iter().filter(touches).cloned().collect();
+        let source = SegmentSource::open(segment, name, &fields, stones, &counters)?;
+        sources.extend(source.map(|s| Source::Segment(Box::new(s))));
+    }
+    let mut reader = SeriesReader {
+        partitions: vec![PartitionSources { time: TimeRange::ALL, sources }],
+        time: TimeRange::ALL,
+        order: TimeOrder::Ascending,
+        filters: Vec::new(),
+        rows_per_series: None,
+    };
+    let series = series_of(inputs, name)?;
+    let mut sink = SegmentSink::new(writer, name, fields)?;
+    for series in series {
+        if engine.closed.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(StoreError::Closed);
+        }
+        let series = SeriesId(series);
+        let mut outcome = Ok(());
+        reader.read(series, &mut |piece| {
+            if outcome.is_ok() {
+                outcome = sink.add(series, piece);
+            }
+        })?;
+        outcome?;
+    }
+    sink.finish()
+}
+
+/// The series that some segments have rows of, hidden ones included.
+pub(crate) fn series_of(
+    segments: &[Arc<Segment>],
+    measurement: &str,
+) -> Result<RoaringTreemap, StoreError> {
+    let mut all = RoaringTreemap::new();
+    for segment in segments {
+        let reader = &segment.reader;
+        let Some(directory) = reader.directory(measurement).map_err(segment_error)? else {
+            continue;
+        };
+        let every = SeriesId(0)..=SeriesId(u64::MAX);
+        for block in reader.blocks(&directory, &every, TimeRange::ALL) {
+            let block = block.map_err(segment_error)?;
+            if block.has_one_series() {
+                all.insert(block.first().0.0);
+            } else {
+                let runs = reader.runs(&block).map_err(segment_error)?;
+                all.extend(runs.iter().map(|(series, _)| series.0));
+            }
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,272 @@
+//! The parts of an open store and the locks between them.
+//!
+//! Lock order: `gate`, then `define`, then `structure`, then `order`, then lanes ascending. The log,
+//! the index and the manifest lock for themselves and call nobody.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use model::{PolicyId, TimeRange};
+use parking_lot::{Condvar, Mutex, RwLock};
+use platform::{Disk, PageCache};
+use series::SeriesIndex;
+use store::StoreError;
+use wal::{Lsn, Wal};
+
+use crate::manifest::{Edit, Manifest, SegmentMeta};
+use crate::memtable::SHARDS;
+use crate::metrics::Metrics;
+use crate::options::{MemoryPlan, StoreOptions};
+use crate::schema::{SchemaChange, SchemaRegistry};
+use crate::view::{Partition, View};
+use crate::write::Resolver;
+
+/// An open store.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) options: StoreOptions,
+    pub(crate) memory: MemoryPlan,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) cache: Arc<PageCache>,
+    pub(crate) wal: Wal,
+    pub(crate) manifest: Manifest,
+    pub(crate) index: SeriesIndex,
+    pub(crate) schema: SchemaRegistry,
+    pub(crate) resolver: Resolver,
+    /// Writers hold it shared from the first look at a series until their rows are in memtables;
+    /// whoever freezes memtables holds it alone, so that a freeze is a clean cut of the log.
+    pub(crate) gate: RwLock<()>,
+    /// Held while measurements, fields and series are made.
+    pub(crate) define: Mutex<Definitions>,
+    view: ArcSwap<View>,
+    /// Held while the manifest and the view change, so that both always say the same.
+    structure: Mutex<()>,
+    /// Held while a batch gets its place in the log, until it has the first lane.
+    pub(crate) order: Mutex<()>,
+    /// One a shard, taken in order and hand over hand: batches reach every shard in log order.
+    pub(crate) lanes: [Mutex<()>; SHARDS],
+    /// Bytes of all memtables that exist, frozen and pinned ones included.
+    pub(crate) memtable_bytes: Arc<AtomicUsize>,
+    /// Segments that could not be opened, and why.
+    pub(crate) broken: Vec<(SegmentMeta, StoreError)>,
+    pub(crate) metrics: Metrics,
+    pub(crate) work: WorkSignal,
+    pub(crate) closed: AtomicBool,
+    failure: Mutex<Option<String>>,
+    pub(crate) opened_at: Instant,
+}
+
+/// Schema changes that the manifest does not have yet.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    pub(crate) schema: Vec<SchemaChange>,
+}
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub(crate) struct EngineParts {
+    pub(crate) options: StoreOptions,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) cache: Arc<PageCache>,
+    pub(crate) wal: Wal,
+    pub(crate) manifest: Manifest,
+    pub(crate) index: SeriesIndex,
+    pub(crate) schema: SchemaRegistry,
+    pub(crate) definitions: Definitions,
+    pub(crate) view: View,
+    pub(crate) broken: Vec<(SegmentMeta, StoreError)>,
+    pub(crate) memtable_bytes: Arc<AtomicUsize>,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: EngineParts) -> Self {
+        let memory = MemoryPlan::new(parts.options.memory_bytes);
+        Self {
+            resolver: Resolver::new(memory.resolver / crate::write::RESOLVER_ENTRY_BYTES),
+            memory,
+            options: parts.options,
+            disk: parts.disk,
+            cache: parts.cache,
+            wal: parts.wal,
+            manifest: parts.manifest,
+            index: parts.index,
+            schema: parts.schema,
+            gate: RwLock::new(()),
+            define: Mutex::new(parts.definitions),
+            view: ArcSwap::from_pointee(parts.view),
+            structure: Mutex::new(()),
+            order: Mutex::new(()),
+            lanes: std::array::from_fn(|_| Mutex::new(())),
+            memtable_bytes: parts.memtable_bytes,
+            broken: parts.broken,
+            metrics: Metrics::default(),
+            work: WorkSignal::default(),
+            closed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            opened_at: Instant::now(),
+        }
+    }
+
+    /// The view as it is now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// Changes manifest and view together: `change` gets the view and says which edits the manifest
+    /// needs and what the view becomes. Nothing changes if the edits cannot be made durable.
+    pub(crate) fn restructure<T>(
+        &self,
+        change: impl FnOnce(&View) -> Result<(Vec<Edit>, View, T), StoreError>,
+    ) -> Result<T, StoreError> {
+        let _structure = self.structure.lock();
+        let (edits, view, result) = change(&self.view.load())?;
+        if !edits.is_empty() {
+            self.manifest.commit(&edits).inspect_err(|e| self.fail(e))?;
+        }
+        self.view.store(Arc::new(view));
+        Ok(result)
+    }
+
+    /// Freezes the active memtables of the partitions that `chosen` accepts. Call with the gate held
+    /// alone.
+    pub(crate) fn freeze(&self, chosen: impl Fn(&Partition) -> bool) {
+        self.freeze_at(self.wal.position(), chosen);
+    }
+
+    /// Freezes the chosen partitions' memtables, which have the log up to `end_lsn`: replay, where
+    /// the log's own position is ahead.
+    pub(crate) fn freeze_at(&self, end_lsn: Lsn, chosen: impl Fn(&Partition) -> bool) {
+        let frozen = self.restructure(|view| {
+            let mut next = view.clone();
+            for partition in view.partitions() {
+                if partition.active.is_some() && chosen(partition) {
+                    next = next.with_partition(partition.key(), |p| p.freeze(end_lsn));
+                }
+            }
+            Ok((Vec::new(), next, ()))
+        });
+        frozen.expect("BUG: a freeze touches no disk");
+    }
+
+    /// Whether nobody has written to a partition that has no memtables for a while. Since the last
+    /// flush waited for that long, having none says it.
+    pub(crate) fn partition_idle(&self, partition: &Partition) -> bool {
+        let newest = partition.segments.last().map(|s| s.flushed_at.elapsed());
+        newest.is_some_and(|age| age >= self.options.idle_after)
+    }
+
+    /// Fails if a segment that could not be opened may have rows of a policy and time.
+    pub(crate) fn check_broken(&self, policy: PolicyId, time: TimeRange) -> Result<(), StoreError> {
+        let hit = |(meta, _): &&(SegmentMeta, StoreError)| {
+            meta.policy == policy && meta.time.overlaps(&time)
+        };
+        match self.broken.iter().find(hit) {
+            Some((_, StoreError::Corruption { path, offset, detail })) => {
+                let (path, offset, detail) = (path.clone(), *offset, detail.clone());
+                Err(StoreError::Corruption { path, offset, detail })
+            }
+            Some((_, error)) => Err(StoreError::Io(error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// The path of a segment's file.
+    pub(crate) fn segment_path(&self, id: u64) -> PathBuf {
+        segment_path(&self.options, id)
+    }
+
+    /// Fails unless the store takes requests.
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
+        if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// Fails unless the store takes changes.
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        self.check_open()?;
+        match &*self.failure.lock() {
+            Some(reason) => Err(StoreError::ReadOnly(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the store read-only: after this failure nobody knows what the disk holds.
+    pub(crate) fn fail(&self, error: &StoreError) {
+        let mut failure = self.failure.lock();
+        if failure.is_none() {
+            tracing::error!(%error, "the store is read-only from now on");
+            *failure = Some(error.to_string());
+        }
+    }
+
+    /// Where the log has to start so that everything it alone holds stays: before the first row of
+    /// every memtable, and not behind `definitions`, up to which definitions are elsewhere.
+    pub(crate) fn log_start(view: &View, definitions: Lsn) -> Lsn {
+        let tables = view.partitions().flat_map(|p| {
+            let frozen = p.frozen.iter().map(|f| f.table.first_lsn);
+            frozen.chain(p.active.iter().map(|t| t.first_lsn))
+        });
+        tables.fold(definitions, Lsn::min)
+    }
+}
+
+/// The path of a segment's file in a store.
+pub(crate) fn segment_path(options: &StoreOptions, id: u64) -> PathBuf {
+    options.dir.join("segments").join(format!("{id:016x}.seg"))
+}
+
+/// Wakes maintenance threads, and writers that wait for room.
+#[derive(Debug, Default)]
+pub(crate) struct WorkSignal {
+    pending: Mutex<bool>,
+    work: Condvar,
+    room: Condvar,
+}
+
+impl WorkSignal {
+    /// Says that there may be something to do.
+    pub(crate) fn notify(&self) {
+        *self.pending.lock() = true;
+        self.work.notify_one();
+    }
+
+    /// Says that there may be room.
+    pub(crate) fn notify_room(&self) {
+        drop(self.pending.lock());
+        self.room.notify_all();
+    }
+
+    /// Wakes everybody who waits.
+    pub(crate) fn notify_all(&self) {
+        *self.pending.lock() = true;
+        self.work.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Waits until there may be something to do, no longer than `timeout`.
+    pub(crate) fn wait_work(&self, timeout: std::time::Duration) {
+        let mut pending = self.pending.lock();
+        if !*pending {
+            self.work.wait_for(&mut pending, timeout);
+        }
+        *pending = false;
+    }
+
+    /// Waits until `enough` holds, no longer than `timeout`; says whether it holds.
+    pub(crate) fn wait_room(
+        &self,
+        timeout: std::time::Duration,
+        enough: impl Fn() -> bool,
+    ) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut pending = self.pending.lock();
+        while !enough() {
+            if self.room.wait_until(&mut pending, deadline).timed_out() {
+                return enough();
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,282 @@
+//! A frozen memtable becomes a segment.
+//!
+//! Order of the durable steps: the segment file, the series index, then one manifest record that
+//! adds the segment, keeps new definitions and moves the start of the log. A crash in between leaves
+//! a file that nobody refers to (removed at the next start) and a log that still has every row.
+
+use std::sync::Arc;
+
+use model::{FieldType, Name, SeriesId, TimeRange};
+use segment::{SegmentInfo, SegmentReader, SegmentWriter, WriterOptions};
+use store::StoreError;
+use wal::Lsn;
+
+use crate::engine::Engine;
+use crate::error::{disk_error, segment_error, series_error, wal_error};
+use crate::manifest::{Edit, SegmentMeta};
+use crate::memtable::{Memtable, Pin};
+use crate::rows::{FieldNo, MeasurementNo};
+use crate::scan::Piece;
+use crate::sink::SegmentSink;
+use crate::tombstone::{Tombstone, subtract};
+use crate::view::{Frozen, Partition, Segment};
+
+/// Flushes the oldest frozen memtable of a partition; says whether there was one.
+pub(crate) fn flush_partition(engine: &Engine, partition: &Partition) -> Result<bool, StoreError> {
+    let view = engine.view();
+    let current = view.partition_at(partition.policy, partition.time.min);
+    let Some(current) = current.filter(|p| p.time == partition.time) else { return Ok(false) };
+    let Some(frozen) = current.frozen.first().cloned() else { return Ok(false) };
+    drop(view);
+    let id = engine.manifest.next_segment_id();
+    let written = write_segment(engine, id, &frozen)?;
+    publish(engine, partition, &frozen, id, written)?;
+    engine.metrics.flushes.add(1);
+    engine.work.notify_room();
+    Ok(true)
+}
+
+/// What a flush wrote.
+struct Written {
+    info: SegmentInfo,
+    reader: Arc<SegmentReader>,
+}
+
+/// Writes the rows of a memtable; `None` if every row is hidden by a tombstone.
+fn write_segment(
+    engine: &Engine,
+    id: u64,
+    frozen: &Frozen,
+) -> Result<Option<Written>, StoreError> {
+    let path = engine.segment_path(id);
+    let mut writer =
+        SegmentWriter::create(&*engine.disk, &path, WriterOptions::hot(id)).map_err(segment_error)?;
+    let table = &frozen.table;
+    let mut all = table.all_series();
+    all.sort_unstable();
+    let mut measurements: Vec<(Name, &[(MeasurementNo, SeriesId)])> = Vec::new();
+    for series in all.chunk_by(|a, b| a.0 == b.0) {
+        // A measurement dropped since has a tombstone over all of its rows here.
+        if let Some(measurement) = engine.schema.get(series[0].0) {
+            measurements.push((Arc::clone(&measurement.name), series));
+        }
+    }
+    measurements.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    for (name, series) in measurements {
+        write_measurement(engine, &mut writer, frozen, &name, series)?;
+    }
+    let info = writer.finish().map_err(segment_error)?;
+    if info.rows == 0 {
+        engine.disk.remove(&path).map_err(disk_error)?;
+        return Ok(None);
+    }
+    sync_segments_dir(engine)?;
+    engine.metrics.bytes_flushed.add(info.bytes);
+    let reader = open_reader(engine, id)?;
+    Ok(Some(Written { info, reader }))
+}
+
+/// Makes the names of new segment files durable.
+pub(crate) fn sync_segments_dir(engine: &Engine) -> Result<(), StoreError> {
+    engine.disk.sync_dir(&engine.options.dir.join("segments")).map_err(disk_error)
+}
+
+/// Opens a segment's file.
+pub(crate) fn open_reader(engine: &Engine, id: u64) -> Result<Arc<SegmentReader>, StoreError> {
+    let (path, cache) = (engine.segment_path(id), Arc::clone(&engine.cache));
+    let reader = SegmentReader::open(&*engine.disk, &path, cache).map_err(segment_error)?;
+    Ok(Arc::new(reader))
+}
+
+fn write_measurement(
+    engine: &Engine,
+    writer: &mut SegmentWriter,
+    frozen: &Frozen,
+    name: &Name,
+    series: &[(MeasurementNo, SeriesId)],
+) -> Result<(), StoreError> {
+    let table: &Memtable = &frozen.table;
+    let Some(measurement) = engine.schema.get(series[0].0) else { return Ok(()) };
+    let mut fields: Vec<(Name, FieldNo, FieldType)> = table
+        .fields_of(measurement.no)
+        .into_iter()
+        .map(|no| {
+            let (name, field_type) = measurement.field_by_no(no);
+            (Arc::clone(name), no, *field_type)
+        })
+        .collect();
+    fields.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let numbers: Vec<(FieldNo, FieldType)> = fields.iter().map(|(_, no, t)| (*no, *t)).collect();
+    let names = fields.into_iter().map(|(name, _, t)| (name, t)).collect();
+    let stones: Vec<&Arc<Tombstone>> = frozen
+        .tombstones
+        .iter()
+        .filter(|t| t.touches(table.database, table.policy, name, TimeRange::ALL))
+        .collect();
+    let mut sink = SegmentSink::new(writer, name, names)?;
+    for (_, series) in series {
+        let holes: Vec<TimeRange> =
+            stones.iter().filter(|t| t.has_series(*series)).map(|t| t.time).collect();
+        for time in subtract(TimeRange::ALL, &holes) {
+            if let Some(block) = table.read(*series, time, &Pin::ALL, &numbers) {
+                let piece = Piece { times: block.times, columns: block.columns };
+                sink.add(*series, piece)?;
+            }
+        }
+    }
+    sink.finish()
+}
+
+/// Puts the segment in the memtable's place, in the manifest and in the view.
+fn publish(
+    engine: &Engine,
+    partition: &Partition,
+    frozen: &Arc<Frozen>,
+    id: u64,
+    written: Option<Written>,
+) -> Result<(), StoreError> {
+    // Definitions up to here are made durable elsewhere before the log lets go of them.
+    let (definitions, schema) = {
+        let mut define = engine.define.lock();
+        (engine.wal.position(), std::mem::take(&mut define.schema))
+    };
+    let keep = |e: StoreError| {
+        engine.define.lock().schema.splice(0..0, schema.iter().cloned());
+        e
+    };
+    engine.index.flush().map_err(|e| keep(series_error(e)))?;
+    let has_file = written.is_some();
+    let (start, added) = engine
+        .restructure(|view| {
+            let (mut edits, added, next) = replace(view, partition, frozen, id, written);
+            edits.extend(schema.iter().cloned().map(Edit::Schema));
+            let start = Engine::log_start(&next, definitions);
+            edits.push(Edit::Flushed {
+                policy: partition.policy,
+                partition: partition.time,
+                before: frozen.end_lsn,
+            });
+            edits.push(Edit::LogStart(start));
+            Ok((edits, next, (start, added)))
+        })
+        .map_err(keep)?;
+    if has_file && !added {
+        engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)?;
+    }
+    engine.wal.release(start).map_err(wal_error)
+}
+
+/// The view with the segment in place of the memtable, and the edit that says so.
+fn replace(
+    view: &crate::view::View,
+    partition: &Partition,
+    frozen: &Arc<Frozen>,
+    id: u64,
+    written: Option<Written>,
+) -> (Vec<Edit>, bool, crate::view::View) {
+    let mut edits = Vec::new();
+    let mut added = false;
+    let next = view.with_partition(partition.key(), |p| {
+        let at = p.frozen.iter().position(|f| Arc::ptr_eq(&f.table, &frozen.table));
+        // The partition may have been dropped meanwhile; then nobody wants the rows.
+        let Some(at) = at else { return };
+        let now = p.frozen.remove(at);
+        let Some(Written { info, reader }) = written else { return };
+        // What was deleted while the segment was being written still has to be hidden.
+        let tombstones = now.tombstones[frozen.tombstones.len()..].to_vec();
+        let meta = segment_meta(partition, id, id, false, &info, &tombstones);
+        edits.push(Edit::AddSegment(meta.clone()));
+        for stone in &tombstones {
+            edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
+        }
+        p.segments.push(Arc::new(Segment::new(meta, reader, tombstones)));
+        added = true;
+    });
+    (edits, added, next)
+}
+
+/// What the manifest keeps of a segment.
+pub(crate) fn segment_meta(
+    partition: &Partition,
+    id: u64,
+    sequence: u64,
+    cold: bool,
+    info: &SegmentInfo,
+    tombstones: &[Arc<Tombstone>],
+) -> SegmentMeta {
+    SegmentMeta {
+        id,
+        database: partition.database,
+        policy: partition.policy,
+        partition: partition.time,
+        sequence,
+        cold,
+        bytes: info.bytes,
+        rows: info.rows,
+        time: info.time,
+        series: info.series,
+        tombstones: tombstones.iter().map(|t| t.id).collect(),
+    }
+}
+
+/// A memtable that could be flushed, as the policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) bytes: usize,
+    pub(crate) first_lsn: Lsn,
+    /// Nobody has written to it for a while.
+    pub(crate) idle: bool,
+}
+
+/// Limits of [`choose`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// A memtable this large is flushed.
+    pub(crate) memtable_flush: usize,
+    /// More than this in all, and the largest are flushed.
+    pub(crate) memtables_total: usize,
+    /// The log may not reach further back than this.
+    pub(crate) oldest_lsn: Lsn,
+}
+
+/// Which memtables to flush: the full ones, those that hold too much of the log, the idle ones, and,
+/// largest first, enough others to get below the limit of memory. `used` counts frozen ones as well.
+pub(crate) fn choose(tables: &[Candidate], used: usize, limits: &Limits) -> Vec<usize> {
+    let must = |t: &Candidate| {
+        t.bytes >= limits.memtable_flush || t.first_lsn < limits.oldest_lsn || t.idle
+    };
+    let mut chosen: Vec<usize> = (0..tables.len()).filter(|at| must(&tables[*at])).collect();
+    let mut others: Vec<usize> = (0..tables.len()).filter(|at| !must(&tables[*at])).collect();
+    others.sort_unstable_by_key(|at| std::cmp::Reverse(tables[*at].bytes));
+    let going: usize = chosen.iter().map(|at| tables[*at].bytes).sum();
+    let mut staying = used.saturating_sub(going);
+    for at in others {
+        if staying <= limits.memtables_total {
+            break;
+        }
+        staying -= tables[at].bytes.min(staying);
+        chosen.push(at);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chooses_full_old_idle_and_then_the_largest() {
+        let table = |bytes, lsn, idle| Candidate { bytes, first_lsn: Lsn(lsn), idle };
+        let limits = Limits { memtable_flush: 100, memtables_total: 120, oldest_lsn: Lsn(10) };
+        let tables = [
+            table(100, 50, false),
+            table(5, 9, false),
+            table(5, 50, true),
+            table(60, 50, false),
+            table(70, 50, false),
+        ];
+        assert_eq!(choose(&tables, 240, &limits), [0, 1, 2, 4]);
+        assert_eq!(choose(&tables[3..], 130, &limits), [1]);
+        assert_eq!(choose(&tables[3..4], 60, &limits), Vec::<usize>::new());
+    }
+}

@@ -1,0 +1,52 @@
+//! The embedded storage engine.
+//!
+//! WRITE  rows -> numbers (`write::prepare`) -> log (`wal`) -> memtable -> flush -> segment -> view
+//! READ   view + series index -> spans per series -> merge where sources overlap -> batches
+//!
+//! Invariants
+//! - A row is acknowledged when its log record is durable; memtables see batches in log order.
+//! - Readers hold an immutable view; flush, compaction and delete swap in a new one together with
+//!   the manifest.
+//! - Later writes win field by field: sources of a partition are ordered by age, and only
+//!   neighbours are ever merged.
+//!
+//! Not here: query plans, HTTP, what the catalog's document means.
+
+mod bytes;
+mod compaction;
+mod delete;
+mod engine;
+mod error;
+mod flush;
+mod local_store;
+mod maintenance;
+mod manifest;
+mod memtable;
+mod metadata;
+mod metrics;
+mod options;
+mod recover;
+mod rows;
+mod scan;
+mod schema;
+mod sink;
+mod tombstone;
+mod view;
+mod write;
+
+pub use local_store::LocalStore;
+pub use options::{StoreOptions, SyncPolicy};
+pub use recover::OpenReport;
+
+/// Entrances for fuzzing.
+pub mod fuzzing {
+    /// Decodes `data` as a record of the log.
+    pub fn log_record(data: &[u8]) {
+        let _ = crate::write::Record::decode(data);
+    }
+
+    /// Decodes `data` as a record of the manifest.
+    pub fn manifest_record(data: &[u8]) {
+        let _ = crate::manifest::decode_edits(data);
+    }
+}

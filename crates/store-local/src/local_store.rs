@@ -1,0 +1,261 @@
+//! The engine as a [`Store`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use model::{DatabaseId, MeasurementSchema, PolicyId, SeriesId, TagExpr};
+use parking_lot::Mutex;
+use platform::{Disk, FileLock};
+use roaring::RoaringTreemap;
+use store::{
+    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Scan, ScanRequest,
+    SeriesTable, Store, StoreError, SwapOutcome, TagColumn, WriteOutcome, WriteRequest,
+};
+
+use crate::delete;
+use crate::engine::Engine;
+use crate::error::{disk_error, series_error, wal_error};
+use crate::maintenance::{self, Busy};
+use crate::manifest::Edit;
+use crate::metadata;
+use crate::metrics;
+use crate::options::StoreOptions;
+use crate::recover::{self, OpenReport};
+use crate::scan::{EmptyScan, LocalScan, ScanPlan};
+use crate::schema::Measurement;
+use crate::write;
+
+/// The embedded store.
+#[derive(Debug)]
+pub struct LocalStore {
+    engine: Arc<Engine>,
+    busy: Arc<Busy>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    /// Keeps a second process away.
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+    report: OpenReport,
+}
+
+impl LocalStore {
+    /// Opens the store in a directory, or makes one there.
+    ///
+    /// # Errors
+    /// [`StoreError`]: another process has it open, the disk fails, or something is damaged that
+    /// nothing works without. Damage to single segments is in the report instead.
+    pub fn open(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, StoreError> {
+        disk.create_dir_all(&options.dir).map_err(disk_error)?;
+        let lock = disk.lock(&options.dir.join("LOCK")).map_err(disk_error)?;
+        let Some(lock) = lock else {
+            return Err(StoreError::Invalid(format!(
+                "the data directory {} is in use by another process",
+                options.dir.display()
+            )));
+        };
+        let threads = options.maintenance_threads;
+        let (engine, report) = recover::open(disk, options)?;
+        let store = Self {
+            engine: Arc::new(engine),
+            busy: Arc::default(),
+            workers: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+            report,
+        };
+        for number in 0..threads {
+            let (engine, busy) = (Arc::clone(&store.engine), Arc::clone(&store.busy));
+            let worker = std::thread::Builder::new()
+                .name(format!("maintenance-{number}"))
+                .spawn(move || maintenance::run(&engine, &busy))
+                .map_err(|e| StoreError::Io(format!("cannot start a thread: {e}")))?;
+            store.workers.lock().push(worker);
+        }
+        Ok(store)
+    }
+
+    /// What opening it found and did.
+    #[must_use]
+    pub fn open_report(&self) -> &OpenReport {
+        &self.report
+    }
+
+    /// Does the background work that is due, here and now. For owners without maintenance threads.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the first job that fails.
+    pub fn maintain(&self) -> Result<(), StoreError> {
+        while maintenance::step(&self.engine, &self.busy, false)? {}
+        Ok(())
+    }
+
+    /// Writes every row that is still in memory to segments.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the first flush that fails.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        maintenance::flush_all(&self.engine, &self.busy)
+    }
+
+    /// Brings everything to its final form: all rows in segments for keeping.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the first job that fails.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        while maintenance::step(&self.engine, &self.busy, true)? {}
+        Ok(())
+    }
+
+    fn select(
+        &self,
+        measurement: &Measurement,
+        expr: &TagExpr,
+    ) -> Result<RoaringTreemap, StoreError> {
+        let index = &self.engine.index;
+        index.select(measurement.database, &measurement.name, expr).map_err(series_error)
+    }
+
+    fn series_table(
+        &self,
+        request: &ScanRequest,
+        ids: &RoaringTreemap,
+    ) -> Result<SeriesTable, StoreError> {
+        let len = u32::try_from(ids.len())
+            .map_err(|_| StoreError::Invalid("a scan of more than 2^32 series".to_owned()))?;
+        if request.tags.is_empty() {
+            return Ok(SeriesTable { len, tags: Vec::new() });
+        }
+        let columns = self
+            .engine
+            .index
+            .tag_columns(
+                request.policy.database,
+                &request.measurement,
+                ids,
+                &request.tags,
+                &request.context.budget,
+            )
+            .map_err(series_error)?;
+        let tags = request
+            .tags
+            .iter()
+            .zip(columns)
+            .map(|(key, column)| TagColumn {
+                key: Arc::clone(key),
+                codes: column.codes,
+                values: Arc::new(column.values),
+            })
+            .collect();
+        Ok(SeriesTable { len, tags })
+    }
+}
+
+impl Store for LocalStore {
+    fn write(&self, request: &WriteRequest<'_>) -> Result<WriteOutcome, StoreError> {
+        write::write(&self.engine, request)
+    }
+
+    fn scan(&self, request: &ScanRequest) -> Result<Box<dyn Scan>, StoreError> {
+        self.engine.check_open()?;
+        self.engine.metrics.scans.add(1);
+        self.engine.check_broken(request.policy.id, request.time)?;
+        let (database, name) = (request.policy.database, &request.measurement);
+        let context = request.context.clone();
+        let Some(measurement) = self.engine.schema.find(database, name) else {
+            return Ok(Box::new(EmptyScan::new(&request.tags)));
+        };
+        // The view first: a series that is dropped afterwards has its rows in it, and none of them
+        // is asked for.
+        let view = self.engine.view();
+        let ids = self.select(&measurement, &request.series)?;
+        let table = self.series_table(request, &ids)?;
+        let total = match request.series {
+            TagExpr::True => ids.len(),
+            _ => self.engine.index.cardinality(database, Some(name)).map_err(series_error)?,
+        };
+        let partitions = view.policy(request.policy.id).map_or_else(Vec::new, |p| {
+            p.overlapping(request.time).to_vec()
+        });
+        let series = ids.iter().map(SeriesId).collect();
+        let plan = ScanPlan::new(request, measurement, partitions, series, total);
+        Ok(Box::new(LocalScan::new(plan, table, context)?))
+    }
+
+    fn metadata(&self, request: &MetadataRequest) -> Result<Box<dyn MetadataCursor>, StoreError> {
+        self.engine.check_open()?;
+        metadata::metadata(&self.engine, request)
+    }
+
+    fn schema(
+        &self,
+        database: DatabaseId,
+        measurement: &str,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        self.engine.check_open()?;
+        let Some(found) = self.engine.schema.find(database, measurement) else { return Ok(None) };
+        let tag_keys = || self.engine.index.tag_keys(database, measurement, None);
+        Ok(Some(self.engine.schema.shown(&found, tag_keys).map_err(series_error)?))
+    }
+
+    fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
+        delete::delete(&self.engine, request)
+    }
+
+    fn expire(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        before_ns: i64,
+    ) -> Result<u64, StoreError> {
+        delete::drop_partitions(&self.engine, database, Some(policy), before_ns)
+    }
+
+    fn catalog(&self) -> Result<CatalogDocument, StoreError> {
+        self.engine.check_open()?;
+        Ok(self.engine.manifest.read(|state| CatalogDocument {
+            version: state.catalog_version,
+            bytes: state.catalog_bytes.clone(),
+        }))
+    }
+
+    fn swap_catalog(&self, expected: u64, bytes: &[u8]) -> Result<SwapOutcome, StoreError> {
+        self.engine.check_writable()?;
+        self.engine.restructure(|view| {
+            let current = self.catalog()?;
+            if current.version != expected {
+                return Ok((Vec::new(), view.clone(), SwapOutcome::Conflict(current)));
+            }
+            let version = expected + 1;
+            let edit = Edit::Catalog { version, bytes: bytes.to_vec() };
+            Ok((vec![edit], view.clone(), SwapOutcome::Swapped(version)))
+        })
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        metrics::collect(&self.engine)
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        if self.engine.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.engine.work.notify_all();
+        for worker in self.workers.lock().drain(..) {
+            if worker.join().is_err() {
+                return Err(StoreError::Io("a maintenance thread panicked".to_owned()));
+            }
+        }
+        // Writers that were let in before are still at work; the gate is theirs until they are done.
+        let _gate = self.engine.gate.write();
+        self.engine.wal.close().map_err(wal_error)?;
+        self.engine.manifest.close()?;
+        self.lock.lock().take();
+        Ok(())
+    }
+}
+
+impl Drop for LocalStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "closing the store failed");
+        }
+    }
+}

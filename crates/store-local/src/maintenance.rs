@@ -1,0 +1,171 @@
+//! Background work: flushes first, then the series index, then compactions.
+//!
+//! Several threads take one job at a time; a partition is flushed by one thread at a time and
+//! compacted by one thread at a time. What to do next is read off the current view.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hashbrown::HashSet;
+use model::PolicyId;
+use parking_lot::Mutex;
+use store::StoreError;
+use wal::Lsn;
+
+use crate::compaction;
+use crate::engine::Engine;
+use crate::error::series_error;
+use crate::flush;
+use crate::view::Partition;
+
+/// How often threads look for work that nobody announced: idle partitions, mostly.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long a thread waits after a job failed.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// Partitions that somebody works on.
+#[derive(Debug, Default)]
+pub(crate) struct Busy {
+    flushing: Mutex<HashSet<(PolicyId, i64)>>,
+    compacting: Mutex<HashSet<(PolicyId, i64)>>,
+    jobs: AtomicUsize,
+}
+
+/// One piece of work.
+#[derive(Debug)]
+enum Job {
+    Flush(Arc<Partition>),
+    Compact(Arc<Partition>, compaction::Choice),
+    MergeIndex,
+}
+
+/// Works until the store is closed.
+pub(crate) fn run(engine: &Engine, busy: &Busy) {
+    while !engine.closed.load(Ordering::Acquire) {
+        match step(engine, busy, false) {
+            Ok(true) => {}
+            Ok(false) => engine.work.wait_work(LOOK_EVERY),
+            Err(StoreError::Closed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "a background job failed; it will be tried again");
+                engine.metrics.job_failures.add(1);
+                engine.work.wait_work(PAUSE_AFTER_FAILURE);
+            }
+        }
+    }
+}
+
+/// Does one job; `false` if there is nothing to do. `all_idle`: every partition counts as idle, so
+/// that in the end everything is in segments for keeping.
+pub(crate) fn step(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<bool, StoreError> {
+    engine.check_writable()?;
+    freeze_chosen(engine, all_idle);
+    let Some(job) = next_job(engine, busy, all_idle) else { return Ok(false) };
+    busy.jobs.fetch_add(1, Ordering::Relaxed);
+    let outcome = match &job {
+        Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
+        Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
+        Job::MergeIndex => engine.index.merge_step().map(drop).map_err(series_error),
+    };
+    busy.release(&job);
+    busy.jobs.fetch_sub(1, Ordering::Relaxed);
+    outcome.map(|()| true)
+}
+
+/// Flushes every memtable.
+pub(crate) fn flush_all(engine: &Engine, busy: &Busy) -> Result<(), StoreError> {
+    engine.check_writable()?;
+    freeze_chosen(engine, true);
+    loop {
+        let Some(partition) = next_flush(engine, busy) else { return Ok(()) };
+        let outcome = flush::flush_partition(engine, &partition);
+        busy.release(&Job::Flush(partition));
+        outcome?;
+    }
+}
+
+/// Takes the partition whose frozen memtables hold most memory.
+fn next_flush(engine: &Engine, busy: &Busy) -> Option<Arc<Partition>> {
+    let view = engine.view();
+    let mut flushing = busy.flushing.lock();
+    let free = |p: &&Arc<Partition>| {
+        !p.frozen.is_empty() && !flushing.contains(&(p.policy, p.time.min))
+    };
+    let held = |p: &&Arc<Partition>| p.frozen.iter().map(|f| f.table.bytes()).sum::<usize>();
+    let partition = Arc::clone(view.partitions().filter(free).max_by_key(held)?);
+    flushing.insert((partition.policy, partition.time.min));
+    Some(partition)
+}
+
+impl Busy {
+    fn release(&self, job: &Job) {
+        match job {
+            Job::Flush(p) => drop(self.flushing.lock().remove(&(p.policy, p.time.min))),
+            Job::Compact(p, _) => drop(self.compacting.lock().remove(&(p.policy, p.time.min))),
+            Job::MergeIndex => {}
+        }
+    }
+}
+
+/// Freezes the memtables that the flush policy chooses.
+fn freeze_chosen(engine: &Engine, all_idle: bool) {
+    let view = engine.view();
+    let actives: Vec<&Arc<Partition>> = view.partitions().filter(|p| p.active.is_some()).collect();
+    let candidates: Vec<flush::Candidate> = actives
+        .iter()
+        .filter_map(|p| p.active.as_ref())
+        .map(|table| flush::Candidate {
+            bytes: table.bytes(),
+            first_lsn: table.first_lsn,
+            idle: all_idle || table.idle_for() >= engine.options.idle_after,
+        })
+        .collect();
+    let used = engine.memtable_bytes.load(Ordering::Relaxed);
+    let frozen: usize = view
+        .partitions()
+        .flat_map(|p| &p.frozen)
+        .map(|f| f.table.bytes())
+        .sum();
+    let position = engine.wal.position();
+    let limits = flush::Limits {
+        memtable_flush: engine.memory.memtable_flush,
+        memtables_total: engine.memory.memtables_soft,
+        oldest_lsn: Lsn(position.0.saturating_sub(engine.memory.log_bytes_max())),
+    };
+    // What is frozen is on its way already.
+    let chosen = flush::choose(&candidates, used.saturating_sub(frozen), &limits);
+    if chosen.is_empty() {
+        return;
+    }
+    let keys: HashSet<(PolicyId, i64)> =
+        chosen.iter().map(|at| (actives[*at].policy, actives[*at].time.min)).collect();
+    let _gate = engine.gate.write();
+    engine.freeze(|p| keys.contains(&(p.policy, p.time.min)));
+}
+
+/// Takes the next job: what frees memory first.
+fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
+    let view = engine.view();
+    let key = |p: &Partition| (p.policy, p.time.min);
+    if let Some(partition) = next_flush(engine, busy) {
+        return Some(Job::Flush(partition));
+    }
+    if engine.index.merge_wanted() {
+        return Some(Job::MergeIndex);
+    }
+    let mut compacting = busy.compacting.lock();
+    for partition in view.partitions() {
+        if compacting.contains(&key(partition)) {
+            continue;
+        }
+        let idle = partition.active.is_none()
+            && partition.frozen.is_empty()
+            && (all_idle || engine.partition_idle(partition));
+        if let Some(choice) = compaction::choice(partition, idle) {
+            compacting.insert(key(partition));
+            return Some(Job::Compact(Arc::clone(partition), choice));
+        }
+    }
+    None
+}

@@ -1,0 +1,116 @@
+//! What the manifest says, as a value: the sum of its edits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{PolicyId, TimeRange};
+use wal::Lsn;
+
+use super::edit::{Edit, SegmentMeta};
+use crate::bytes::Malformed;
+use crate::rows::MeasurementNo;
+use crate::schema::{SchemaChange, SchemaRegistry};
+use crate::tombstone::Tombstone;
+
+/// The sum of a manifest's edits.
+#[derive(Debug, Default)]
+pub(crate) struct ManifestState {
+    /// Live segments by id.
+    pub(crate) segments: BTreeMap<u64, SegmentMeta>,
+    /// Tombstones that some live segment has, by id.
+    pub(crate) tombstones: BTreeMap<u64, Arc<Tombstone>>,
+    /// Per partition (policy, first time), the log position before which its rows are in segments.
+    pub(crate) flushed: BTreeMap<(PolicyId, i64), (TimeRange, Lsn)>,
+    /// Where the log starts that is needed.
+    pub(crate) log_start: Option<Lsn>,
+    /// The schema as far as the manifest has it.
+    pub(crate) schema: SchemaRegistry,
+    pub(crate) catalog_version: u64,
+    pub(crate) catalog_bytes: Vec<u8>,
+    pub(crate) next_segment: u64,
+    pub(crate) next_tombstone: u64,
+}
+
+impl ManifestState {
+    /// Adds an edit to the sum.
+    pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Malformed> {
+        match edit {
+            Edit::AddSegment(meta) => {
+                self.next_segment = self.next_segment.max(meta.id + 1);
+                self.segments.insert(meta.id, meta.clone());
+            }
+            Edit::RemoveSegment(id) => {
+                self.segments.remove(id).ok_or(Malformed("manifest: unknown segment removed"))?;
+                self.forget_unused_tombstones();
+            }
+            Edit::AddTombstone(tombstone, segments) => {
+                self.next_tombstone = self.next_tombstone.max(tombstone.id + 1);
+                for id in segments {
+                    let missing = Malformed("manifest: tombstone for an unknown segment");
+                    let segment = self.segments.get_mut(id).ok_or(missing)?;
+                    if !segment.tombstones.contains(&tombstone.id) {
+                        segment.tombstones.push(tombstone.id);
+                    }
+                }
+                self.tombstones.insert(tombstone.id, Arc::clone(tombstone));
+                self.forget_unused_tombstones();
+            }
+            Edit::Flushed { policy, partition, before } => {
+                let entry = (*partition, *before);
+                self.flushed.insert((*policy, partition.min), entry);
+            }
+            Edit::LogStart(lsn) => {
+                self.log_start = Some(*lsn);
+                // Replay starts there: what was flushed before needs no mention any more.
+                self.flushed.retain(|_, (_, before)| *before > *lsn);
+            }
+            Edit::Schema(change) => self.schema.apply(change),
+            Edit::NextMeasurement(no) => self.schema.reserve(*no),
+            Edit::Catalog { version, bytes } => {
+                self.catalog_version = *version;
+                self.catalog_bytes.clone_from(bytes);
+            }
+            Edit::NextIds { segment, tombstone } => {
+                self.next_segment = self.next_segment.max(*segment);
+                self.next_tombstone = self.next_tombstone.max(*tombstone);
+            }
+            Edit::Snapshot => *self = Self::default(),
+        }
+        Ok(())
+    }
+
+    /// Edits that make this state out of any other.
+    pub(crate) fn snapshot(&self) -> Vec<Edit> {
+        let mut edits = vec![Edit::Snapshot];
+        let (next, schema): (MeasurementNo, Vec<SchemaChange>) = self.schema.dump();
+        edits.extend(schema.into_iter().map(Edit::Schema));
+        edits.push(Edit::NextMeasurement(next));
+        edits.extend(self.segments.values().cloned().map(Edit::AddSegment));
+        for (id, tombstone) in &self.tombstones {
+            let has = |s: &&SegmentMeta| s.tombstones.contains(id);
+            let segments = self.segments.values().filter(has).map(|s| s.id).collect();
+            edits.push(Edit::AddTombstone(Arc::clone(tombstone), segments));
+        }
+        if let Some(lsn) = self.log_start {
+            edits.push(Edit::LogStart(lsn));
+        }
+        for ((policy, _), (partition, before)) in &self.flushed {
+            let (policy, partition, before) = (*policy, *partition, *before);
+            edits.push(Edit::Flushed { policy, partition, before });
+        }
+        edits.push(Edit::Catalog {
+            version: self.catalog_version,
+            bytes: self.catalog_bytes.clone(),
+        });
+        edits.push(Edit::NextIds { segment: self.next_segment, tombstone: self.next_tombstone });
+        edits
+    }
+
+    fn forget_unused_tombstones(&mut self) {
+        let used = |id: &u64| self.segments.values().any(|s| s.tombstones.contains(id));
+        let unused: Vec<u64> = self.tombstones.keys().copied().filter(|id| !used(id)).collect();
+        for id in unused {
+            self.tombstones.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The rows of one partition that are not in a segment yet.
+//!
+//! Cheap to add to, readable at once, grouped by series from the start so that a flush needs no
+//! sort of rows. Rows live in shards by series, each with its own lock; the order in which batches
+//! reach a shard is the log's (see `write::commit`). Once frozen (no writer has it any more) a
+//! memtable never changes; it is dropped when its segment is part of the view.
+
+mod arena;
+mod read;
+mod shard;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hashbrown::HashMap;
+use model::{DatabaseId, FieldType, PolicyId, SeriesId, TimeRange};
+use parking_lot::{Mutex, RwLock};
+use wal::Lsn;
+
+use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
+pub(crate) use read::SeriesBlock;
+use shard::Shard;
+use shard::LAYOUTS_MAX;
+pub(crate) use shard::ROW_VALUES_MAX;
+
+/// Shards of a memtable, and lanes of the write path. A power of two.
+pub(crate) const SHARDS: usize = 16;
+
+/// Memory of a layout and of each of its fields, about: vectors and the entry that finds it.
+const LAYOUT_BYTES: usize = 200;
+const LAYOUT_FIELD_BYTES: usize = 16;
+
+/// The shard that keeps a series.
+#[inline]
+pub(crate) fn shard_of(series: SeriesId) -> usize {
+    // Fibonacci hashing: dense ids spread evenly, neighbours apart.
+    (series.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize & (SHARDS - 1)
+}
+
+/// A moment in a memtable's life: how many rows each shard had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pin([u32; SHARDS]);
+
+impl Pin {
+    /// Everything, for memtables that take no more rows.
+    pub(crate) const ALL: Self = Self([u32::MAX; SHARDS]);
+}
+
+/// Layouts of the rows of one memtable.
+#[derive(Debug, Default)]
+pub(crate) struct LayoutTable {
+    layouts: Vec<StoredLayout>,
+    by_layout: HashMap<RowLayout, u32>,
+}
+
+/// One layout, taken apart for the loops that use it.
+#[derive(Debug)]
+pub(crate) struct StoredLayout {
+    pub(crate) fields: Vec<FieldNo>,
+    types: Vec<FieldType>,
+    measurement: MeasurementNo,
+    has_strings: bool,
+}
+
+impl LayoutTable {
+    fn iter(&self) -> impl Iterator<Item = &StoredLayout> {
+        self.layouts.iter()
+    }
+}
+
+/// Rows of one partition.
+#[derive(Debug)]
+pub(crate) struct Memtable {
+    pub(crate) database: DatabaseId,
+    pub(crate) policy: PolicyId,
+    /// The partition.
+    pub(crate) partition: TimeRange,
+    /// Where in the log its first row may be.
+    pub(crate) first_lsn: Lsn,
+    shards: Vec<Mutex<Shard>>,
+    layouts: RwLock<LayoutTable>,
+    bytes: AtomicUsize,
+    rows: AtomicUsize,
+    min_time: AtomicI64,
+    max_time: AtomicI64,
+    /// When it was last added to.
+    last_write: Mutex<Instant>,
+    /// Bytes of all memtables of the store, this one's included.
+    total_bytes: Arc<AtomicUsize>,
+}
+
+impl Drop for Memtable {
+    fn drop(&mut self) {
+        self.total_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+    }
+}
+
+impl Memtable {
+    /// An empty memtable.
+    pub(crate) fn new(
+        database: DatabaseId,
+        policy: PolicyId,
+        partition: TimeRange,
+        first_lsn: Lsn,
+        total_bytes: Arc<AtomicUsize>,
+    ) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self {
+            database,
+            policy,
+            partition,
+            first_lsn,
+            shards,
+            layouts: RwLock::default(),
+            bytes: AtomicUsize::new(0),
+            rows: AtomicUsize::new(0),
+            min_time: AtomicI64::new(i64::MAX),
+            max_time: AtomicI64::new(i64::MIN),
+            last_write: Mutex::new(Instant::now()),
+            total_bytes,
+        }
+    }
+
+    /// The numbers that this memtable gives to a batch's layouts.
+    pub(crate) fn intern_layouts(&self, layouts: &[RowLayout]) -> Vec<u32> {
+        let known = self.layouts.read();
+        let numbers: Option<Vec<u32>> =
+            layouts.iter().map(|l| known.by_layout.get(l).copied()).collect();
+        if let Some(numbers) = numbers {
+            return numbers;
+        }
+        drop(known);
+        let mut table = self.layouts.write();
+        let before = table.layouts.len();
+        let numbers = layouts.iter().map(|layout| table.intern(layout)).collect();
+        let new = &table.layouts[before..];
+        let bytes = new.iter().map(|l| LAYOUT_BYTES + l.fields.len() * LAYOUT_FIELD_BYTES).sum();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
+        numbers
+    }
+
+    /// Adds the rows `selected` of `batch`, all of which belong to `shard`. `numbers` are what
+    /// [`Memtable::intern_layouts`] gave for the batch.
+    pub(crate) fn append(
+        &self,
+        shard: usize,
+        batch: &RowBatch<'_>,
+        numbers: &[u32],
+        selected: impl Iterator<Item = BatchRow>,
+    ) {
+        let layouts = self.layouts.read();
+        let mut shard = self.shards[shard].lock();
+        let before = shard.bytes();
+        let mut rows = 0;
+        let (mut min_time, mut max_time) = (i64::MAX, i64::MIN);
+        for row in selected {
+            let number = numbers[row.layout as usize];
+            let layout = &layouts.layouts[number as usize];
+            shard.append(
+                (row.series, layout.measurement),
+                (row.time_ns, number),
+                (batch.row_values(&row), &layout.types),
+                &batch.strings,
+                layout.has_strings,
+            );
+            rows += 1;
+            min_time = min_time.min(row.time_ns);
+            max_time = max_time.max(row.time_ns);
+        }
+        self.min_time.fetch_min(min_time, Ordering::Relaxed);
+        self.max_time.fetch_max(max_time, Ordering::Relaxed);
+        let grown = shard.bytes().saturating_sub(before);
+        drop(shard);
+        self.bytes.fetch_add(grown, Ordering::Relaxed);
+        self.total_bytes.fetch_add(grown, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Notes that a batch was added.
+    pub(crate) fn touch(&self) {
+        *self.last_write.lock() = Instant::now();
+    }
+
+    /// How long nobody has added to it.
+    pub(crate) fn idle_for(&self) -> Duration {
+        self.last_write.lock().elapsed()
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Rows added, duplicates included.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Times of the first and last row; empty if there are none.
+    pub(crate) fn time(&self) -> TimeRange {
+        let min = self.min_time.load(Ordering::Relaxed);
+        TimeRange { min, max: self.max_time.load(Ordering::Relaxed) }
+    }
+
+    /// What is in it now, for readers that must not see more.
+    pub(crate) fn pin(&self) -> Pin {
+        Pin(std::array::from_fn(|shard| self.shards[shard].lock().rows()))
+    }
+
+    /// The rows of a series within `time`, as far as `fields` go and as of `pin`. `None` if there
+    /// are none.
+    pub(crate) fn read(
+        &self,
+        series: SeriesId,
+        time: TimeRange,
+        pin: &Pin,
+        fields: &[(FieldNo, FieldType)],
+    ) -> Option<SeriesBlock> {
+        let layouts = self.layouts.read();
+        let shard_no = shard_of(series);
+        let shard = self.shards[shard_no].lock();
+        let rows = shard.series(series)?;
+        if !time.overlaps(&TimeRange { min: rows.min_time, max: rows.max_time }) {
+            return None;
+        }
+        let block = read::read(&shard, rows, &layouts, (time, pin.0[shard_no]), fields);
+        (!block.times.is_empty()).then_some(block)
+    }
+
+    /// Every series that has rows, with its measurement; in no order.
+    pub(crate) fn all_series(&self) -> Vec<(MeasurementNo, SeriesId)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(shard.lock().all_series().map(|(series, m)| (m, series)));
+        }
+        all
+    }
+
+    /// The fields that rows of `measurement` have.
+    pub(crate) fn fields_of(&self, measurement: MeasurementNo) -> Vec<FieldNo> {
+        let layouts = self.layouts.read();
+        let mut fields: Vec<FieldNo> = layouts
+            .iter()
+            .filter(|l| l.measurement == measurement)
+            .flat_map(|l| l.fields.iter().copied())
+            .collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+}
+
+impl LayoutTable {
+    fn intern(&mut self, layout: &RowLayout) -> u32 {
+        if let Some(number) = self.by_layout.get(layout) {
+            return *number;
+        }
+        let number = self.layouts.len() as u32;
+        assert!(self.layouts.len() < LAYOUTS_MAX, "BUG: a memtable of millions of layouts");
+        self.layouts.push(StoredLayout {
+            fields: layout.fields.iter().map(|(field, _)| *field).collect(),
+            types: layout.fields.iter().map(|(_, t)| *t).collect(),
+            measurement: layout.measurement,
+            has_strings: layout.fields.iter().any(|(_, t)| *t == FieldType::String),
+        });
+        self.by_layout.insert(layout.clone(), number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests;

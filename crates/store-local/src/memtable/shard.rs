@@ -1,0 +1,215 @@
+//! The rows of some of a memtable's series.
+//!
+//! A series' rows stand in arrival order in a chain of chunks. A chunk is a header word (address of
+//! the next chunk, address behind its last row) and rows; a row is its time, its layout and its
+//! values, a word each: adding one touches one or two cache lines whatever the number of fields.
+//! Chunks grow with the series, so that millions of series with a handful of rows stay small.
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use model::{FieldType, SeriesId, string_slot, string_slot_parts};
+
+use super::arena::{Arena, CHUNK_WORDS_MAX};
+use crate::rows::MeasurementNo;
+
+/// Words of a row before its values: its time, and a word that packs its layout, the number of its
+/// values and its arrival number.
+const ROW_HEADER_WORDS: usize = 2;
+/// Bits of the arrival number: a shard that is flushed at some hundred MiB has fewer rows.
+const ARRIVAL_BITS: u32 = 24;
+/// Bits of the number of values.
+const LEN_BITS: u32 = 17;
+const _: () = assert!(CHUNK_WORDS_MAX <= 1 << LEN_BITS, "every row's length fits");
+
+/// Most layouts a memtable can have.
+pub(crate) const LAYOUTS_MAX: usize = 1 << (64 - ARRIVAL_BITS - LEN_BITS);
+/// Rows the first chunk of a series has room for, and the most a later one has.
+const CHUNK_ROWS: std::ops::RangeInclusive<usize> = 2..=128;
+
+/// Most values a row can have.
+pub(crate) const ROW_VALUES_MAX: usize = CHUNK_WORDS_MAX - 2 - ROW_HEADER_WORDS;
+
+/// Series and their rows.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    series: HashMap<SeriesId, SeriesRows>,
+    arena: Arena,
+    strings: Vec<u8>,
+    /// Rows added so far: the next row's arrival number.
+    rows: u32,
+}
+
+/// What is known of one series' rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeriesRows {
+    pub(super) measurement: MeasurementNo,
+    pub(super) rows: u32,
+    pub(super) min_time: i64,
+    pub(super) max_time: i64,
+    /// Whether times ascend strictly in arrival order.
+    pub(super) ascending: bool,
+    first_chunk: u32,
+    last_chunk: u32,
+    /// Address of the first free word of the last chunk, and behind its last word.
+    free: u32,
+    end: u32,
+}
+
+/// A row as it stands in a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredRow<'a> {
+    pub(super) time_ns: i64,
+    /// How many rows of the shard arrived before it.
+    pub(super) arrival: u32,
+    pub(super) layout: u32,
+    pub(super) values: &'a [u64],
+}
+
+impl Shard {
+    /// Adds a row. String slots of `values` refer to `strings`; `types` are the values' types.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        (series, measurement): (SeriesId, MeasurementNo),
+        (time_ns, layout): (i64, u32),
+        (values, types): (&[u64], &[FieldType]),
+        strings: &[u8],
+        has_strings: bool,
+    ) {
+        let words = ROW_HEADER_WORDS + values.len();
+        let entry = match self.series.entry(series) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(SeriesRows::new(measurement)),
+        };
+        if (entry.end - entry.free) as usize <= words {
+            entry.add_chunk(&mut self.arena, words);
+        }
+        let row = self.arena.words_mut(entry.free, words);
+        row[0] = time_ns as u64;
+        row[1] = pack(layout, values.len(), self.rows);
+        row[ROW_HEADER_WORDS..].copy_from_slice(values);
+        if has_strings {
+            for (slot, field_type) in row[ROW_HEADER_WORDS..].iter_mut().zip(types) {
+                if *field_type == FieldType::String {
+                    *slot = copy_string(*slot, strings, &mut self.strings);
+                }
+            }
+        }
+        entry.free += words as u32;
+        entry.note(time_ns);
+        self.rows += 1;
+        assert!(self.rows < 1 << ARRIVAL_BITS, "BUG: a shard that should have been flushed long ago");
+    }
+
+    /// What is known of a series' rows.
+    pub(super) fn series(&self, series: SeriesId) -> Option<&SeriesRows> {
+        self.series.get(&series)
+    }
+
+    /// Every series and its measurement.
+    pub(super) fn all_series(&self) -> impl Iterator<Item = (SeriesId, MeasurementNo)> + '_ {
+        self.series.iter().map(|(id, rows)| (*id, rows.measurement))
+    }
+
+    /// Calls `visit` with each row of a series, in arrival order.
+    #[inline]
+    pub(super) fn for_each_row<'a>(
+        &'a self,
+        rows: &SeriesRows,
+        mut visit: impl FnMut(StoredRow<'a>),
+    ) {
+        let mut chunk = rows.first_chunk;
+        loop {
+            let header = self.arena.words(chunk, 1)[0];
+            let last = chunk == rows.last_chunk;
+            let end = if last { rows.free } else { header as u32 };
+            let mut words = self.arena.words(chunk + 1, (end - chunk - 1) as usize);
+            while let [time, packed, rest @ ..] = words {
+                let (layout, len, arrival) = unpack(*packed);
+                let (values, after) = rest.split_at(len);
+                visit(StoredRow { time_ns: *time as i64, arrival, layout, values });
+                words = after;
+            }
+            if last {
+                return;
+            }
+            chunk = (header >> 32) as u32;
+        }
+    }
+
+    /// Rows added so far.
+    pub(super) fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// The text of a string slot of a stored row.
+    pub(super) fn string(&self, slot: u64) -> &[u8] {
+        let (start, len) = string_slot_parts(slot);
+        &self.strings[start as usize..start as usize + len as usize]
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn bytes(&self) -> usize {
+        let entry = size_of::<(SeriesId, SeriesRows)>() + 1;
+        self.arena.bytes() + self.strings.capacity() + self.series.capacity() * entry
+    }
+}
+
+impl SeriesRows {
+    fn new(measurement: MeasurementNo) -> Self {
+        Self {
+            measurement,
+            rows: 0,
+            min_time: i64::MAX,
+            max_time: i64::MIN,
+            ascending: true,
+            first_chunk: 0,
+            last_chunk: 0,
+            free: 0,
+            end: 0,
+        }
+    }
+
+    /// Links a chunk with room for at least one row of `row_words`.
+    fn add_chunk(&mut self, arena: &mut Arena, row_words: usize) {
+        let rows = (self.rows as usize).clamp(*CHUNK_ROWS.start(), *CHUNK_ROWS.end());
+        // One word more than the rows need, so that "full" is never mistaken for "fits".
+        let words = (2 + rows * row_words).min(CHUNK_WORDS_MAX).max(2 + row_words);
+        let chunk = arena.allocate(words);
+        if self.rows == 0 {
+            self.first_chunk = chunk;
+        } else {
+            arena.words_mut(self.last_chunk, 1)[0] = u64::from(chunk) << 32 | u64::from(self.free);
+        }
+        self.last_chunk = chunk;
+        self.free = chunk + 1;
+        self.end = chunk + words as u32;
+    }
+
+    fn note(&mut self, time_ns: i64) {
+        self.ascending &= self.rows == 0 || time_ns > self.max_time;
+        self.rows += 1;
+        self.min_time = self.min_time.min(time_ns);
+        self.max_time = self.max_time.max(time_ns);
+    }
+}
+
+#[inline]
+fn pack(layout: u32, len: usize, arrival: u32) -> u64 {
+    u64::from(layout) << (LEN_BITS + ARRIVAL_BITS) | (len as u64) << ARRIVAL_BITS | u64::from(arrival)
+}
+
+#[inline]
+fn unpack(word: u64) -> (u32, usize, u32) {
+    let len = (word >> ARRIVAL_BITS) as usize & ((1 << LEN_BITS) - 1);
+    let arrival = word as u32 & ((1 << ARRIVAL_BITS) - 1);
+    ((word >> (LEN_BITS + ARRIVAL_BITS)) as u32, len, arrival)
+}
+
+/// Copies the text of `slot` from one buffer to another; returns its slot there.
+fn copy_string(slot: u64, from: &[u8], to: &mut Vec<u8>) -> u64 {
+    let (start, len) = string_slot_parts(slot);
+    let at = u32::try_from(to.len()).expect("BUG: a memtable holds 4 GiB of text");
+    to.extend_from_slice(&from[start as usize..start as usize + len as usize]);
+    string_slot(at, len)
+}

@@ -1,0 +1,157 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use model::{Bitmap, Column, DatabaseId, FieldType, PolicyId, SeriesId, TimeRange, Values, string_slot};
+use proptest::prelude::*;
+
+use super::*;
+
+const FIELDS: [(FieldNo, FieldType); 3] = [
+    (FieldNo(0), FieldType::Integer),
+    (FieldNo(1), FieldType::String),
+    (FieldNo(2), FieldType::Boolean),
+];
+
+fn table() -> Memtable {
+    Memtable::new(DatabaseId(1), PolicyId(1), TimeRange::ALL, Lsn(0), Arc::default())
+}
+
+/// Writes one row with the fields of `mask`; every value is made of `value`.
+fn write(table: &Memtable, series: u64, time_ns: i64, mask: u8, value: i64) {
+    let fields: Vec<_> = (0..3).filter(|f| mask >> f & 1 == 1).map(|f| FIELDS[f]).collect();
+    let text = format!("text {value}");
+    let slots: Vec<u64> = fields
+        .iter()
+        .map(|(_, t)| match t {
+            FieldType::String => string_slot(0, text.len() as u32),
+            FieldType::Boolean => value as u64 & 1,
+            _ => value as u64,
+        })
+        .collect();
+    let row = BatchRow { series: SeriesId(series), time_ns, layout: 0, values_start: 0 };
+    let batch = RowBatch {
+        database: table.database,
+        policy: table.policy,
+        partition_ns: 1,
+        layouts: vec![RowLayout { measurement: MeasurementNo(1), fields }],
+        rows: vec![row],
+        values: Cow::Owned(slots),
+        strings: Cow::Owned(text.into_bytes()),
+    };
+    let numbers = table.intern_layouts(&batch.layouts);
+    table.append(shard_of(row.series), &batch, &numbers, std::iter::once(row));
+}
+
+/// What the columns should be: per time the last value of each field.
+fn expected(rows: &BTreeMap<i64, [Option<i64>; 3]>) -> SeriesBlock {
+    let column = |values: Values, field: usize| {
+        let validity: Bitmap = rows.values().map(|r| r[field].is_some()).collect();
+        let all = validity.count_ones() == rows.len();
+        Column { values, validity: (!all).then_some(validity) }
+    };
+    let of = |field: usize| rows.values().map(move |r| r[field]);
+    let texts: Vec<String> =
+        of(1).map(|v| v.map_or(String::new(), |v| format!("text {v}"))).collect();
+    SeriesBlock {
+        times: rows.keys().copied().collect(),
+        columns: vec![
+            column(Values::Integer(of(0).map(|v| v.unwrap_or(0)).collect()), 0),
+            column(Values::String(texts.iter().map(String::as_str).collect()), 1),
+            column(Values::Boolean(of(2).map(|v| v.unwrap_or(0) & 1 == 1).collect()), 2),
+        ],
+    }
+}
+
+proptest! {
+    #[test]
+    fn reads_what_was_written_last(
+        writes in prop::collection::vec((0u64..5, 0i64..40, 1u8..8, any::<i64>()), 0..400),
+        (from, to) in (0i64..40, 0i64..40),
+    ) {
+        let table = table();
+        let mut model: BTreeMap<u64, BTreeMap<i64, [Option<i64>; 3]>> = BTreeMap::new();
+        for (series, time, mask, value) in writes {
+            write(&table, series, time, mask, value);
+            let row = model.entry(series).or_default().entry(time).or_default();
+            for field in 0..3 {
+                if mask >> field & 1 == 1 {
+                    row[field] = Some(value);
+                }
+            }
+        }
+        for series in 0..5 {
+            let rows = model.get(&series).cloned().unwrap_or_default();
+            let range = TimeRange::new(from, to);
+            let rows: BTreeMap<_, _> =
+                rows.into_iter().filter(|(t, _)| range.contains(*t)).collect();
+            let read = table.read(SeriesId(series), range, &Pin::ALL, &FIELDS);
+            prop_assert_eq!(read.is_some(), !rows.is_empty());
+            if let Some(read) = read {
+                let expected = expected(&rows);
+                prop_assert_eq!(read.times, expected.times);
+                prop_assert_eq!(read.columns, expected.columns);
+            }
+        }
+        prop_assert_eq!(table.all_series().len(), model.len());
+    }
+}
+
+#[test]
+fn many_rows_and_wide_rows_fit() {
+    let table = table();
+    for time in 0..50_000 {
+        write(&table, 7, time, 1, time);
+    }
+    let block = table.read(SeriesId(7), TimeRange::ALL, &Pin::ALL, &FIELDS[..1]).unwrap();
+    assert_eq!(block.times.len(), 50_000);
+    assert_eq!(block.columns[0].values, Values::Integer((0..50_000).collect()));
+    let bytes = table.bytes();
+    assert!(bytes >= 50_000 * 24 && bytes < 50_000 * 24 * 2, "{bytes}");
+
+    let fields: Vec<_> =
+        (0..ROW_VALUES_MAX as u32).map(|f| (FieldNo(f), FieldType::Integer)).collect();
+    let row = BatchRow { series: SeriesId(8), time_ns: 1, layout: 0, values_start: 0 };
+    let batch = RowBatch {
+        database: table.database,
+        policy: table.policy,
+        partition_ns: 1,
+        layouts: vec![RowLayout { measurement: MeasurementNo(2), fields }],
+        rows: vec![row],
+        values: Cow::Owned((0..ROW_VALUES_MAX as u64).collect()),
+        strings: Cow::Owned(Vec::new()),
+    };
+    let numbers = table.intern_layouts(&batch.layouts);
+    for time_ns in 0..3 {
+        let row = BatchRow { time_ns, ..row };
+        table.append(shard_of(row.series), &batch, &numbers, std::iter::once(row));
+    }
+    let last = (FieldNo(ROW_VALUES_MAX as u32 - 1), FieldType::Integer);
+    let block = table.read(SeriesId(8), TimeRange::ALL, &Pin::ALL, &[last]).unwrap();
+    assert_eq!(block.columns[0].values, Values::Integer(vec![ROW_VALUES_MAX as i64 - 1; 3]));
+    assert_eq!(table.fields_of(MeasurementNo(2)).len(), ROW_VALUES_MAX);
+}
+
+#[test]
+fn an_empty_memtable_is_small() {
+    assert!(table().bytes() == 0);
+    let table = table();
+    write(&table, 1, 1, 1, 1);
+    assert!(table.bytes() < 1024, "{}", table.bytes());
+}
+
+#[test]
+fn a_pin_hides_what_comes_later() {
+    let table = table();
+    write(&table, 1, 1, 1, 10);
+    let pin = table.pin();
+    write(&table, 1, 1, 1, 20);
+    write(&table, 1, 2, 1, 30);
+    write(&table, 2, 1, 1, 40);
+    let values = |series, pin: &Pin| {
+        let block = table.read(SeriesId(series), TimeRange::ALL, pin, &FIELDS[..1])?;
+        Some(block.columns[0].values.clone())
+    };
+    assert_eq!(values(1, &pin), Some(Values::Integer(vec![10])));
+    assert_eq!(values(1, &table.pin()), Some(Values::Integer(vec![20, 30])));
+    assert_eq!(values(2, &pin), None);
+}

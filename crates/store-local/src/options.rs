@@ -1,0 +1,81 @@
+//! What the owner of a store chooses.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use wal::SyncPolicy;
+
+/// Where a store is and what it may use.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Its directory; made if missing.
+    pub dir: PathBuf,
+    /// What an acknowledgement promises.
+    pub sync: SyncPolicy,
+    /// Memory the store may use in all, bytes: memtables, caches, the series index.
+    pub memory_bytes: usize,
+    /// Threads for flushes and compactions. 0: none, the owner calls [`crate::LocalStore::maintain`].
+    pub maintenance_threads: usize,
+    /// How long a write waits for room in memory before it is refused.
+    pub write_wait_max: Duration,
+    /// A partition that nobody has written to for so long is flushed, and then merged for keeping.
+    pub idle_after: Duration,
+}
+
+impl StoreOptions {
+    /// The defaults for a store in `dir` that may use `memory_bytes`.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>, memory_bytes: usize) -> Self {
+        Self {
+            dir: dir.into(),
+            sync: SyncPolicy::Always,
+            memory_bytes,
+            maintenance_threads: std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2)),
+            write_wait_max: Duration::from_secs(10),
+            idle_after: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How a store's memory is shared out; all in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryPlan {
+    /// A memtable this large is flushed.
+    pub(crate) memtable_flush: usize,
+    /// Above this writes are slowed down.
+    pub(crate) memtables_soft: usize,
+    /// Above this writes wait.
+    pub(crate) memtables_hard: usize,
+    /// Pages, directories and postings.
+    pub(crate) page_cache: usize,
+    /// Series not yet in a run of the index.
+    pub(crate) series: usize,
+    /// Hashes of raw keys.
+    pub(crate) resolver: usize,
+}
+
+/// Memtables larger than this gain nothing: pages are full, and a restart has more to replay.
+const MEMTABLE_FLUSH_MAX: usize = 64 << 20;
+/// Log bytes that may wait for a flush, as a multiple of a full memtable: batches of wide rows take
+/// far less in the log than in memory, text about the same.
+const LOG_PER_MEMTABLE: u64 = 4;
+
+impl MemoryPlan {
+    /// Shares out `total` bytes.
+    pub(crate) fn new(total: usize) -> Self {
+        let memtable_flush = (total / 12).clamp(1 << 20, MEMTABLE_FLUSH_MAX);
+        Self {
+            memtable_flush,
+            memtables_soft: memtable_flush * 5 / 2,
+            memtables_hard: memtable_flush * 4,
+            page_cache: (total / 4).max(4 << 20),
+            series: (total / 8).max(1 << 20),
+            resolver: (total / 8).max(1 << 20),
+        }
+    }
+
+    /// Bytes the log may keep before memtables that hold it are flushed.
+    pub(crate) fn log_bytes_max(&self) -> u64 {
+        self.memtable_flush as u64 * LOG_PER_MEMTABLE
+    }
+}

@@ -1,0 +1,249 @@
+//! Opening a store: manifest, index, segments, then the log from where it is needed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use model::{SeriesKey, TimeRange};
+use parking_lot::Mutex;
+use platform::{Disk, PageCache};
+use segment::SegmentReader;
+use series::{SeriesIndex, SeriesOptions};
+use store::StoreError;
+use wal::{Lsn, Wal, WalOptions};
+
+use crate::delete::{with_tombstones, without_partitions};
+use crate::engine::{Definitions, Engine, EngineParts, segment_path};
+use crate::error::{corrupt_record, disk_error, segment_error, series_error, wal_error};
+use crate::manifest::{Manifest, SegmentMeta};
+use crate::options::{MemoryPlan, StoreOptions};
+use crate::schema::SchemaRegistry;
+use crate::view::{Partition, Segment, View};
+use crate::write::{Record, apply};
+
+/// What opening a store found and did.
+#[derive(Clone, Debug, Default)]
+pub struct OpenReport {
+    /// Segments that are part of the store.
+    pub segments: u64,
+    /// Records read from the log.
+    pub log_records: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Rows that were brought back from the log.
+    pub rows_replayed: u64,
+    /// Bytes at the end of the log that a crash left unfinished; nothing acknowledged.
+    pub torn_bytes: u64,
+    /// Whether the store was closed properly.
+    pub clean: bool,
+    /// What is damaged: file, place and consequence. The rest of the store works.
+    pub damage: Vec<String>,
+}
+
+/// Opens the parts of a store and replays its log.
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    options: StoreOptions,
+) -> Result<(Engine, OpenReport), StoreError> {
+    let mut report = OpenReport::default();
+    let memory = MemoryPlan::new(options.memory_bytes);
+    let segments_dir = options.dir.join("segments");
+    disk.create_dir_all(&segments_dir).map_err(disk_error)?;
+    let manifest = Manifest::open(Arc::clone(&disk), &options.dir.join("manifest"))?;
+    let cache = Arc::new(PageCache::new(memory.page_cache));
+    let (view, broken) = open_segments(&disk, &options, &manifest, &cache)?;
+    report.segments = view.partitions().map(|p| p.segments.len() as u64).sum();
+    report.damage.extend(broken.iter().map(|(_, why)| why.to_string()));
+    remove_orphans(&*disk, &options, &manifest)?;
+
+    let series_options = SeriesOptions {
+        memory_bytes: memory.series,
+        ..SeriesOptions::new(random_seed(), Arc::clone(&cache))
+    };
+    let index = SeriesIndex::open(Arc::clone(&disk), &options.dir.join("series"), series_options)
+        .map_err(series_error)?;
+    let schema = SchemaRegistry::default();
+    manifest.read(|state| {
+        let (next, changes) = state.schema.dump();
+        changes.iter().for_each(|change| schema.apply(change));
+        schema.reserve(next);
+    });
+    let log_start = manifest.read(|state| state.log_start).unwrap_or(Lsn(0));
+
+    // The log is read before the engine exists; its records are kept back until it does.
+    let records = Mutex::new(Vec::new());
+    let wal_options = WalOptions { sync: options.sync, position_min: log_start, ..WalOptions::default() };
+    let dir = options.dir.join("wal");
+    let (wal, found) = Wal::open(Arc::clone(&disk), &dir, wal_options, &mut |lsn, payload: &[u8]| {
+        if lsn > log_start {
+            records.lock().push((lsn, payload.to_vec()));
+        }
+        Ok::<(), StoreError>(())
+    })
+    .map_err(wal_error)?;
+    report.log_records = found.records;
+    report.log_bytes = found.bytes;
+    report.torn_bytes = found.torn_bytes;
+    report.clean = found.clean;
+    for corruption in &found.corruptions {
+        report.damage.push(format!(
+            "{} is damaged at offset {}: {}; rows of the log behind it may be lost",
+            corruption.path.display(),
+            corruption.offset,
+            corruption.detail
+        ));
+    }
+    let engine = Engine::new(EngineParts {
+        options,
+        disk,
+        cache,
+        wal,
+        manifest,
+        index,
+        schema,
+        definitions: Definitions::default(),
+        view,
+        broken,
+        memtable_bytes: Arc::new(AtomicUsize::new(0)),
+    });
+    for (lsn, payload) in records.into_inner() {
+        let record = Record::decode(&payload).map_err(|e| corrupt_record(&dir, lsn, e))?;
+        report.rows_replayed += replay(&engine, lsn, record)?;
+    }
+    Ok((engine, report))
+}
+
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0u64)
+}
+
+/// The view of the manifest's segments, and those that cannot be opened.
+type Opened = (View, Vec<(SegmentMeta, StoreError)>);
+
+fn open_segments(
+    disk: &Arc<dyn Disk>,
+    options: &StoreOptions,
+    manifest: &Manifest,
+    cache: &Arc<PageCache>,
+) -> Result<Opened, StoreError> {
+    let (mut metas, tombstones) = manifest.read(|state| {
+        let metas: Vec<SegmentMeta> = state.segments.values().cloned().collect();
+        (metas, state.tombstones.clone())
+    });
+    metas.sort_by_key(|meta| meta.sequence);
+    let mut view = View::default();
+    let mut broken = Vec::new();
+    for meta in metas {
+        let path = segment_path(options, meta.id);
+        let reader = match SegmentReader::open(&**disk, &path, Arc::clone(cache)) {
+            Ok(reader) => Arc::new(reader),
+            Err(error) => {
+                broken.push((meta, segment_error(error)));
+                continue;
+            }
+        };
+        let stones = meta.tombstones.iter().filter_map(|id| tombstones.get(id).cloned()).collect();
+        let key = (meta.database, meta.policy, meta.partition);
+        view = view.with_partition(key, |p| {
+            p.segments.push(Arc::new(Segment::new(meta, reader, stones)));
+        });
+    }
+    Ok((view, broken))
+}
+
+/// Removes files of segments that the manifest does not have: flushes and compactions that a crash
+/// interrupted, and inputs that it kept from being removed.
+fn remove_orphans(
+    disk: &dyn Disk,
+    options: &StoreOptions,
+    manifest: &Manifest,
+) -> Result<(), StoreError> {
+    let dir = options.dir.join("segments");
+    for entry in disk.list(&dir).map_err(disk_error)? {
+        let id = entry.name.strip_suffix(".seg").and_then(|n| u64::from_str_radix(n, 16).ok());
+        let Some(id) = id else { continue };
+        if !manifest.read(|state| state.segments.contains_key(&id)) {
+            disk.remove(&dir.join(&entry.name)).map_err(disk_error)?;
+        }
+    }
+    Ok(())
+}
+
+/// Does again what a record says, as far as the manifest and the index do not have it; returns the
+/// number of rows brought back.
+fn replay(engine: &Engine, lsn: Lsn, record: Record<'_>) -> Result<u64, StoreError> {
+    match record {
+        Record::Rows(batch) => {
+            let policy = batch.policy;
+            let flushed = |time: TimeRange| {
+                let key = (policy, time.min);
+                let before = engine.manifest.read(|s| s.flushed.get(&key).map(|f| f.1));
+                before.is_some_and(|before| lsn <= before)
+            };
+            return apply(engine, &batch, flushed);
+        }
+        Record::Series(database, definitions) => {
+            for definition in definitions {
+                let key = SeriesKey::parse(definition.key.as_bytes())
+                    .map_err(|e| StoreError::Io(format!("log: series key: {e}")))?;
+                engine.index.restore(database, &key, definition.series).map_err(series_error)?;
+            }
+        }
+        Record::Schema(changes) => {
+            changes.iter().for_each(|change| engine.schema.apply(change));
+            engine.define.lock().schema.extend(changes);
+        }
+        Record::RemoveSeries(_, Some(ids)) => engine.index.remove(&ids),
+        Record::RemoveSeries(database, None) => {
+            let all = model::SeriesId(u64::MAX);
+            engine.index.remove_database(database, all).map_err(series_error)?;
+        }
+        Record::Delete(tombstone) => replay_delete(engine, lsn, tombstone)?,
+        Record::DropPartitions { database, policy, before_ns } => {
+            let flushed = |p: &Partition| {
+                let key = (p.policy, p.time.min);
+                engine.manifest.read(|s| s.flushed.get(&key).is_some_and(|f| lsn <= f.1))
+            };
+            let view = engine.view();
+            let gone: Vec<_> = view
+                .partitions()
+                .filter(|p| p.database == database && p.time.max < before_ns)
+                .filter(|p| policy.is_none_or(|id| id == p.policy))
+                // What was flushed after the drop was written after it.
+                .filter(|p| !flushed(p))
+                .cloned()
+                .collect();
+            engine.restructure(|view| {
+                let (edits, next) = without_partitions(view, &gone);
+                Ok((edits, next, ()))
+            })?;
+        }
+    }
+    Ok(0)
+}
+
+/// Hides rows again. Segments that the manifest knew at the delete have their tombstone from it; if
+/// it never heard of the tombstone, the crash came before anything else could follow.
+fn replay_delete(
+    engine: &Engine,
+    lsn: Lsn,
+    tombstone: crate::tombstone::Tombstone,
+) -> Result<(), StoreError> {
+    engine.freeze_at(lsn, |p| {
+        p.database == tombstone.database && p.time.overlaps(&tombstone.time)
+    });
+    let known = engine.manifest.read(|state| tombstone.id < state.next_tombstone);
+    let stone = Arc::new(tombstone);
+    engine.restructure(|view| {
+        let (edits, next) = if known {
+            let mut next = view.clone();
+            for partition in view.partitions().filter(|p| p.database == stone.database) {
+                next = next.with_partition(partition.key(), |p| p.hide_frozen(&stone));
+            }
+            (Vec::new(), next)
+        } else {
+            with_tombstones(view, &[Arc::clone(&stone)])
+        };
+        Ok((edits, next, ()))
+    })
+}

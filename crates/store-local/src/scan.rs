@@ -1,0 +1,421 @@
+//! Reading rows: a pinned view, the series of a request, and cursors over both.
+//!
+//! Rows are handed out series by series. Of one series, partitions follow one another in time; within
+//! a partition its sources (segments, memtables) are read side by side, and only where their times
+//! overlap are rows merged, later writes over earlier ones.
+
+mod counters;
+mod filter;
+mod piece;
+mod series_reader;
+mod source;
+mod span;
+
+use std::sync::Arc;
+
+use model::{
+    Column, ColumnBatch, FieldFilter, FieldType, Name, SeriesId, SeriesRun, TimeRange, Values,
+};
+use roaring::RoaringTreemap;
+use store::{
+    ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable,
+    StoreError, TagColumn, TimeOrder,
+};
+
+use crate::memtable::{Memtable, Pin};
+use crate::rows::FieldNo;
+use crate::schema::Measurement;
+use crate::tombstone::Tombstone;
+use crate::view::Partition;
+use counters::Counters;
+pub(crate) use piece::Piece;
+pub(crate) use series_reader::{PartitionSources, SeriesReader};
+pub(crate) use source::{MemtableSource, SegmentSource, Source};
+
+/// The number of a field that does not exist: no layout has it.
+const NO_FIELD: FieldNo = FieldNo(u32::MAX);
+
+/// Rows a batch holds, about: small enough for a core's cache, large enough to spread its cost.
+const BATCH_ROWS: usize = 8192;
+
+/// What a scan reads.
+#[derive(Debug)]
+pub(crate) struct ScanPlan {
+    pub(crate) measurement: Arc<Measurement>,
+    /// Partitions with rows of the time range, ascending.
+    pub(crate) partitions: Vec<Arc<Partition>>,
+    pub(crate) fields: Vec<(Name, FieldType)>,
+    pub(crate) field_numbers: Arc<[(FieldNo, FieldType)]>,
+    pub(crate) time: TimeRange,
+    pub(crate) filters: Vec<FieldFilter>,
+    pub(crate) order: TimeOrder,
+    pub(crate) rows_per_series: Option<u64>,
+    /// What the active memtables of `partitions` had when the scan was opened.
+    pins: Vec<(Arc<Memtable>, Pin)>,
+    /// The matching series, ascending.
+    pub(crate) series: Vec<SeriesId>,
+    /// Series that the measurement has in all.
+    pub(crate) series_total: u64,
+}
+
+impl ScanPlan {
+    /// What a request reads.
+    pub(crate) fn new(
+        request: &ScanRequest,
+        measurement: Arc<Measurement>,
+        partitions: Vec<Arc<Partition>>,
+        series: Vec<SeriesId>,
+        series_total: u64,
+    ) -> Self {
+        let number = |(name, wanted): &(Name, FieldType)| {
+            // A field that does not exist, or exists with another type, has no values.
+            let known = measurement.field(name).filter(|(_, t)| t == wanted);
+            (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
+        };
+        Self {
+            pins: pins_of(&partitions),
+            field_numbers: request.fields.iter().map(number).collect(),
+            measurement,
+            partitions,
+            fields: request.fields.clone(),
+            time: request.time,
+            filters: request.filters.clone(),
+            order: request.order,
+            // Filters are not applied everywhere, so rows cannot be counted with them.
+            rows_per_series: request.rows_per_series.filter(|_| request.filters.is_empty()),
+            series,
+            series_total,
+        }
+    }
+
+    fn pin_of(&self, table: &Arc<Memtable>) -> Pin {
+        let pin = self.pins.iter().find(|(pinned, _)| Arc::ptr_eq(pinned, table));
+        pin.expect("BUG: every active memtable of a plan is pinned").1
+    }
+
+    /// Every field of some series, over all time.
+    pub(crate) fn whole(
+        measurement: &Arc<Measurement>,
+        partitions: Vec<Arc<Partition>>,
+        series: &RoaringTreemap,
+    ) -> Self {
+        let numbers = measurement.fields.iter().enumerate();
+        Self {
+            pins: pins_of(&partitions),
+            partitions,
+            fields: measurement.fields.clone(),
+            field_numbers: numbers.map(|(no, (_, t))| (FieldNo(no as u32), *t)).collect(),
+            time: TimeRange::ALL,
+            filters: Vec::new(),
+            order: TimeOrder::Ascending,
+            rows_per_series: None,
+            series: series.iter().map(SeriesId).collect(),
+            series_total: series.len(),
+            measurement: Arc::clone(measurement),
+        }
+    }
+}
+
+fn pins_of(partitions: &[Arc<Partition>]) -> Vec<(Arc<Memtable>, Pin)> {
+    let active = partitions.iter().filter_map(|p| p.active.as_ref());
+    active.map(|table| (Arc::clone(table), table.pin())).collect()
+}
+
+/// A scan without rows: the measurement does not exist.
+#[derive(Debug)]
+pub(crate) struct EmptyScan {
+    table: SeriesTable,
+}
+
+impl EmptyScan {
+    /// Without series, but with a column for every tag asked for.
+    pub(crate) fn new(tags: &[Name]) -> Self {
+        let column = |key: &Name| {
+            let values = Arc::new(std::iter::once("").collect());
+            TagColumn { key: Arc::clone(key), codes: Vec::new(), values }
+        };
+        Self { table: SeriesTable { len: 0, tags: tags.iter().map(column).collect() } }
+    }
+}
+
+impl Scan for EmptyScan {
+    fn series(&self) -> &SeriesTable {
+        &self.table
+    }
+
+    fn extent(&self) -> Vec<ExtentPart> {
+        Vec::new()
+    }
+
+    fn open(&self, _slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
+        Ok(Box::new(EmptyCursor))
+    }
+
+    fn stats(&self) -> ScanStats {
+        ScanStats::default()
+    }
+}
+
+struct EmptyCursor;
+
+impl ScanCursor for EmptyCursor {
+    fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// A scan of the embedded store.
+#[derive(Debug)]
+pub(crate) struct LocalScan {
+    plan: Arc<ScanPlan>,
+    table: SeriesTable,
+    context: ScanContext,
+    counters: Arc<Counters>,
+    _memory: model::Reservation,
+}
+
+impl LocalScan {
+    pub(crate) fn new(
+        plan: ScanPlan,
+        table: SeriesTable,
+        context: ScanContext,
+    ) -> Result<Self, StoreError> {
+        let codes: usize = table.tags.iter().map(|t| t.codes.len() * 4).sum();
+        let memory = context.budget.reserve(plan.series.len() * 8 + codes)?;
+        let (plan, counters) = (Arc::new(plan), Arc::default());
+        Ok(Self { plan, table, context, counters, _memory: memory })
+    }
+}
+
+impl Scan for LocalScan {
+    fn series(&self) -> &SeriesTable {
+        &self.table
+    }
+
+    fn extent(&self) -> Vec<ExtentPart> {
+        let plan = &*self.plan;
+        let selected = plan.series.len() as f64 / plan.series_total.max(1) as f64;
+        let parts = plan.partitions.iter().filter_map(|p| {
+            let (time, rows) = partition_extent(p, &plan.measurement)?;
+            let wanted = time.intersect(&plan.time);
+            if wanted.is_empty() {
+                return None;
+            }
+            let share = length(&wanted) / length(&time);
+            let rows = (rows as f64 * selected.min(1.0) * share).ceil() as u64;
+            Some(ExtentPart { time: wanted, rows })
+        });
+        parts.collect()
+    }
+
+    fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
+        let plan = Arc::clone(&self.plan);
+        let time = plan.time.intersect(&slice.time);
+        let partitions = open_sources(&plan, time, &self.counters)?;
+        let reader = SeriesReader {
+            partitions,
+            time,
+            order: plan.order,
+            filters: plan.filters.clone(),
+            rows_per_series: plan.rows_per_series,
+        };
+        Ok(Box::new(LocalCursor {
+            next: 0,
+            series: slice.series.clone(),
+            reader,
+            batch: BatchBuilder::new(&plan.fields),
+            ready: std::collections::VecDeque::new(),
+            plan,
+            context: self.context.clone(),
+            counters: Arc::clone(&self.counters),
+        }))
+    }
+
+    fn stats(&self) -> ScanStats {
+        self.counters.stats()
+    }
+}
+
+fn length(range: &TimeRange) -> f64 {
+    range.max as f64 - range.min as f64 + 1.0
+}
+
+/// The times that sources of a partition have rows of a measurement for, and about how many.
+fn partition_extent(partition: &Partition, measurement: &Measurement) -> Option<(TimeRange, u64)> {
+    let mut time = TimeRange::EMPTY;
+    let mut rows = 0;
+    for segment in &partition.segments {
+        if let Some((of_segment, count)) = segment.measurement(&measurement.name) {
+            time = time.union(&of_segment);
+            rows += count;
+        }
+    }
+    let memtables = partition.frozen.iter().map(|f| &f.table).chain(&partition.active);
+    for table in memtables {
+        time = time.union(&table.time());
+        rows += table.rows() as u64;
+    }
+    (!time.is_empty()).then_some((time, rows))
+}
+
+/// Opens the sources of every partition that has rows within `time`.
+pub(crate) fn open_sources(
+    plan: &ScanPlan,
+    time: TimeRange,
+    counters: &Arc<Counters>,
+) -> Result<Vec<PartitionSources>, StoreError> {
+    let mut partitions = Vec::with_capacity(plan.partitions.len());
+    for partition in &plan.partitions {
+        if !partition.time.overlaps(&time) {
+            continue;
+        }
+        let sources = partition_sources(plan, partition, time, counters)?;
+        if !sources.is_empty() {
+            partitions.push(PartitionSources { time: partition.time, sources });
+        }
+    }
+    Ok(partitions)
+}
+
+fn partition_sources(
+    plan: &ScanPlan,
+    partition: &Partition,
+    time: TimeRange,
+    counters: &Arc<Counters>,
+) -> Result<Vec<Source>, StoreError> {
+    let name = &plan.measurement.name;
+    let touching = |stones: &[Arc<Tombstone>]| -> Vec<Arc<Tombstone>> {
+        let touches = |t: &&Arc<Tombstone>| {
+            t.touches(partition.database, partition.policy, name, time)
+        };
+        stones.iter().filter(touches).cloned().collect()
+    };
+    let mut sources = Vec::new();
+    for segment in &partition.segments {
+        Counters::add(&counters.sources, 1);
+        let (first, last) = segment.meta.series;
+        let none_in_range = plan.series.last().is_none_or(|s| *s < first)
+            || plan.series.first().is_none_or(|s| *s > last);
+        let opened = if none_in_range || !segment.meta.time.overlaps(&time) {
+            None
+        } else {
+            let stones = touching(&segment.tombstones);
+            SegmentSource::open(segment, name, &plan.fields, stones, counters)?
+        };
+        match opened {
+            Some(source) => sources.push(Source::Segment(Box::new(source))),
+            None => Counters::add(&counters.sources_pruned, 1),
+        }
+    }
+    let frozen = partition.frozen.iter().map(|f| (&f.table, touching(&f.tombstones), Pin::ALL));
+    let active = partition.active.iter().map(|table| (table, Vec::new(), plan.pin_of(table)));
+    for (table, tombstones, pin) in frozen.chain(active) {
+        Counters::add(&counters.sources, 1);
+        let (table, fields) = (Arc::clone(table), Arc::clone(&plan.field_numbers));
+        sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones }));
+    }
+    Ok(sources)
+}
+
+/// Reads a slice of a scan.
+#[derive(Debug)]
+struct LocalCursor {
+    plan: Arc<ScanPlan>,
+    reader: SeriesReader,
+    /// Ordinals to read; `None`: all.
+    series: Option<Arc<[u32]>>,
+    /// How many of them are done.
+    next: usize,
+    batch: BatchBuilder,
+    ready: std::collections::VecDeque<ColumnBatch>,
+    context: ScanContext,
+    counters: Arc<Counters>,
+}
+
+impl LocalCursor {
+    /// The ordinal at a place in the list of those to read.
+    fn ordinal(&self, at: usize) -> Option<u32> {
+        match &self.series {
+            Some(list) => list.get(at).copied(),
+            None => (at < self.plan.series.len()).then_some(at as u32),
+        }
+    }
+}
+
+impl ScanCursor for LocalCursor {
+    fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
+        while self.ready.is_empty() {
+            self.context.interrupt.check()?;
+            let Some(ordinal) = self.ordinal(self.next) else {
+                self.ready.extend(self.batch.finish());
+                break;
+            };
+            self.next += 1;
+            let series = self.plan.series[ordinal as usize];
+            let (batch, ready) = (&mut self.batch, &mut self.ready);
+            self.reader.read(series, &mut |piece| batch.add(ordinal, piece, ready))?;
+        }
+        let Some(batch) = self.ready.pop_front() else { return Ok(None) };
+        Counters::add(&self.counters.rows, batch.rows as u64);
+        Ok(Some(ScanItem::Rows(batch)))
+    }
+}
+
+/// Puts pieces together to batches.
+#[derive(Debug)]
+struct BatchBuilder {
+    empty: ColumnBatch,
+    batch: ColumnBatch,
+}
+
+impl BatchBuilder {
+    fn new(fields: &[(Name, FieldType)]) -> Self {
+        let time = Column::new(Values::Time(Vec::new()));
+        let fields = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
+        let columns = std::iter::once(time).chain(fields).collect();
+        let empty = ColumnBatch { rows: 0, runs: Vec::new(), columns };
+        Self { batch: empty.clone(), empty }
+    }
+
+    /// Adds a piece; batches that are full go to `ready`.
+    fn add(
+        &mut self,
+        ordinal: u32,
+        piece: Piece,
+        ready: &mut std::collections::VecDeque<ColumnBatch>,
+    ) {
+        let rows = piece.times.len();
+        let run = SeriesRun { series: ordinal, rows: rows as u32 };
+        if rows >= BATCH_ROWS / 4 || self.batch.rows == 0 {
+            // Long pieces become batches of their own: nothing is copied.
+            ready.extend(self.finish());
+            let time = Column::new(Values::Time(piece.times));
+            let columns = std::iter::once(time).chain(piece.columns).collect();
+            self.batch = ColumnBatch { rows, runs: vec![run], columns };
+        } else {
+            let Values::Time(times) = &mut self.batch.columns[0].values else {
+                panic!("BUG: column 0 is the time")
+            };
+            times.extend_from_slice(&piece.times);
+            for (mine, theirs) in self.batch.columns[1..].iter_mut().zip(&piece.columns) {
+                mine.extend_from(theirs, 0..rows);
+            }
+            match self.batch.runs.last_mut() {
+                Some(last) if last.series == ordinal => last.rows += run.rows,
+                _ => self.batch.runs.push(run),
+            }
+            self.batch.rows += rows;
+        }
+        if self.batch.rows >= BATCH_ROWS {
+            ready.extend(self.finish());
+        }
+    }
+
+    /// What was added since the last batch, if anything.
+    fn finish(&mut self) -> Option<ColumnBatch> {
+        if self.batch.rows == 0 {
+            return None;
+        }
+        Some(std::mem::replace(&mut self.batch, self.empty.clone()))
+    }
+}

@@ -1,0 +1,196 @@
+//! Rows of one series in columns, and what can be done with them: cut, select, reverse, merge.
+
+use model::{Bitmap, Column, Strings, Values};
+
+/// Some rows of one series, ascending in time, no time twice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) times: Vec<i64>,
+    /// The requested fields.
+    pub(crate) columns: Vec<Column>,
+}
+
+impl Piece {
+    /// Leaves out rows in which no column has a value.
+    pub(crate) fn drop_empty_rows(&mut self) {
+        let mut validities = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            match &column.validity {
+                Some(validity) => validities.push(validity),
+                None => return,
+            }
+        }
+        let rows = self.times.len();
+        let mut any = vec![0u64; rows.div_ceil(64)];
+        for validity in validities {
+            any.iter_mut().zip(validity.words()).for_each(|(a, v)| *a |= v);
+        }
+        let any = Bitmap::from_words(any, rows);
+        if any.count_ones() < rows {
+            self.select(&any);
+        }
+    }
+
+    /// Leaves only the rows whose bit is set.
+    pub(crate) fn select(&mut self, rows: &Bitmap) {
+        let kept: Vec<u32> = rows.ones().map(|at| at as u32).collect();
+        self.times = kept.iter().map(|at| self.times[*at as usize]).collect();
+        for column in &mut self.columns {
+            *column = gather(column, &kept);
+        }
+    }
+
+    /// Turns the rows around.
+    pub(crate) fn reverse(&mut self) {
+        let order: Vec<u32> = (0..self.times.len() as u32).rev().collect();
+        self.times.reverse();
+        for column in &mut self.columns {
+            match (&mut column.values, &column.validity) {
+                (Values::Float(v), None) => v.reverse(),
+                (Values::Integer(v), None) => v.reverse(),
+                (Values::Unsigned(v), None) => v.reverse(),
+                _ => *column = gather(column, &order),
+            }
+        }
+    }
+}
+
+/// The entries `order` of a column, in that order.
+fn gather(column: &Column, order: &[u32]) -> Column {
+    let pick = |at: &u32| *at as usize;
+    let values = match &column.values {
+        Values::Time(v) => Values::Time(order.iter().map(|at| v[pick(at)]).collect()),
+        Values::Float(v) => Values::Float(order.iter().map(|at| v[pick(at)]).collect()),
+        Values::Integer(v) => Values::Integer(order.iter().map(|at| v[pick(at)]).collect()),
+        Values::Unsigned(v) => Values::Unsigned(order.iter().map(|at| v[pick(at)]).collect()),
+        Values::Boolean(v) => Values::Boolean(order.iter().map(|at| v.get(pick(at))).collect()),
+        Values::String(v) => {
+            Values::String(order.iter().map(|at| v.get(pick(at))).collect::<Strings>())
+        }
+        Values::Dictionary(..) => panic!("BUG: stores hand out no dictionaries of fields"),
+    };
+    let validity = column
+        .validity
+        .as_ref()
+        .map(|v| order.iter().map(|at| v.get(pick(at))).collect::<Bitmap>());
+    Column { values, validity }
+}
+
+/// Merges pieces whose times overlap, oldest writes first: of each time and field the value of the
+/// latest piece that has one.
+pub(crate) fn merge(pieces: &[Piece]) -> Piece {
+    let mut keys: Vec<(i64, u32, u32)> = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let rows = piece.times.iter().enumerate();
+        keys.extend(rows.map(|(row, time)| (*time, at as u32, row as u32)));
+    }
+    keys.sort_unstable();
+    let groups: Vec<&[(i64, u32, u32)]> = keys.chunk_by(|a, b| a.0 == b.0).collect();
+    let times = groups.iter().map(|group| group[0].0).collect();
+    let fields = pieces.first().map_or(0, |p| p.columns.len());
+    let columns = (0..fields).map(|field| merge_column(pieces, field, &groups)).collect();
+    Piece { times, columns }
+}
+
+fn merge_column(pieces: &[Piece], field: usize, groups: &[&[(i64, u32, u32)]]) -> Column {
+    let empty = match &pieces[0].columns[field].values {
+        Values::Float(_) => Values::Float(Vec::new()),
+        Values::Integer(_) => Values::Integer(Vec::new()),
+        Values::Unsigned(_) => Values::Unsigned(Vec::new()),
+        Values::Boolean(_) => Values::Boolean(Bitmap::new()),
+        Values::String(_) => Values::String(Strings::new()),
+        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not the type of a field"),
+    };
+    let mut merged = Column::new(empty);
+    for group in groups {
+        let has = |key: &&&(i64, u32, u32)| {
+            pieces[key.1 as usize].columns[field].is_valid(key.2 as usize)
+        };
+        match group.iter().rev().find(|key| has(&key)) {
+            Some((_, piece, row)) => {
+                let (column, row) = (&pieces[*piece as usize].columns[field], *row as usize);
+                merged.extend_from(column, row..row + 1);
+            }
+            None => merged.extend_missing(1),
+        }
+    }
+    // A merge can fill every gap.
+    if merged.validity.as_ref().is_some_and(|v| v.count_ones() == groups.len()) {
+        merged.validity = None;
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    type Rows = BTreeMap<i64, (Option<i64>, Option<bool>)>;
+
+    fn piece(rows: &Rows) -> Piece {
+        let mut a = Column::new(Values::Integer(Vec::new()));
+        let mut b = Column::new(Values::Boolean(Bitmap::new()));
+        for (x, y) in rows.values() {
+            match x {
+                Some(x) => a.extend_from(&Column::new(Values::Integer(vec![*x])), 0..1),
+                None => a.extend_missing(1),
+            }
+            match y {
+                Some(y) => {
+                    b.extend_from(&Column::new(Values::Boolean(Bitmap::filled(1, *y))), 0..1);
+                }
+                None => b.extend_missing(1),
+            }
+        }
+        Piece { times: rows.keys().copied().collect(), columns: vec![a, b] }
+    }
+
+    fn rows(piece: &Piece) -> Vec<(i64, Option<i64>, Option<bool>)> {
+        let (Values::Integer(a), Values::Boolean(b)) =
+            (&piece.columns[0].values, &piece.columns[1].values)
+        else {
+            panic!("types changed")
+        };
+        (0..piece.times.len())
+            .map(|at| {
+                let valid = |column: usize| piece.columns[column].is_valid(at);
+                (piece.times[at], valid(0).then(|| a[at]), valid(1).then(|| b.get(at)))
+            })
+            .collect()
+    }
+
+    fn any_rows() -> impl Strategy<Value = Rows> {
+        let value = (prop::option::of(any::<i64>()), prop::option::of(any::<bool>()));
+        prop::collection::btree_map(0i64..20, value, 1..15)
+    }
+
+    proptest! {
+        #[test]
+        fn later_pieces_win_field_by_field(sources in prop::collection::vec(any_rows(), 1..5)) {
+            let pieces: Vec<Piece> = sources.iter().map(piece).collect();
+            let mut model = Rows::new();
+            for source in &sources {
+                for (time, (a, b)) in source {
+                    let row = model.entry(*time).or_default();
+                    row.0 = a.or(row.0);
+                    row.1 = b.or(row.1);
+                }
+            }
+            let merged = merge(&pieces);
+            prop_assert_eq!(rows(&merged), rows(&piece(&model)));
+
+            let mut kept = merged;
+            kept.drop_empty_rows();
+            model.retain(|_, (a, b)| a.is_some() || b.is_some());
+            prop_assert_eq!(rows(&kept), rows(&piece(&model)));
+
+            let mut expected = rows(&kept);
+            expected.reverse();
+            kept.reverse();
+            prop_assert_eq!(rows(&kept), expected);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Reads one series after another: gathers what each source has, lets later writes win, and hands
+//! out rows in time order.
+
+use model::{FieldFilter, SeriesId, TimeRange};
+use store::{StoreError, TimeOrder};
+
+use super::piece::{Piece, merge};
+use super::source::Source;
+use super::span::{Span, SpanRows, clusters};
+
+/// The sources of one partition, oldest first.
+#[derive(Debug)]
+pub(crate) struct PartitionSources {
+    pub(crate) time: TimeRange,
+    pub(crate) sources: Vec<Source>,
+}
+
+/// How series are read.
+#[derive(Debug)]
+pub(crate) struct SeriesReader {
+    /// Ascending in time.
+    pub(crate) partitions: Vec<PartitionSources>,
+    pub(crate) time: TimeRange,
+    pub(crate) order: TimeOrder,
+    pub(crate) filters: Vec<FieldFilter>,
+    /// Of each series no more rows than this are needed.
+    pub(crate) rows_per_series: Option<u64>,
+}
+
+/// How much more is read of a span when its first rows turned out not to be enough.
+const GROWTH: usize = 8;
+
+impl SeriesReader {
+    /// Hands the rows of a series to `emit`, piece by piece in the reader's order. Pieces are not
+    /// empty, and each of their rows has a value.
+    pub(crate) fn read(
+        &mut self,
+        series: SeriesId,
+        emit: &mut dyn FnMut(Piece),
+    ) -> Result<(), StoreError> {
+        let mut wanted = self.rows_per_series.map_or(usize::MAX, |n| n as usize);
+        let count = self.partitions.len();
+        for at in 0..count {
+            let at = if self.order == TimeOrder::Ascending { at } else { count - 1 - at };
+            self.read_partition(at, series, &mut wanted, emit)?;
+            if wanted == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_partition(
+        &mut self,
+        at: usize,
+        series: SeriesId,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Piece),
+    ) -> Result<(), StoreError> {
+        let partition = &mut self.partitions[at];
+        let time = self.time.intersect(&partition.time);
+        let mut spans = Vec::new();
+        for (source_no, source) in partition.sources.iter_mut().enumerate() {
+            source.spans(source_no, series, time, &mut spans)?;
+        }
+        let mut clusters = match spans.len() {
+            0 => return Ok(()),
+            1 => vec![spans],
+            _ => clusters(spans),
+        };
+        if self.order == TimeOrder::Descending {
+            clusters.reverse();
+        }
+        for cluster in clusters {
+            self.read_cluster(at, cluster, wanted, emit)?;
+            if *wanted == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_cluster(
+        &mut self,
+        at: usize,
+        mut cluster: Vec<Span>,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Piece),
+    ) -> Result<(), StoreError> {
+        if cluster.len() == 1 {
+            let span = cluster.remove(0);
+            return self.read_alone(at, span, wanted, emit);
+        }
+        // No filters here: a row that fails one in an older source may pass with a later write.
+        let mut pieces = Vec::with_capacity(cluster.len());
+        for span in cluster {
+            pieces.extend(self.partitions[at].sources[span.source].read(span.rows, &[])?);
+        }
+        self.hand_out(merge(&pieces), wanted, emit);
+        Ok(())
+    }
+
+    /// Reads a span that no other source has rows for.
+    fn read_alone(
+        &mut self,
+        at: usize,
+        span: Span,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Piece),
+    ) -> Result<(), StoreError> {
+        let source = &mut self.partitions[at].sources[span.source];
+        let (block, mut rows) = match span.rows {
+            SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
+            rows => {
+                if let Some(piece) = source.read(rows, &self.filters)? {
+                    self.hand_out(piece, wanted, emit);
+                }
+                return Ok(());
+            }
+        };
+        // A few rows from one end of a long run: what is read grows until they are found.
+        let mut take = *wanted;
+        while !rows.is_empty() && *wanted > 0 {
+            let count = take.min(rows.len());
+            let part = if self.order == TimeOrder::Ascending {
+                let cut = rows.start + count;
+                std::mem::replace(&mut rows.start, cut)..cut
+            } else {
+                let cut = rows.end - count;
+                cut..std::mem::replace(&mut rows.end, cut)
+            };
+            let source = &mut self.partitions[at].sources[span.source];
+            let part = SpanRows::Block(block.clone(), part);
+            if let Some(piece) = source.read(part, &self.filters)? {
+                self.hand_out(piece, wanted, emit);
+            }
+            take = take.saturating_mul(GROWTH);
+        }
+        Ok(())
+    }
+
+    fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Piece)) {
+        piece.drop_empty_rows();
+        if piece.times.is_empty() {
+            return;
+        }
+        if self.order == TimeOrder::Descending {
+            piece.reverse();
+        }
+        *wanted = wanted.saturating_sub(piece.times.len());
+        emit(piece);
+    }
+}

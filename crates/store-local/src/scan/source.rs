@@ -1,0 +1,356 @@
+//! Sources of rows: a segment or a memtable, as seen by one cursor.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
+use segment::{Block, Directory, Runs};
+use store::StoreError;
+
+use super::counters::Counters;
+use super::filter;
+use super::piece::Piece;
+use super::span::{Span, SpanRows};
+use crate::error::segment_error;
+use crate::memtable::{Memtable, Pin};
+use crate::rows::FieldNo;
+use crate::tombstone::{Tombstone, subtract};
+use crate::view::Segment;
+
+/// Reads the rows of one measurement out of one source.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Memtable(MemtableSource),
+    Segment(Box<SegmentSource>),
+}
+
+/// A memtable as a source.
+#[derive(Debug)]
+pub(crate) struct MemtableSource {
+    pub(crate) table: Arc<Memtable>,
+    pub(crate) pin: Pin,
+    pub(crate) fields: Arc<[(FieldNo, FieldType)]>,
+    pub(crate) tombstones: Vec<Arc<Tombstone>>,
+}
+
+/// A segment as a source.
+#[derive(Debug)]
+pub(crate) struct SegmentSource {
+    segment: Arc<Segment>,
+    directory: Arc<Directory>,
+    /// Per requested field its number in the directory and its type.
+    fields: Vec<(Option<usize>, FieldType)>,
+    tombstones: Vec<Arc<Tombstone>>,
+    shared: Option<SharedBlock>,
+    counters: Arc<Counters>,
+}
+
+/// The block of several series that was read last. The first series of it that is asked for is
+/// decoded alone; if a second one follows, whole columns are decoded and kept.
+#[derive(Debug)]
+struct SharedBlock {
+    block: Block,
+    runs: Arc<Runs>,
+    last_series: SeriesId,
+    several: bool,
+    times: Option<Vec<i64>>,
+    columns: Vec<Option<Column>>,
+}
+
+impl Source {
+    /// Adds the spans of a series within `time`, ascending.
+    pub(crate) fn spans(
+        &mut self,
+        source: usize,
+        series: SeriesId,
+        time: TimeRange,
+        out: &mut Vec<Span>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Memtable(memtable) => {
+                memtable.spans(source, series, time, out);
+                Ok(())
+            }
+            Self::Segment(segment) => segment.spans(source, series, time, out),
+        }
+    }
+
+    /// Reads a span's rows; `None` if no row satisfies all of `filters`. With filters the rows
+    /// handed out satisfy them.
+    pub(crate) fn read(
+        &mut self,
+        rows: SpanRows,
+        filters: &[FieldFilter],
+    ) -> Result<Option<Piece>, StoreError> {
+        match (self, rows) {
+            (Self::Segment(source), SpanRows::Block(block, range)) => {
+                source.read(&block, range, filters)
+            }
+            // Filters are a hint; rows of memtables are few and already copied.
+            (_, SpanRows::Held(piece)) => Ok(Some(piece)),
+            (Self::Memtable(_), SpanRows::Block(..)) => panic!("BUG: a block of a memtable"),
+        }
+    }
+}
+
+/// The times of `range` that tombstones do not hide for a series.
+fn visible(tombstones: &[Arc<Tombstone>], series: SeriesId, range: TimeRange) -> Vec<TimeRange> {
+    let holes: Vec<TimeRange> =
+        tombstones.iter().filter(|t| t.has_series(series)).map(|t| t.time).collect();
+    subtract(range, &holes)
+}
+
+impl MemtableSource {
+    fn spans(&self, source: usize, series: SeriesId, time: TimeRange, out: &mut Vec<Span>) {
+        for time in visible(&self.tombstones, series, time) {
+            let Some(block) = self.table.read(series, time, &self.pin, &self.fields) else { continue };
+            let piece = Piece { times: block.times, columns: block.columns };
+            let time = TimeRange::new(piece.times[0], piece.times[piece.times.len() - 1]);
+            out.push(Span { source, time, rows: SpanRows::Held(piece) });
+        }
+    }
+}
+
+impl SegmentSource {
+    /// A source over the rows of one measurement; `None` if the segment has none of it.
+    pub(crate) fn open(
+        segment: &Arc<Segment>,
+        measurement: &str,
+        fields: &[(Name, FieldType)],
+        tombstones: Vec<Arc<Tombstone>>,
+        counters: &Arc<Counters>,
+    ) -> Result<Option<Self>, StoreError> {
+        let directory = segment.reader.directory(measurement).map_err(segment_error)?;
+        let Some(directory) = directory else { return Ok(None) };
+        // A field that has another type here belongs to a measurement of the same name that was
+        // dropped since: all of its rows are hidden.
+        let number = |name: &Name, t: FieldType| {
+            directory.field(name).filter(|at| directory.fields()[*at].1 == t)
+        };
+        let fields = fields.iter().map(|(name, t)| (number(name, *t), *t)).collect();
+        Ok(Some(Self {
+            segment: Arc::clone(segment),
+            directory,
+            fields,
+            tombstones,
+            shared: None,
+            counters: Arc::clone(counters),
+        }))
+    }
+
+    fn spans(
+        &mut self,
+        source: usize,
+        series: SeriesId,
+        time: TimeRange,
+        out: &mut Vec<Span>,
+    ) -> Result<(), StoreError> {
+        let (first, last) = self.segment.meta.series;
+        if series < first || last < series || !self.segment.meta.time.overlaps(&time) {
+            return Ok(());
+        }
+        let reader = Arc::clone(&self.segment.reader);
+        if self.tombstones.is_empty() {
+            for block in reader.blocks(&self.directory, &(series..=series), time) {
+                self.block_span(source, series, time, block.map_err(segment_error)?, out)?;
+            }
+            return Ok(());
+        }
+        for part in visible(&self.tombstones, series, time) {
+            for block in reader.blocks(&self.directory, &(series..=series), part) {
+                self.block_span(source, series, part, block.map_err(segment_error)?, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of a series within `time` that a block has.
+    fn block_span(
+        &mut self,
+        source: usize,
+        series: SeriesId,
+        time: TimeRange,
+        block: Block,
+        out: &mut Vec<Span>,
+    ) -> Result<(), StoreError> {
+        if block.has_one_series() && time.covers(&block.time()) {
+            let rows = 0..block.rows();
+            out.push(Span { source, time: block.time(), rows: SpanRows::Block(block, rows) });
+            return Ok(());
+        }
+        let run = if block.has_one_series() {
+            0..block.rows()
+        } else {
+            match self.share(&block, series)? {
+                Some(run) => run,
+                None => return Ok(()),
+            }
+        };
+        let mut decoded = Vec::new();
+        let times = self.run_times(&block, &run, &mut decoded)?;
+        let from = times.partition_point(|t| *t < time.min);
+        let to = times.partition_point(|t| *t <= time.max);
+        if from < to {
+            let bounds = TimeRange::new(times[from], times[to - 1]);
+            let rows = run.start + from..run.start + to;
+            out.push(Span { source, time: bounds, rows: SpanRows::Block(block, rows) });
+        }
+        Ok(())
+    }
+
+    /// Makes `block` the shared block; returns the rows of `series` in it.
+    fn share(
+        &mut self,
+        block: &Block,
+        series: SeriesId,
+    ) -> Result<Option<Range<usize>>, StoreError> {
+        match &mut self.shared {
+            Some(shared) if same(&shared.block, block) => {
+                shared.several |= shared.last_series != series;
+                shared.last_series = series;
+            }
+            _ => {
+                let runs = self.segment.reader.runs(block).map_err(segment_error)?;
+                self.shared = Some(SharedBlock {
+                    block: block.clone(),
+                    runs,
+                    last_series: series,
+                    several: false,
+                    times: None,
+                    columns: vec![None; self.fields.len()],
+                });
+            }
+        }
+        let shared = self.shared.as_ref().expect("BUG: set above");
+        Ok(shared.runs.rows_of(series))
+    }
+
+    /// Whether whole columns of `block` are worth keeping.
+    fn keeps(&self, block: &Block) -> bool {
+        self.shared.as_ref().is_some_and(|s| s.several && same(&s.block, block))
+    }
+
+    fn run_times<'a>(
+        &'a mut self,
+        block: &Block,
+        run: &Range<usize>,
+        decoded: &'a mut Vec<i64>,
+    ) -> Result<&'a [i64], StoreError> {
+        let reader = &self.segment.reader;
+        if !self.keeps(block) {
+            reader.times(block, run.clone(), decoded).map_err(segment_error)?;
+            return Ok(decoded);
+        }
+        let shared = self.shared.as_mut().expect("BUG: keeps says so");
+        if shared.times.is_none() {
+            let mut times = Vec::with_capacity(block.rows());
+            reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
+            shared.times = Some(times);
+        }
+        let times = shared.times.as_ref().expect("BUG: set above");
+        Ok(&times[run.clone()])
+    }
+
+    fn read(
+        &mut self,
+        block: &Block,
+        rows: Range<usize>,
+        filters: &[FieldFilter],
+    ) -> Result<Option<Piece>, StoreError> {
+        let Some(selection) = self.selection(block, &rows, filters)? else {
+            Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
+            return Ok(None);
+        };
+        let mut decoded = Vec::new();
+        let times = self.run_times(block, &rows, &mut decoded)?.to_vec();
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for at in 0..self.fields.len() {
+            columns.push(self.column(block, &rows, at)?);
+        }
+        let mut piece = Piece { times, columns };
+        if let Some(selection) = selection {
+            piece.select(&selection);
+        }
+        Ok(Some(piece))
+    }
+
+    /// The rows that satisfy every filter. Outer `None`: no row does. Inner `None`: all do.
+    fn selection(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        filters: &[FieldFilter],
+    ) -> Result<Option<Option<Bitmap>>, StoreError> {
+        let mut selected: Option<Bitmap> = None;
+        for filter in filters {
+            let Some(field) = self.directory.field(&filter.field) else { return Ok(None) };
+            if self.directory.fields()[field].1 != filter.value.field_type() {
+                return Ok(None);
+            }
+            if !block.may_satisfy(field, filter) {
+                return Ok(None);
+            }
+            let mut column = Column::new(Values::empty(filter.value.field_type()));
+            self.decode(block, rows, field, &mut column)?;
+            let found = filter::matching(&column, filter.op, &filter.value);
+            selected = Some(match selected {
+                Some(before) => filter::both(&before, &found),
+                None => found,
+            });
+        }
+        Ok(match selected {
+            None => Some(None),
+            Some(map) => match map.count_ones() {
+                0 => None,
+                n if n == rows.len() => Some(None),
+                _ => Some(Some(map)),
+            },
+        })
+    }
+
+    /// One requested field of some rows.
+    fn column(
+        &mut self,
+        block: &Block,
+        rows: &Range<usize>,
+        at: usize,
+    ) -> Result<Column, StoreError> {
+        let (field, field_type) = self.fields[at];
+        let mut column = Column::new(Values::empty(field_type));
+        let Some(field) = field else {
+            column.extend_missing(rows.len());
+            return Ok(column);
+        };
+        if !self.keeps(block) {
+            self.decode(block, rows, field, &mut column)?;
+            return Ok(column);
+        }
+        let kept = self.shared.as_ref().expect("BUG: keeps says so").columns[at].is_some();
+        if !kept {
+            let mut whole = Column::new(Values::empty(field_type));
+            self.decode(block, &(0..block.rows()), field, &mut whole)?;
+            self.shared.as_mut().expect("BUG: keeps says so").columns[at] = Some(whole);
+        }
+        let shared = self.shared.as_ref().expect("BUG: keeps says so");
+        column.extend_from(shared.columns[at].as_ref().expect("BUG: set above"), rows.clone());
+        Ok(column)
+    }
+
+    fn decode(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        field: usize,
+        column: &mut Column,
+    ) -> Result<(), StoreError> {
+        let summary = block.summary(field);
+        Counters::add(&self.counters.pages_read, 1);
+        Counters::add(&self.counters.bytes_read, summary.map_or(0, |s| u64::from(s.bytes)));
+        self.segment.reader.column(block, field, rows.clone(), column).map_err(segment_error)
+    }
+}
+
+/// Whether two blocks of one segment are the same: no two have a row in common.
+fn same(a: &Block, b: &Block) -> bool {
+    a.first() == b.first()
+}

@@ -1,0 +1,67 @@
+//! Spans: rows of one series that lie together in one source, not read yet.
+
+use std::ops::Range;
+
+use model::TimeRange;
+use segment::Block;
+
+use super::piece::Piece;
+
+/// Rows of one series in one source, ascending in time.
+#[derive(Debug)]
+pub(crate) struct Span {
+    /// Which source of the partition; greater is newer.
+    pub(crate) source: usize,
+    /// Times of its first and last row.
+    pub(crate) time: TimeRange,
+    pub(crate) rows: SpanRows,
+}
+
+/// Where the rows are.
+#[derive(Debug)]
+pub(crate) enum SpanRows {
+    /// Copied out of a memtable.
+    Held(Piece),
+    /// Rows of a block of a segment.
+    Block(Block, Range<usize>),
+}
+
+/// Sorts spans by time and cuts them into clusters: spans of different clusters share no time.
+/// Within a cluster spans are ordered by source, oldest first.
+pub(crate) fn clusters(mut spans: Vec<Span>) -> Vec<Vec<Span>> {
+    spans.sort_by_key(|span| (span.time.min, span.source));
+    let mut clusters: Vec<Vec<Span>> = Vec::with_capacity(spans.len());
+    let mut reaches = i64::MIN;
+    for span in spans {
+        let joins = !clusters.is_empty() && span.time.min <= reaches;
+        reaches = if joins { reaches.max(span.time.max) } else { span.time.max };
+        match clusters.last_mut() {
+            Some(last) if joins => last.push(span),
+            _ => clusters.push(vec![span]),
+        }
+    }
+    for cluster in &mut clusters {
+        cluster.sort_by_key(|span| span.source);
+    }
+    clusters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(source: usize, min: i64, max: i64) -> Span {
+        let rows = SpanRows::Held(Piece::default());
+        Span { source, time: TimeRange::new(min, max), rows }
+    }
+
+    #[test]
+    fn spans_that_share_times_are_clustered() {
+        let spans = vec![span(0, 0, 9), span(0, 10, 19), span(1, 15, 30), span(2, 18, 18), span(1, 40, 50)];
+        let shape: Vec<Vec<(usize, i64)>> = clusters(spans)
+            .iter()
+            .map(|c| c.iter().map(|s| (s.source, s.time.min)).collect())
+            .collect();
+        assert_eq!(shape, [vec![(0, 0)], vec![(0, 10), (1, 15), (2, 18)], vec![(1, 40)]]);
+    }
+}

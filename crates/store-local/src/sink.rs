@@ -1,0 +1,69 @@
+//! Rows of series after series on their way into a segment.
+
+use model::{Column, FieldType, Name, SeriesId, Values};
+use segment::{SegmentRows, SegmentWriter};
+use store::StoreError;
+
+use crate::error::segment_error;
+use crate::scan::Piece;
+
+/// Rows that are gathered before the writer gets them.
+const GATHER_ROWS: usize = 16 << 10;
+
+/// Feeds a segment writer.
+#[derive(Debug)]
+pub(crate) struct SegmentSink<'a> {
+    writer: &'a mut SegmentWriter,
+    fields: Vec<(Name, FieldType)>,
+    rows: SegmentRows,
+}
+
+impl<'a> SegmentSink<'a> {
+    /// Starts a measurement. Names ascend from one to the next, and so do the fields'.
+    pub(crate) fn new(
+        writer: &'a mut SegmentWriter,
+        measurement: &Name,
+        fields: Vec<(Name, FieldType)>,
+    ) -> Result<Self, StoreError> {
+        writer.begin_measurement(measurement, &fields).map_err(segment_error)?;
+        let rows = SegmentRows::empty(&fields);
+        Ok(Self { writer, fields, rows })
+    }
+
+    /// Adds rows of a series, later ones than any added before.
+    pub(crate) fn add(&mut self, series: SeriesId, piece: Piece) -> Result<(), StoreError> {
+        let rows = piece.times.len();
+        if rows == 0 {
+            return Ok(());
+        }
+        match self.rows.runs.last_mut() {
+            Some((last, count)) if *last == series => *count += rows as u32,
+            _ => self.rows.runs.push((series, rows as u32)),
+        }
+        self.rows.times.extend_from_slice(&piece.times);
+        for (mine, theirs) in self.rows.columns.iter_mut().zip(&piece.columns) {
+            mine.extend_from(theirs, 0..rows);
+        }
+        if self.rows.times.len() >= GATHER_ROWS {
+            self.pass_on()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the measurement.
+    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+        self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> Result<(), StoreError> {
+        if self.rows.times.is_empty() {
+            return Ok(());
+        }
+        self.writer.append(&self.rows).map_err(segment_error)?;
+        self.rows.runs.clear();
+        self.rows.times.clear();
+        let empty = |(_, t): &(Name, FieldType)| Column::new(Values::empty(*t));
+        self.rows.columns = self.fields.iter().map(empty).collect();
+        Ok(())
+    }
+}

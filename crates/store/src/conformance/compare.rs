@@ -1,0 +1,252 @@
+//! Compares scans of a store with scans of the model.
+
+mod cursor;
+mod windows;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    DatabaseId, FieldFilter, MeasurementSchema, Name, Scalar, SeriesKey, TagExpr, TimeRange,
+};
+
+use self::cursor::read_cursor;
+use self::windows::check_windows;
+use super::apply::{failed, same};
+use super::operation::Probe;
+use crate::reference::ReferenceStore;
+use crate::testing::{self, Row};
+use crate::{
+    MetadataKind, MetadataRequest, NameFilter, Scan, ScanRequest, ScanSlice, Store, TimeOrder,
+};
+
+/// Rows by canonical series key, in the order they were handed out.
+type RowsByKey = BTreeMap<String, Vec<Row>>;
+
+pub(super) fn names_request(
+    database: DatabaseId,
+    kind: &MetadataKind,
+    measurements: &NameFilter,
+    series: &TagExpr,
+) -> MetadataRequest {
+    MetadataRequest {
+        database,
+        kind: kind.clone(),
+        measurements: measurements.clone(),
+        series: series.clone(),
+        context: testing::unlimited(),
+    }
+}
+
+pub(super) fn check_probe(
+    store: &dyn Store,
+    model: &ReferenceStore,
+    probe: &Probe,
+) -> Result<(), String> {
+    let schema = model.schema(probe.policy.database, &probe.measurement);
+    let schema = schema.map_err(failed("model"))?.unwrap_or_default();
+    let request = request_of(probe, &schema);
+    let scan = store.scan(&request).map_err(failed("scan"))?;
+    let pinned = model.scan(&request).map_err(failed("model"))?;
+    check_series_table(&*scan, &request)?;
+    check_extent(&*scan, &*pinned, &request)?;
+    check_matching(&*scan, &*pinned, &request)?;
+    let mut ordinals: Vec<u32> = (0..scan.series().len).collect();
+    // Disjoint series in the store's own order, whatever it is.
+    let parts = probe.series_parts.max(1);
+    for part in 0..parts {
+        let of_part: Vec<u32> = ordinals.extract_if(.., |o| *o % parts == part).collect();
+        for time in probe.time_slices() {
+            let series = (parts > 1).then(|| of_part.clone().into());
+            let slice = ScanSlice { series, time };
+            if request.windows.is_some() {
+                check_windows(&*scan, &*pinned, &request, &slice)?;
+            } else {
+                check_rows(&*scan, model, &request, &slice, &of_part)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The request of a probe; all tags are asked for, so that a series can be recognised.
+fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
+    let have = &schema.fields;
+    let mut fields: Vec<(Name, model::FieldType)> = Vec::new();
+    for at in probe.fields.iter().filter(|_| !have.is_empty()) {
+        let field = &have[at % have.len()];
+        if !fields.contains(field) {
+            fields.push(field.clone());
+        }
+    }
+    if fields.is_empty() {
+        fields.clone_from(have);
+    }
+    let filter = probe.filter.as_ref().and_then(|(at, op, value)| {
+        let of_type: Vec<_> = have.iter().filter(|f| f.1 == value.field_type()).collect();
+        let field = of_type.get(at % of_type.len().max(1))?.0.clone();
+        Some(FieldFilter { field, op: *op, value: value.clone() })
+    });
+    let mut tags = schema.tag_keys.clone();
+    tags.reverse();
+    tags.push("no such tag".into());
+    ScanRequest {
+        policy: probe.policy,
+        measurement: probe.measurement.clone(),
+        fields,
+        tags,
+        series: probe.series.clone(),
+        time: probe.time,
+        filters: filter.into_iter().collect(),
+        order: probe.order,
+        rows_per_series: probe.rows_per_series,
+        windows: probe.windows,
+        context: testing::unlimited(),
+    }
+}
+
+fn check_series_table(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
+    let table = scan.series();
+    let keys: Vec<&Name> = table.tags.iter().map(|column| &column.key).collect();
+    same("columns of the series table", &keys, &request.tags.iter().collect())?;
+    for column in &table.tags {
+        let values: Vec<&str> = column.values.iter().collect();
+        if !values.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err(format!("values of tag {} are not sorted: {values:?}", column.key));
+        }
+        same("codes of a tag column", &column.codes.len(), &(table.len as usize))?;
+        if column.codes.iter().any(|code| *code as usize >= values.len()) {
+            return Err(format!("codes of tag {} are out of range", column.key));
+        }
+    }
+    let tags: Vec<String> =
+        (0..table.len).map(|series| testing::series_key(scan, request, series)).collect();
+    let distinct: BTreeSet<&String> = tags.iter().collect();
+    same("distinct series of a scan", &distinct.len(), &tags.len())
+}
+
+/// Every row must lie in one of the parts.
+fn check_extent(scan: &dyn Scan, pinned: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
+    let parts = scan.extent();
+    let ascending = parts.windows(2).all(|pair| pair[0].time.max < pair[1].time.min);
+    if !ascending || parts.iter().any(|part| part.time.is_empty()) {
+        return Err(format!("extent is not ascending and disjoint: {parts:?}"));
+    }
+    for row in testing::read_slice(pinned, &without_hints(request), &ScanSlice::all())
+        .map_err(failed("model"))?
+    {
+        if !parts.iter().any(|part| part.time.contains(row.time_ns)) {
+            return Err(format!(
+                "no part of the extent {parts:?} holds the row at {}",
+                row.time_ns
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Exactly the series that satisfy the condition are there, but some may have no rows.
+fn check_matching(scan: &dyn Scan, pinned: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
+    let keys: BTreeSet<String> =
+        (0..scan.series().len).map(|s| testing::series_key(scan, request, s)).collect();
+    let rows = testing::read_slice(pinned, &without_hints(request), &ScanSlice::all());
+    for row in rows.map_err(failed("model"))? {
+        if !keys.contains(&row.key) {
+            return Err(format!("the scan does not have the series {}", row.key));
+        }
+    }
+    for key in keys {
+        let parsed = SeriesKey::parse(key.as_bytes()).map_err(|e| format!("{key}: {e}"))?;
+        if !request.series.evaluate(&|tag: &str| parsed.tag(tag)) {
+            return Err(format!("the scan has the series {key} that was not asked for"));
+        }
+    }
+    Ok(())
+}
+
+fn without_hints(request: &ScanRequest) -> ScanRequest {
+    ScanRequest { filters: Vec::new(), rows_per_series: None, windows: None, ..request.clone() }
+}
+
+fn check_rows(
+    scan: &dyn Scan,
+    model: &ReferenceStore,
+    request: &ScanRequest,
+    slice: &ScanSlice,
+    ordinals: &[u32],
+) -> Result<(), String> {
+    let got = by_key(read_cursor(scan, request, slice)?);
+    let of_model = |request: ScanRequest| -> Result<RowsByKey, String> {
+        let time = request.time.intersect(&slice.time);
+        let rows = testing::read(model, &ScanRequest { time, ..request });
+        Ok(by_key(rows.map_err(failed("model"))?))
+    };
+    let all = of_model(without_hints(request))?;
+    let wanted = of_model(ScanRequest { rows_per_series: None, windows: None, ..request.clone() })?;
+    let limit = request.rows_per_series.map_or(usize::MAX, |n| n as usize);
+    let exact = request.filters.is_empty() && request.rows_per_series.is_none();
+    let table: Vec<String> =
+        ordinals.iter().map(|series| testing::series_key(scan, request, *series)).collect();
+    for (key, rows) in &got {
+        if !table.contains(key) {
+            return Err(format!("series {key} is not in the slice"));
+        }
+        let all = all.get(key).map_or(&[][..], Vec::as_slice);
+        if !is_subsequence(rows, all) {
+            return Err(describe(key, slice.time, "has rows", rows, "which are not all of", all));
+        }
+    }
+    for (key, rows) in &wanted {
+        let handed_out = got.get(key).map_or(&[][..], Vec::as_slice);
+        // A series of another part of this scan is compared with that part.
+        let here = table.contains(key);
+        let least = &rows[..rows.len().min(limit)];
+        if here && !is_subsequence(least, handed_out) || here && exact && rows != handed_out {
+            return Err(describe(key, slice.time, "has rows", handed_out, "wanted are", least));
+        }
+    }
+    Ok(())
+}
+
+fn describe(
+    key: &str,
+    time: TimeRange,
+    what: &str,
+    rows: &[Row],
+    relation: &str,
+    others: &[Row],
+) -> String {
+    let list = |rows: &[Row]| -> String {
+        rows.iter().map(|row| format!("\n    {}", testing::line_of(row))).collect()
+    };
+    format!("series {key} in {time:?} {what}{}\n  {relation}{}", list(rows), list(others))
+}
+
+fn is_subsequence(some: &[Row], all: &[Row]) -> bool {
+    let mut all = all.iter();
+    some.iter().all(|row| all.any(|other| other == row))
+}
+
+fn by_key(rows: Vec<Row>) -> RowsByKey {
+    let mut map = RowsByKey::new();
+    for row in rows {
+        map.entry(row.key.clone()).or_default().push(row);
+    }
+    map
+}
+
+/// Whether times follow each other as the request says.
+fn in_order(order: TimeOrder, earlier: i64, later: i64) -> bool {
+    match order {
+        TimeOrder::Ascending => earlier < later,
+        TimeOrder::Descending => earlier > later,
+    }
+}
+
+/// Whether a value is a number that arithmetic on it can be compared for.
+fn is_plain(value: &Scalar) -> bool {
+    match value {
+        Scalar::Float(v) => v.is_finite() && v.abs() < 1e100,
+        Scalar::Integer(_) | Scalar::Unsigned(_) => true,
+        Scalar::String(_) | Scalar::Boolean(_) => false,
+    }
+}

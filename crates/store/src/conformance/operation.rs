@@ -1,0 +1,103 @@
+//! What can be done to a store, as data: it can be repeated, cut down and printed.
+
+use std::fmt;
+
+use model::{CompareOp, DatabaseId, Name, PolicyId, Scalar, TagExpr, TimeRange};
+
+use crate::testing::{Row, line_of};
+use crate::{DeleteTarget, MetadataKind, NameFilter, Policy, TimeOrder, Windows};
+
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    Write {
+        policy: Policy,
+        now_ns: i64,
+        rows: Vec<Row>,
+    },
+    Delete {
+        database: DatabaseId,
+        target: DeleteTarget,
+    },
+    Expire {
+        database: DatabaseId,
+        policy: PolicyId,
+        before_ns: i64,
+    },
+    SwapCatalog {
+        fresh: bool,
+        bytes: Vec<u8>,
+    },
+    Scan(Probe),
+    Names {
+        database: DatabaseId,
+        kind: MetadataKind,
+        measurements: NameFilter,
+        series: TagExpr,
+    },
+    /// Compares everything the database and its policies hold.
+    CheckAll,
+    Maintain,
+    Reopen,
+}
+
+/// A scan whose types and series are looked up when it runs: they depend on what ran before.
+#[derive(Clone, Debug)]
+pub(super) struct Probe {
+    pub(super) policy: Policy,
+    pub(super) measurement: Name,
+    /// Positions among the schema's fields, modulo their number. Empty: all of them.
+    pub(super) fields: Vec<usize>,
+    pub(super) series: TagExpr,
+    pub(super) time: TimeRange,
+    pub(super) order: TimeOrder,
+    pub(super) filter: Option<(usize, CompareOp, Scalar)>,
+    pub(super) rows_per_series: Option<u64>,
+    pub(super) windows: Option<Windows>,
+    /// The scan is read by this many cursors over disjoint series ...
+    pub(super) series_parts: u32,
+    /// ... each cut at these times, ascending.
+    pub(super) cuts: Vec<i64>,
+}
+
+impl Probe {
+    pub(super) fn all(policy: Policy, measurement: &str) -> Self {
+        Self {
+            policy,
+            measurement: measurement.into(),
+            fields: Vec::new(),
+            series: TagExpr::True,
+            time: TimeRange::ALL,
+            order: TimeOrder::Ascending,
+            filter: None,
+            rows_per_series: None,
+            windows: None,
+            series_parts: 1,
+            cuts: Vec::new(),
+        }
+    }
+
+    /// The disjoint time ranges that the cuts make, in ascending order.
+    pub(super) fn time_slices(&self) -> Vec<TimeRange> {
+        let mut slices = Vec::new();
+        let mut from = TimeRange::ALL.min;
+        for cut in self.cuts.iter().filter(|cut| **cut > TimeRange::ALL.min) {
+            if *cut > from {
+                slices.push(TimeRange::new(from, cut - 1));
+                from = *cut;
+            }
+        }
+        slices.push(TimeRange::new(from, TimeRange::ALL.max));
+        slices
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Write { policy, now_ns, rows } = self else { return write!(f, "{self:?}") };
+        write!(f, "Write at {now_ns} to {policy:?}")?;
+        for row in rows {
+            write!(f, "\n    {}", line_of(row))?;
+        }
+        Ok(())
+    }
+}

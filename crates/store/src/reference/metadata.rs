@@ -1,0 +1,71 @@
+//! Answers about names: all of them are collected in a sorted set first.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use model::{Column, ColumnBatch, Reservation, Strings, Values};
+
+use super::state::State;
+use crate::{MetadataCursor, MetadataKind, MetadataRequest, ScanContext, StoreError};
+
+pub(super) struct ReferenceMetadata {
+    parts: VecDeque<ColumnBatch>,
+    context: ScanContext,
+    held: Option<Reservation>,
+}
+
+impl ReferenceMetadata {
+    pub(super) fn new(state: &State, request: &MetadataRequest, part_rows: usize) -> Self {
+        let facts: Vec<Vec<String>> = collect(state, request).into_iter().collect();
+        let parts = facts.chunks(part_rows).map(batch_of).collect();
+        Self { parts, context: request.context.clone(), held: None }
+    }
+}
+
+impl MetadataCursor for ReferenceMetadata {
+    fn next(&mut self) -> Result<Option<ColumnBatch>, StoreError> {
+        self.context.interrupt.check()?;
+        self.held = None;
+        let Some(part) = self.parts.pop_front() else { return Ok(None) };
+        self.held = Some(self.context.budget.reserve(part.memory_bytes())?);
+        Ok(Some(part))
+    }
+}
+
+fn collect(state: &State, request: &MetadataRequest) -> BTreeSet<Vec<String>> {
+    let mut facts = BTreeSet::new();
+    let Some(database) = state.databases.get(&request.database) else { return facts };
+    for (name, measurement) in &database.measurements {
+        if !request.measurements.accepts(name) {
+            continue;
+        }
+        let name = name.to_string();
+        for series in measurement.series.values().filter(|s| s.matches(&request.series)) {
+            let tags = series.key.tags.iter();
+            match &request.kind {
+                MetadataKind::Measurements => facts.extend([vec![name.clone()]]),
+                MetadataKind::Series => {
+                    facts.extend([vec![name.clone(), series.key.to_string()]]);
+                }
+                MetadataKind::TagKeys => {
+                    facts.extend(tags.map(|(key, _)| vec![name.clone(), key.to_string()]));
+                }
+                MetadataKind::TagValues(keys) => {
+                    let wanted = tags.filter(|(key, _)| keys.accepts(key));
+                    facts.extend(
+                        wanted.map(|(k, v)| vec![name.clone(), k.to_string(), v.to_string()]),
+                    );
+                }
+            }
+        }
+    }
+    facts
+}
+
+fn batch_of(facts: &[Vec<String>]) -> ColumnBatch {
+    let width = facts[0].len();
+    let column = |at: usize| {
+        let texts: Strings = facts.iter().map(|fact| fact[at].as_str()).collect();
+        Column::new(Values::String(texts))
+    };
+    ColumnBatch { rows: facts.len(), runs: Vec::new(), columns: (0..width).map(column).collect() }
+}

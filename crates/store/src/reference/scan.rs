@@ -1,0 +1,394 @@
+//! Scans: the view is pinned by copying every row of the request.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::{
+    Column, ColumnBatch, CompareOp, FieldFilter, FieldSummary, FieldType, Name, Reservation,
+    Scalar, SeriesKey, SeriesRun, Strings, SummaryBatch, SummarySpan, TimeRange, Values,
+};
+
+use super::state::{Rows, Series, State};
+use super::{ReferenceOptions, SummaryMode};
+use crate::{
+    ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
+    SeriesTable, StoreError, TagColumn, TimeOrder, Windows,
+};
+
+pub(super) struct ReferenceScan {
+    request: ScanRequest,
+    options: ReferenceOptions,
+    table: SeriesTable,
+    /// By ordinal, the rows of each series by time.
+    series: Vec<Vec<ScanRow>>,
+    partitions: Vec<TimeRange>,
+    rows_out: Arc<AtomicU64>,
+}
+
+/// One row: the requested fields in the request's order.
+#[derive(Clone, Debug)]
+struct ScanRow {
+    time_ns: i64,
+    values: Vec<Option<Scalar>>,
+}
+
+impl ReferenceScan {
+    pub(super) fn new(state: &State, request: &ScanRequest, options: ReferenceOptions) -> Self {
+        let database = state.databases.get(&request.policy.database);
+        let measurement = database.and_then(|d| d.measurements.get(&request.measurement));
+        let mut matching: Vec<&Series> = measurement.map_or_else(Vec::new, |m| {
+            m.series.values().filter(|s| s.matches(&request.series)).collect()
+        });
+        matching.sort_by_key(|series| series.created);
+        let partitions = database.and_then(|d| d.partitions.get(&request.policy.id));
+        let keys: Vec<&SeriesKey> = matching.iter().map(|s| &s.key).collect();
+        let rows = |s: &&Series| {
+            s.rows.get(&request.policy.id).map_or_else(Vec::new, |r| pick(r, request, options))
+        };
+        Self {
+            table: series_table(&keys, &request.tags),
+            series: matching.iter().map(rows).collect(),
+            partitions: partitions.map_or_else(Vec::new, |p| p.values().copied().collect()),
+            rows_out: Arc::default(),
+            request: request.clone(),
+            options,
+        }
+    }
+
+    /// The rows of one series that a cursor over `slice` gives, in the request's order.
+    fn rows(&self, ordinal: u32, slice: &ScanSlice) -> Vec<ScanRow> {
+        let rows = self.series[ordinal as usize].iter();
+        let mut rows: Vec<_> = rows.filter(|r| slice.time.contains(r.time_ns)).cloned().collect();
+        if self.request.order == TimeOrder::Descending {
+            rows.reverse();
+        }
+        // Rows that fail a filter are not wanted and must not use up the limit.
+        let exact = self.request.filters.is_empty() || self.options.filters;
+        if let Some(limit) = self.request.rows_per_series.filter(|_| exact)
+            && self.options.rows_per_series
+        {
+            rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
+        rows
+    }
+}
+
+impl Scan for ReferenceScan {
+    fn series(&self) -> &SeriesTable {
+        &self.table
+    }
+
+    fn extent(&self) -> Vec<ExtentPart> {
+        let part = |range: &TimeRange| {
+            let time = range.intersect(&self.request.time);
+            let rows = self.series.iter().flatten().filter(|row| time.contains(row.time_ns));
+            ExtentPart { time, rows: rows.count() as u64 }
+        };
+        self.partitions.iter().map(part).filter(|part| part.rows > 0).collect()
+    }
+
+    fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
+        self.request.context.interrupt.check()?;
+        let ordinals: Vec<u32> = match &slice.series {
+            None => (0..self.table.len).collect(),
+            Some(some) => some.to_vec(),
+        };
+        let mut items = Items::new(self);
+        for ordinal in ordinals {
+            if ordinal >= self.table.len {
+                return Err(StoreError::Invalid(format!("the scan has no series {ordinal}")));
+            }
+            let rows = self.rows(ordinal, slice);
+            match (self.request.windows, self.options.summaries) {
+                (None, _) | (_, SummaryMode::Never) => items.add_rows(ordinal, &rows),
+                (Some(windows), mode) => items.add_windows(ordinal, &rows, windows, mode),
+            }
+        }
+        Ok(Box::new(ReferenceCursor {
+            items: items.finish(),
+            context: self.request.context.clone(),
+            rows_out: Arc::clone(&self.rows_out),
+            held: None,
+        }))
+    }
+
+    fn stats(&self) -> ScanStats {
+        ScanStats { sources: 1, rows: self.rows_out.load(Ordering::Relaxed), ..Default::default() }
+    }
+}
+
+struct ReferenceCursor {
+    items: VecDeque<ScanItem>,
+    context: ScanContext,
+    rows_out: Arc<AtomicU64>,
+    held: Option<Reservation>,
+}
+
+impl ScanCursor for ReferenceCursor {
+    fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
+        self.context.interrupt.check()?;
+        self.held = None;
+        let Some(item) = self.items.pop_front() else { return Ok(None) };
+        let bytes = match &item {
+            ScanItem::Rows(batch) => {
+                self.rows_out.fetch_add(batch.rows as u64, Ordering::Relaxed);
+                batch.memory_bytes()
+            }
+            ScanItem::Summaries(batch) => {
+                batch.spans.len() * batch.fields.len() * size_of::<FieldSummary>()
+            }
+        };
+        self.held = Some(self.context.budget.reserve(bytes)?);
+        Ok(Some(item))
+    }
+}
+
+/// Cuts the rows of consecutive series into items.
+struct Items<'a> {
+    fields: &'a [(Name, FieldType)],
+    item_rows: usize,
+    done: VecDeque<ScanItem>,
+    rows: ColumnBatch,
+    summaries: SummaryBatch,
+}
+
+impl<'a> Items<'a> {
+    fn new(scan: &'a ReferenceScan) -> Self {
+        Self {
+            fields: &scan.request.fields,
+            item_rows: scan.options.item_rows,
+            done: VecDeque::new(),
+            rows: ColumnBatch::default(),
+            summaries: SummaryBatch::default(),
+        }
+    }
+
+    fn add_rows(&mut self, series: u32, rows: &[ScanRow]) {
+        for row in rows {
+            self.flush_summaries();
+            if self.rows.rows == 0 {
+                self.rows = empty_batch(self.fields);
+            }
+            match self.rows.runs.last_mut() {
+                Some(run) if run.series == series => run.rows += 1,
+                _ => self.rows.runs.push(SeriesRun { series, rows: 1 }),
+            }
+            push_row(&mut self.rows, row);
+            if self.rows.rows == self.item_rows {
+                self.flush_rows();
+            }
+        }
+    }
+
+    fn add_windows(&mut self, series: u32, rows: &[ScanRow], windows: Windows, mode: SummaryMode) {
+        let mut by_window: BTreeMap<i128, Vec<ScanRow>> = BTreeMap::new();
+        for row in rows {
+            by_window.entry(window_of(row.time_ns, windows)).or_default().push(row.clone());
+        }
+        for (at, rows) in by_window.values().enumerate() {
+            let half = rows.len() / 2;
+            match (mode, (at + series as usize) % 4) {
+                (SummaryMode::Mixed, 1) => self.add_rows(series, rows),
+                (SummaryMode::Mixed, 2) => {
+                    self.add_summary(series, &rows[half..]);
+                    self.add_summary(series, &rows[..half]);
+                }
+                (SummaryMode::Mixed, 3) => {
+                    self.add_summary(series, &rows[half..]);
+                    self.add_rows(series, &rows[..half]);
+                }
+                _ => self.add_summary(series, rows),
+            }
+        }
+    }
+
+    fn add_summary(&mut self, series: u32, rows: &[ScanRow]) {
+        let times = rows.iter().map(|row| row.time_ns);
+        let (Some(min_time), Some(max_time)) = (times.clone().min(), times.max()) else { return };
+        self.flush_rows();
+        self.summaries.fields.resize(self.fields.len(), Vec::new());
+        for (at, (_, field_type)) in self.fields.iter().enumerate() {
+            self.summaries.fields[at].push(summarise(*field_type, rows, at));
+        }
+        let rows = rows.len() as u64;
+        self.summaries.spans.push(SummarySpan { series, min_time, max_time, rows });
+        if self.summaries.spans.len() == self.item_rows {
+            self.flush_summaries();
+        }
+    }
+
+    fn flush_rows(&mut self) {
+        if self.rows.rows > 0 {
+            let mut batch = std::mem::take(&mut self.rows);
+            for column in &mut batch.columns {
+                let complete = |v: &model::Bitmap| v.count_ones() == v.len();
+                if column.validity.as_ref().is_some_and(complete) {
+                    column.validity = None;
+                }
+            }
+            self.done.push_back(ScanItem::Rows(batch));
+        }
+    }
+
+    fn flush_summaries(&mut self) {
+        if !self.summaries.spans.is_empty() {
+            self.done.push_back(ScanItem::Summaries(std::mem::take(&mut self.summaries)));
+        }
+    }
+
+    fn finish(mut self) -> VecDeque<ScanItem> {
+        self.flush_rows();
+        self.flush_summaries();
+        self.done
+    }
+}
+
+/// The rows of a request among those of one series, ascending.
+fn pick(rows: &Rows, request: &ScanRequest, options: ReferenceOptions) -> Vec<ScanRow> {
+    let mut picked = Vec::new();
+    for (time_ns, fields) in rows {
+        let wanted = |f: &FieldFilter| fields.get(&f.field).is_some_and(|v| passes(v, f));
+        if !request.time.contains(*time_ns)
+            || options.filters && !request.filters.iter().all(wanted)
+        {
+            continue;
+        }
+        let value = |(name, ty): &(Name, FieldType)| {
+            fields.get(name).filter(|value| value.field_type() == *ty).cloned()
+        };
+        let values: Vec<Option<Scalar>> = request.fields.iter().map(value).collect();
+        if values.iter().any(Option::is_some) {
+            picked.push(ScanRow { time_ns: *time_ns, values });
+        }
+    }
+    picked
+}
+
+/// Whether a value satisfies a filter's comparison.
+fn passes(value: &Scalar, filter: &FieldFilter) -> bool {
+    match compare(value, &filter.value) {
+        Some(ordering) => filter.op.holds(ordering),
+        // Only a NaN compares with nothing: it differs from everything.
+        None => filter.op == CompareOp::NotEqual && value.field_type() == FieldType::Float,
+    }
+}
+
+fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
+        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
+        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Some(a.cmp(b)),
+        (Scalar::String(a), Scalar::String(b)) => Some(a.cmp(b)),
+        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// Which window a time lies in.
+pub(crate) fn window_of(time_ns: i64, windows: Windows) -> i128 {
+    let since = i128::from(time_ns) - i128::from(windows.offset_ns);
+    windows.every_ns.map_or(0, |every| since.div_euclid(i128::from(every)))
+}
+
+fn summarise(field_type: FieldType, rows: &[ScanRow], at: usize) -> FieldSummary {
+    let mut found: Option<FieldSummary> = None;
+    let mut ascending: Vec<&ScanRow> = rows.iter().collect();
+    ascending.sort_by_key(|row| row.time_ns);
+    for row in ascending {
+        let Some(value) = &row.values[at] else { continue };
+        let timed = (row.time_ns, value.clone());
+        let Some(sum) = &mut found else {
+            found = Some(FieldSummary {
+                count: 1,
+                sum: add(&zero(field_type), value),
+                min: value.clone(),
+                max: value.clone(),
+                first: timed.clone(),
+                last: timed,
+            });
+            continue;
+        };
+        sum.count += 1;
+        sum.sum = add(&sum.sum, value);
+        if compare(value, &sum.min) == Some(std::cmp::Ordering::Less) {
+            sum.min = value.clone();
+        }
+        if compare(value, &sum.max) == Some(std::cmp::Ordering::Greater) {
+            sum.max = value.clone();
+        }
+        sum.last = timed;
+    }
+    found.unwrap_or_else(|| {
+        let none = zero(field_type);
+        FieldSummary {
+            count: 0,
+            sum: none.clone(),
+            min: none.clone(),
+            max: none.clone(),
+            first: (0, none.clone()),
+            last: (0, none),
+        }
+    })
+}
+
+fn zero(field_type: FieldType) -> Scalar {
+    match field_type {
+        FieldType::Float => Scalar::Float(0.0),
+        FieldType::Integer => Scalar::Integer(0),
+        FieldType::Unsigned => Scalar::Unsigned(0),
+        FieldType::String => Scalar::String("".into()),
+        FieldType::Boolean => Scalar::Boolean(false),
+    }
+}
+
+/// Integers wrap; what has no sum stays as it is.
+fn add(a: &Scalar, b: &Scalar) -> Scalar {
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => Scalar::Float(a + b),
+        (Scalar::Integer(a), Scalar::Integer(b)) => Scalar::Integer(a.wrapping_add(*b)),
+        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Scalar::Unsigned(a.wrapping_add(*b)),
+        _ => a.clone(),
+    }
+}
+
+fn series_table(keys: &[&SeriesKey], tags: &[Name]) -> SeriesTable {
+    let column = |key: &Name| {
+        let mut values: Vec<&str> = keys.iter().map(|k| k.tag(key)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let code = |k: &&SeriesKey| values.partition_point(|v| *v < k.tag(key)) as u32;
+        let codes = keys.iter().map(code).collect();
+        TagColumn { key: key.clone(), codes, values: Arc::new(values.into_iter().collect()) }
+    };
+    let len = u32::try_from(keys.len()).expect("BUG: the model holds less than 4 G series");
+    SeriesTable { len, tags: tags.iter().map(column).collect() }
+}
+
+fn empty_batch(fields: &[(Name, FieldType)]) -> ColumnBatch {
+    let mut columns = vec![Column::new(Values::Time(Vec::new()))];
+    columns.extend(fields.iter().map(|(_, ty)| Column::new(Values::empty(*ty))));
+    ColumnBatch { rows: 0, runs: Vec::new(), columns }
+}
+
+fn push_row(batch: &mut ColumnBatch, row: &ScanRow) {
+    let time = Column::new(Values::Time(vec![row.time_ns]));
+    batch.columns[0].extend_from(&time, 0..1);
+    for (column, value) in batch.columns[1..].iter_mut().zip(&row.values) {
+        match value {
+            None => column.extend_missing(1),
+            Some(value) => column.extend_from(&Column::new(one(value)), 0..1),
+        }
+    }
+    batch.rows += 1;
+}
+
+fn one(value: &Scalar) -> Values {
+    match value {
+        Scalar::Float(v) => Values::Float(vec![*v]),
+        Scalar::Integer(v) => Values::Integer(vec![*v]),
+        Scalar::Unsigned(v) => Values::Unsigned(vec![*v]),
+        Scalar::String(v) => Values::String(Strings::from_iter([&**v])),
+        Scalar::Boolean(v) => Values::Boolean(model::Bitmap::filled(1, *v)),
+    }
+}

@@ -1,0 +1,253 @@
+//! The files of a log: their names, how one comes into being, how they go.
+//!
+//! Invariants
+//! - A file gets its `.log` name only after its header is synced, and takes records only after that
+//!   name is synced: whatever carries the name has a header, or is corrupt.
+//! - Old files go oldest first, each durably before the next, so that a crash leaves no hole.
+//! - A retired file keeps a `.spare` name, durably, before it is written again under a new one.
+//!
+//! Not here: writing records (see `log`), reading them (see `recovery`).
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use platform::{Disk, DiskError, DiskResult, File};
+
+use crate::format::{DATA_START, FileHeader, Lsn};
+
+/// Retired files kept for the next: overwriting allocated blocks syncs faster than new ones.
+const SPARES_MAX: usize = 2;
+
+/// A name in the directory of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Log(u64),
+    Spare(u64),
+}
+
+impl Name {
+    /// Reads a name; `None` if it is not one the log would give.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (number, kind) = name.split_once('.')?;
+        let sequence = number.parse().ok()?;
+        let parsed = match kind {
+            "log" => Self::Log(sequence),
+            "spare" => Self::Spare(sequence),
+            _ => return None,
+        };
+        (parsed.to_string() == name).then_some(parsed)
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Log(sequence) => write!(f, "{sequence:08}.log"),
+            Self::Spare(sequence) => write!(f, "{sequence:08}.spare"),
+        }
+    }
+}
+
+/// A file that takes no more records.
+#[derive(Debug)]
+pub(crate) struct ClosedFile {
+    pub(crate) sequence: u64,
+    pub(crate) base: Lsn,
+    /// Where its records end.
+    pub(crate) end: Lsn,
+    /// Length on the disk.
+    pub(crate) len: u64,
+}
+
+/// The file that takes records.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) base: Lsn,
+    /// First position that does not fit any more.
+    pub(crate) room_end: Lsn,
+}
+
+impl OpenFile {
+    /// Offset in the file of a position.
+    pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
+        lsn.0 - self.base.0 + DATA_START as u64
+    }
+}
+
+/// Why there is no next file.
+#[derive(Debug)]
+pub(crate) enum CreateError {
+    /// No space; nothing is left behind, it may be tried again.
+    Full(DiskError),
+    /// Anything else; the disk is not to be trusted.
+    Failed(DiskError),
+}
+
+#[derive(Debug)]
+pub(crate) struct Files {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    file_bytes: u64,
+    closed: VecDeque<ClosedFile>,
+    current: Option<ClosedFile>,
+    /// Sequences of spares, all of `file_bytes`.
+    spares: Vec<u64>,
+    next_sequence: u64,
+    made: u64,
+}
+
+impl Files {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        file_bytes: u64,
+        closed: VecDeque<ClosedFile>,
+        next_sequence: u64,
+    ) -> Self {
+        let dir = dir.to_owned();
+        Self {
+            disk,
+            dir,
+            file_bytes,
+            closed,
+            current: None,
+            spares: Vec::new(),
+            next_sequence,
+            made: 0,
+        }
+    }
+
+    fn path(&self, name: Name) -> PathBuf {
+        self.dir.join(name.to_string())
+    }
+
+    /// Keeps or removes spares an earlier run left.
+    pub(crate) fn adopt_spares(&mut self, found: &[(u64, u64)]) -> DiskResult<()> {
+        for &(sequence, len) in found {
+            if len == self.file_bytes && self.spares.len() < SPARES_MAX {
+                self.spares.push(sequence);
+            } else {
+                self.disk.remove(&self.path(Name::Spare(sequence)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the current file at `end` and makes the next one, for at least `data_bytes`.
+    pub(crate) fn advance(
+        &mut self,
+        end: Lsn,
+        base: Lsn,
+        data_bytes: u64,
+    ) -> Result<OpenFile, CreateError> {
+        let sequence = self.next_sequence;
+        let len = self.file_bytes.max(data_bytes + DATA_START as u64);
+        let header = FileHeader { sequence, base, previous_end: end };
+        let file = match self.spares.last().copied().filter(|_| len == self.file_bytes) {
+            Some(spare) => {
+                let path = self.path(Name::Spare(spare));
+                let file = self.refill(&path, &header).map_err(CreateError::Failed)?;
+                self.spares.pop();
+                file
+            }
+            None => self.create(&header, len)?,
+        };
+        self.next_sequence += 1;
+        self.made += 1;
+        if let Some(mut closed) = self.current.take() {
+            closed.end = end;
+            self.closed.push_back(closed);
+        }
+        self.current = Some(ClosedFile { sequence, base, end: base, len });
+        Ok(OpenFile { file, base, room_end: Lsn(base.0 + len - DATA_START as u64) })
+    }
+
+    fn refill(&self, spare: &Path, header: &FileHeader) -> DiskResult<Arc<dyn File>> {
+        let file = self.disk.open_write(spare)?;
+        file.write_at(&header.encode(), 0)?;
+        file.sync()?;
+        self.name(spare, header.sequence)
+    }
+
+    /// Makes a file of `len` bytes. A full disk is found here, where no record is half written.
+    fn create(&self, header: &FileHeader, len: u64) -> Result<Arc<dyn File>, CreateError> {
+        let path = self.path(Name::Spare(header.sequence));
+        let full_or_failed = |error: DiskError| {
+            if error.is_full() { CreateError::Full(error) } else { CreateError::Failed(error) }
+        };
+        let file = self.disk.create(&path).map_err(full_or_failed)?;
+        let filled = (|| {
+            file.reserve(len)?;
+            file.set_len(len)?;
+            file.write_at(&header.encode(), 0)?;
+            file.sync()
+        })();
+        if let Err(error) = filled {
+            if error.is_full() {
+                self.disk.remove(&path).map_err(CreateError::Failed)?;
+            }
+            return Err(full_or_failed(error));
+        }
+        self.name(&path, header.sequence).map_err(CreateError::Failed)
+    }
+
+    /// Gives a finished file its name. Opened again, so that messages carry that name.
+    fn name(&self, spare: &Path, sequence: u64) -> DiskResult<Arc<dyn File>> {
+        let path = self.path(Name::Log(sequence));
+        self.disk.rename(spare, &path)?;
+        self.disk.sync_dir(&self.dir)?;
+        self.disk.open_write(&path)
+    }
+
+    /// Gives up the files whose records all end at or before `before`.
+    pub(crate) fn release(&mut self, before: Lsn) -> DiskResult<()> {
+        while let Some(oldest) = self.closed.front()
+            && oldest.end <= before
+        {
+            let sequence = oldest.sequence;
+            let keep = oldest.len == self.file_bytes && self.spares.len() < SPARES_MAX;
+            let path = self.path(Name::Log(sequence));
+            if keep {
+                self.disk.rename(&path, &self.path(Name::Spare(sequence)))?;
+            } else {
+                self.disk.remove(&path)?;
+            }
+            // Gone from here on even if the sync fails: the name is not there any more.
+            self.closed.pop_front();
+            self.disk.sync_dir(&self.dir)?;
+            if keep {
+                self.spares.push(sequence);
+            }
+        }
+        Ok(())
+    }
+
+    /// Position of the oldest byte that is kept.
+    pub(crate) fn oldest(&self) -> Lsn {
+        let first = self.closed.front().or(self.current.as_ref());
+        first.map_or(Lsn(0), |file| file.base)
+    }
+
+    /// Bytes of the files' used parts, where the current file is used up to `end`.
+    pub(crate) fn bytes(&self, end: Lsn) -> u64 {
+        let used = |base: Lsn, end: Lsn| end.0.saturating_sub(base.0) + DATA_START as u64;
+        let closed: u64 = self.closed.iter().map(|file| used(file.base, file.end)).sum();
+        closed + self.current.as_ref().map_or(0, |file| used(file.base, end))
+    }
+
+    /// Files begun.
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Bytes on the disk: everything, with space allocated ahead and spares.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        let files = self.closed.iter().chain(&self.current);
+        files.map(|file| file.len).sum::<u64>() + self.spares.len() as u64 * self.file_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const HEADER: FileHeader = FileHeader { sequence: 3, base: Lsn(5000), previous_end: Lsn(4000) };
+
+/// The worked example of docs/formats/wal.md. These bytes never change.
+#[test]
+fn the_documented_bytes() {
+    let header = HEADER.encode();
+    let copy: [u8; FILE_HEADER_BYTES] = [
+        0x4e, 0x59, 0x41, 0x4c, 0x41, 0x57, 0x41, 0x4c, 1, 0, 0, 0, 0, 0, 0, 0, //
+        0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, //
+        0x88, 0x13, 0, 0, 0, 0, 0, 0, 0xa0, 0x0f, 0, 0, 0, 0, 0, 0, //
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x00, 0x00, 0x00,
+    ];
+    assert_eq!(header[..AT_HEADER_CRC], copy[..AT_HEADER_CRC]);
+    assert_eq!(header[SECOND_COPY..SECOND_COPY + FILE_HEADER_BYTES], header[..FILE_HEADER_BYTES]);
+    let rest = header.iter().skip(FILE_HEADER_BYTES).take(SECOND_COPY - FILE_HEADER_BYTES);
+    assert!(rest.chain(&header[SECOND_COPY + FILE_HEADER_BYTES..]).all(|byte| *byte == 0));
+    let record = RecordHeader { payload_bytes: 5, payload_crc: crc32c(b"hello"), durable_back: 0 };
+    let crcs = [&header[AT_HEADER_CRC..FILE_HEADER_BYTES], &record.encode(Lsn(5000))].concat();
+    assert_eq!(hex(&crcs), "");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_header_survives_the_loss_of_one_copy() {
+    let good = HEADER.encode();
+    let decode = |bytes: &[u8]| FileHeader::decode(bytes, 3);
+    assert_eq!(decode(&good), Ok(ReadHeader { header: HEADER, damaged_copy: None }));
+    for at in 0..DATA_START {
+        for bit in 0..8 {
+            let mut bytes = good;
+            bytes[at] ^= 1 << bit;
+            let read = decode(&bytes).unwrap();
+            assert_eq!(read.header, HEADER);
+            let expected = match at {
+                0..FILE_HEADER_BYTES => Some(0),
+                at if (SECOND_COPY..SECOND_COPY + FILE_HEADER_BYTES).contains(&at) => Some(512),
+                _ => None,
+            };
+            assert_eq!(read.damaged_copy, expected);
+            bytes[(at + SECOND_COPY) % DATA_START] ^= 1 << bit;
+            assert_eq!(decode(&bytes).is_ok(), expected.is_none());
+        }
+    }
+    for len in 0..SECOND_COPY + FILE_HEADER_BYTES {
+        let read = decode(&good[..len]);
+        assert_eq!(read.is_ok(), len >= FILE_HEADER_BYTES, "{len}");
+    }
+    assert!(matches!(FileHeader::decode(&good, 4), Err(HeaderError::Damaged(_))));
+}
+
+#[test]
+fn impossible_positions_are_damage() {
+    for (base, previous_end) in [(10, 11), (Lsn::MAX.0 + 1, 0), (u64::MAX, u64::MAX)] {
+        let header = FileHeader { sequence: 3, base: Lsn(base), previous_end: Lsn(previous_end) };
+        let decoded = FileHeader::decode(&header.encode(), 3);
+        assert!(matches!(decoded, Err(HeaderError::Damaged(_))), "{decoded:?}");
+    }
+}
+
+/// A header with some bytes replaced and the checksums made right again.
+pub(crate) fn patched(header: &FileHeader, at: usize, patch: &[u8]) -> [u8; DATA_START] {
+    let mut bytes = header.encode();
+    for copy in [0, SECOND_COPY] {
+        bytes[copy + at..copy + at + patch.len()].copy_from_slice(patch);
+        let crc = crc32c(&bytes[copy..copy + AT_HEADER_CRC]);
+        bytes[copy + AT_HEADER_CRC..copy + FILE_HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn later_versions_and_unknown_needs_are_refused_and_hints_are_not() {
+    let decode = |at, patch: &[u8]| FileHeader::decode(&patched(&HEADER, at, patch), 3);
+    for (at, patch) in [(AT_VERSION, [2, 0, 0, 0]), (AT_INCOMPATIBLE, [0, 0, 0, 0x80])] {
+        assert!(matches!(decode(at, &patch), Err(HeaderError::Unsupported(_))));
+    }
+    assert_eq!(decode(AT_COMPATIBLE, &[1, 2, 3, 4]).unwrap().header, HEADER);
+}
+
+proptest! {
+    #[test]
+    fn record_headers_come_back_and_only_at_their_position(
+        start in 0..Lsn::MAX.0,
+        payload_bytes in 0..=RECORD_BYTES_MAX as u32,
+        payload_crc: u32,
+        back: u32,
+        other in 0..Lsn::MAX.0,
+        bit in 0..128usize,
+    ) {
+        let durable_back = u64::from(back).min(start) as u32;
+        let header = RecordHeader { payload_bytes, payload_crc, durable_back };
+        let mut bytes = header.encode(Lsn(start));
+        let decode = |bytes: &_, at| RecordHeader::decode(bytes, Lsn(at), RECORD_BYTES_MAX);
+        prop_assert_eq!(decode(&bytes, start), Some(header));
+        if other != start && (other ^ start) <= u64::from(u32::MAX) {
+            prop_assert_eq!(decode(&bytes, other), None, "a checksum tells all such positions apart");
+        }
+        if payload_bytes > 0 {
+            let too_long = payload_bytes as usize - 1;
+            prop_assert_eq!(RecordHeader::decode(&bytes, Lsn(start), too_long), None);
+        }
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        prop_assert_eq!(decode(&bytes, start), None);
+    }
+
+    #[test]
+    fn no_bytes_make_a_header_panic(bytes: Vec<u8>, sequence: u64, at in 0..100usize, patch: u64) {
+        let _ = FileHeader::decode(&bytes, sequence);
+        let at = at.min(AT_HEADER_CRC - 8);
+        let _ = FileHeader::decode(&patched(&HEADER, at, &patch.to_le_bytes()), 3);
+    }
+}

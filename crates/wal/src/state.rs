@@ -1,0 +1,179 @@
+//! The part of a log that all threads share under one short lock: records waiting in memory and
+//! how far the disk has come.
+//!
+//! Invariants
+//! - `synced <= written <= taken <= position`; `pending` holds exactly `taken..position`.
+//! - Only the thread that set `flushing` writes to the disk; it alone moves `written` and `synced`.
+//!
+//! Not here: waiting and the disk (see `log`).
+
+use std::sync::Arc;
+
+use platform::DiskError;
+
+use crate::error::WalError;
+use crate::format::{Lsn, RECORD_HEADER_BYTES, RecordHeader};
+use crate::metrics::WalMetrics;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pending: Vec<u8>,
+    pending_records: u64,
+    /// The buffer of the write before, for the next.
+    idle: Vec<u8>,
+    position: u64,
+    taken: u64,
+    written: u64,
+    synced: u64,
+    /// Number of the batch that `pending` will become.
+    pub(crate) batch: usize,
+    /// A thread is the leader: it is about to write, writing or syncing.
+    pub(crate) flushing: bool,
+    /// Records the last write took.
+    pub(crate) group_records: u64,
+    /// No more appends.
+    pub(crate) closed: bool,
+    /// The seal was appended, nothing follows.
+    pub(crate) sealed: bool,
+    poison: Option<Arc<DiskError>>,
+    pub(crate) metrics: WalMetrics,
+}
+
+/// Everything that waited, on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) records: u64,
+    pub(crate) start: Lsn,
+    pub(crate) end: Lsn,
+}
+
+/// How far a record must have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Handed to the operating system.
+    Written,
+    /// Synced to the disk.
+    Synced,
+}
+
+impl State {
+    pub(crate) fn new(start: Lsn) -> Self {
+        let start = start.0;
+        Self {
+            pending: Vec::new(),
+            pending_records: 0,
+            idle: Vec::new(),
+            position: start,
+            taken: start,
+            written: start,
+            synced: start,
+            batch: 0,
+            flushing: false,
+            group_records: 0,
+            closed: false,
+            sealed: false,
+            poison: None,
+            metrics: WalMetrics::default(),
+        }
+    }
+
+    pub(crate) fn position(&self) -> Lsn {
+        Lsn(self.position)
+    }
+
+    pub(crate) fn pending_records(&self) -> u64 {
+        self.pending_records
+    }
+
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(crate) fn reached(&self, reach: Reach) -> Lsn {
+        match reach {
+            Reach::Written => Lsn(self.written),
+            Reach::Synced => Lsn(self.synced),
+        }
+    }
+
+    /// The batch a waiter for `lsn` belongs to: the one in memory or the one under way.
+    pub(crate) fn batch_of(&self, lsn: Lsn) -> usize {
+        if lsn.0 > self.taken { self.batch } else { self.batch.wrapping_sub(1) }
+    }
+
+    /// Fails if the log is stopped.
+    pub(crate) fn check(&self) -> Result<(), WalError> {
+        match &self.poison {
+            Some(cause) => Err(WalError::Poisoned { cause: Arc::clone(cause) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops the log. The first cause stays.
+    pub(crate) fn poison(&mut self, cause: DiskError) -> WalError {
+        let cause = Arc::clone(self.poison.get_or_insert_with(|| Arc::new(cause)));
+        WalError::Poisoned { cause }
+    }
+
+    /// Appends a record.
+    pub(crate) fn push(&mut self, parts: &[&[u8]], payload_bytes: u32, payload_crc: u32) -> Lsn {
+        let bytes = RECORD_HEADER_BYTES + payload_bytes as usize;
+        self.pending.reserve(bytes);
+        self.push_header(payload_bytes, payload_crc);
+        for part in parts {
+            self.pending.extend_from_slice(part);
+        }
+        self.position += u64::from(payload_bytes);
+        self.pending_records += 1;
+        self.metrics.appends += 1;
+        self.metrics.append_bytes += bytes as u64;
+        Lsn(self.position)
+    }
+
+    /// Appends a header without payload: it states what is durable, and ends a log closed properly.
+    pub(crate) fn push_seal(&mut self) {
+        self.push_header(0, 0);
+    }
+
+    fn push_header(&mut self, payload_bytes: u32, payload_crc: u32) {
+        let durable_back = u32::try_from(self.position - self.synced).unwrap_or(u32::MAX);
+        let header = RecordHeader { payload_bytes, payload_crc, durable_back };
+        self.pending.extend_from_slice(&header.encode(Lsn(self.position)));
+        self.position += RECORD_HEADER_BYTES as u64;
+    }
+
+    /// Takes everything that waits.
+    pub(crate) fn take(&mut self) -> Batch {
+        let bytes = std::mem::replace(&mut self.pending, std::mem::take(&mut self.idle));
+        let records = std::mem::take(&mut self.pending_records);
+        let batch = Batch { bytes, records, start: Lsn(self.taken), end: Lsn(self.position) };
+        self.taken = self.position;
+        self.batch = self.batch.wrapping_add(1);
+        batch
+    }
+
+    /// Puts a batch of which nothing was written back before what came since.
+    pub(crate) fn put_back(&mut self, batch: Batch) {
+        let Batch { mut bytes, records, start, end: _ } = batch;
+        bytes.extend_from_slice(&self.pending);
+        self.pending.clear();
+        self.idle = std::mem::replace(&mut self.pending, bytes);
+        self.pending_records += records;
+        self.taken = start.0;
+    }
+
+    /// Notes that a batch reached the disk. Keeps its buffer unless it grew above `keep_bytes`.
+    pub(crate) fn finish(&mut self, batch: Batch, synced: Lsn, keep_bytes: usize) {
+        self.written = batch.end.0;
+        self.synced = synced.0;
+        self.group_records = batch.records;
+        if batch.records > 0 {
+            self.metrics.add_write(batch.records);
+        }
+        if batch.bytes.capacity() <= keep_bytes {
+            self.idle = batch.bytes;
+            self.idle.clear();
+        }
+    }
+}
