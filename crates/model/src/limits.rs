@@ -88,13 +88,10 @@ impl Budget {
                 limit_bytes: state.limit_bytes,
             },
         )?;
-        if let Some(parent) = &state.parent {
-            if let Err(over) = parent.take(bytes) {
-                state.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-                return Err(over);
-            }
-        }
-        Ok(())
+        let Some(parent) = &state.parent else { return Ok(()) };
+        parent.take(bytes).inspect_err(|_| {
+            state.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        })
     }
 
     fn give_back(&self, bytes: usize) {

@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
 use crate::flush::{open_reader, segment_meta, sync_segments_dir};
 use crate::manifest::Edit;
-use crate::scan::{PartitionSources, SegmentSource, SeriesReader, Source};
+use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source};
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
@@ -148,6 +148,7 @@ fn merge_measurement(
         order: TimeOrder::Ascending,
         filters: Vec::new(),
         rows_per_series: None,
+        windows: None,
     };
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;
@@ -157,8 +158,8 @@ fn merge_measurement(
         }
         let series = SeriesId(series);
         let mut outcome = Ok(());
-        reader.read(series, &mut |piece| {
-            if outcome.is_ok() {
+        reader.read(series, &mut |emitted| {
+            if let (Ok(()), Emitted::Rows(piece)) = (&outcome, emitted) {
                 outcome = sink.add(series, piece);
             }
         })?;

@@ -227,6 +227,7 @@ fn without_rows(
             order: TimeOrder::Ascending,
             filters: Vec::new(),
             rows_per_series: Some(1),
+            windows: None,
         };
         for series in &plan.series {
             let mut found = false;

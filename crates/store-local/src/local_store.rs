@@ -83,8 +83,7 @@ impl LocalStore {
     /// # Errors
     /// [`StoreError`] of the first job that fails.
     pub fn maintain(&self) -> Result<(), StoreError> {
-        while maintenance::step(&self.engine, &self.busy, false)? {}
-        Ok(())
+        maintenance::finish(&self.engine, &self.busy, false)
     }
 
     /// Writes every row that is still in memory to segments.
@@ -100,8 +99,7 @@ impl LocalStore {
     /// # Errors
     /// [`StoreError`] of the first job that fails.
     pub fn settle(&self) -> Result<(), StoreError> {
-        while maintenance::step(&self.engine, &self.busy, true)? {}
-        Ok(())
+        maintenance::finish(&self.engine, &self.busy, true)
     }
 
     fn select(

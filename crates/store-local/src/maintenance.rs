@@ -21,6 +21,8 @@ use crate::view::Partition;
 
 /// How often threads look for work that nobody announced: idle partitions, mostly.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often somebody who waits for other threads' jobs looks again.
+const WAIT_FOR_OTHERS: Duration = Duration::from_millis(1);
 /// How long a thread waits after a job failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
@@ -61,16 +63,30 @@ pub(crate) fn run(engine: &Engine, busy: &Busy) {
 pub(crate) fn step(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<bool, StoreError> {
     engine.check_writable()?;
     freeze_chosen(engine, all_idle);
-    let Some(job) = next_job(engine, busy, all_idle) else { return Ok(false) };
-    busy.jobs.fetch_add(1, Ordering::Relaxed);
+    busy.jobs.fetch_add(1, Ordering::AcqRel);
+    let Some(job) = next_job(engine, busy, all_idle) else {
+        busy.jobs.fetch_sub(1, Ordering::AcqRel);
+        return Ok(false);
+    };
     let outcome = match &job {
         Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
         Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
         Job::MergeIndex => engine.index.merge_step().map(drop).map_err(series_error),
     };
     busy.release(&job);
-    busy.jobs.fetch_sub(1, Ordering::Relaxed);
+    busy.jobs.fetch_sub(1, Ordering::AcqRel);
     outcome.map(|()| true)
+}
+
+/// Does jobs until there is nothing left to do, for this thread or any other.
+pub(crate) fn finish(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<(), StoreError> {
+    loop {
+        while step(engine, busy, all_idle)? {}
+        if busy.jobs.load(Ordering::Acquire) == 0 && !step(engine, busy, all_idle)? {
+            return Ok(());
+        }
+        std::thread::sleep(WAIT_FOR_OTHERS);
+    }
 }
 
 /// Flushes every memtable.
@@ -78,10 +94,15 @@ pub(crate) fn flush_all(engine: &Engine, busy: &Busy) -> Result<(), StoreError> 
     engine.check_writable()?;
     freeze_chosen(engine, true);
     loop {
-        let Some(partition) = next_flush(engine, busy) else { return Ok(()) };
-        let outcome = flush::flush_partition(engine, &partition);
-        busy.release(&Job::Flush(partition));
-        outcome?;
+        if let Some(partition) = next_flush(engine, busy) {
+            let outcome = flush::flush_partition(engine, &partition);
+            busy.release(&Job::Flush(partition));
+            outcome?;
+        } else if busy.flushing.lock().is_empty() {
+            return Ok(());
+        } else {
+            std::thread::sleep(WAIT_FOR_OTHERS);
+        }
     }
 }
 

@@ -19,9 +19,6 @@ pub(crate) use edit::decode_edits;
 use edit::encode_edits;
 pub(crate) use state::ManifestState;
 
-/// Bytes of edits after which a snapshot is written.
-const SNAPSHOT_EVERY_BYTES: u64 = 4 << 20;
-
 /// The manifest of an open store.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -33,16 +30,24 @@ struct Inner {
     log: Wal,
     state: ManifestState,
     bytes_since_snapshot: u64,
+    /// A snapshot is written after so many bytes of edits, or after as many as it takes itself.
+    snapshot_every_bytes: u64,
+    snapshot_bytes: u64,
     tombstone_given: u64,
 }
 
 impl Manifest {
-    /// Opens the manifest in `dir`, an empty one if there is none. Anything damaged but a torn tail
+    /// Opens the manifest in `dir`, an empty one if there is none; it is written anew after
+    /// `snapshot_every_bytes` of edits, or more if it is large. Anything damaged but a torn tail
     /// is an error: without it nobody knows what the files of the store mean.
-    pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        snapshot_every_bytes: u64,
+    ) -> Result<Self, StoreError> {
         let mut state = ManifestState::default();
         let options = WalOptions {
-            file_bytes: 2 * SNAPSHOT_EVERY_BYTES,
+            file_bytes: 2 * snapshot_every_bytes,
             sync: SyncPolicy::Always,
             ..WalOptions::default()
         };
@@ -61,7 +66,14 @@ impl Manifest {
                 detail: format!("manifest: {}", first.detail),
             });
         }
-        let inner = Inner { log, state, bytes_since_snapshot: report.bytes, tombstone_given: 0 };
+        let inner = Inner {
+            log,
+            state,
+            bytes_since_snapshot: report.bytes,
+            snapshot_every_bytes,
+            snapshot_bytes: 0,
+            tombstone_given: 0,
+        };
         Ok(Self { inner: Mutex::new(inner) })
     }
 
@@ -79,7 +91,7 @@ impl Manifest {
             inner.state.apply(edit).expect("BUG: an edit does not fit the state it was made for");
         }
         inner.bytes_since_snapshot += bytes.len() as u64;
-        if inner.bytes_since_snapshot > SNAPSHOT_EVERY_BYTES {
+        if inner.bytes_since_snapshot > inner.snapshot_every_bytes.max(inner.snapshot_bytes) {
             inner.write_snapshot()?;
         }
         Ok(())
@@ -123,6 +135,7 @@ impl Inner {
         self.append(&bytes)?;
         self.log.release(start).map_err(wal_error)?;
         self.bytes_since_snapshot = 0;
+        self.snapshot_bytes = bytes.len() as u64;
         Ok(())
     }
 }

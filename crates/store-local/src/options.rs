@@ -20,6 +20,9 @@ pub struct StoreOptions {
     pub write_wait_max: Duration,
     /// A partition that nobody has written to for so long is flushed, and then merged for keeping.
     pub idle_after: Duration,
+    /// Seed of the hashes of series keys in a new store. `None`: one that nobody can guess, so that
+    /// nobody can choose keys that collide. An existing store keeps its own.
+    pub hash_seed: Option<u64>,
 }
 
 impl StoreOptions {
@@ -33,6 +36,7 @@ impl StoreOptions {
             maintenance_threads: std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2)),
             write_wait_max: Duration::from_secs(10),
             idle_after: Duration::from_secs(60),
+            hash_seed: None,
         }
     }
 }
@@ -52,18 +56,24 @@ pub(crate) struct MemoryPlan {
     pub(crate) series: usize,
     /// Hashes of raw keys.
     pub(crate) resolver: usize,
+    /// Edits of the manifest after which it is written anew.
+    pub(crate) manifest_snapshot: usize,
 }
 
 /// Memtables larger than this gain nothing: pages are full, and a restart has more to replay.
 const MEMTABLE_FLUSH_MAX: usize = 64 << 20;
+/// Smaller ones make more files than anybody could merge.
+const MEMTABLE_FLUSH_MIN: usize = 64 << 10;
 /// Log bytes that may wait for a flush, as a multiple of a full memtable: batches of wide rows take
 /// far less in the log than in memory, text about the same.
 const LOG_PER_MEMTABLE: u64 = 4;
+/// Files the log is cut into before a flush lets go of the oldest.
+const LOG_FILES: u64 = 4;
 
 impl MemoryPlan {
     /// Shares out `total` bytes.
     pub(crate) fn new(total: usize) -> Self {
-        let memtable_flush = (total / 12).clamp(1 << 20, MEMTABLE_FLUSH_MAX);
+        let memtable_flush = (total / 12).clamp(MEMTABLE_FLUSH_MIN, MEMTABLE_FLUSH_MAX);
         Self {
             memtable_flush,
             memtables_soft: memtable_flush * 5 / 2,
@@ -71,11 +81,17 @@ impl MemoryPlan {
             page_cache: (total / 4).max(4 << 20),
             series: (total / 8).max(1 << 20),
             resolver: (total / 8).max(1 << 20),
+            manifest_snapshot: (total / 64).clamp(16 << 10, 4 << 20),
         }
     }
 
     /// Bytes the log may keep before memtables that hold it are flushed.
     pub(crate) fn log_bytes_max(&self) -> u64 {
         self.memtable_flush as u64 * LOG_PER_MEMTABLE
+    }
+
+    /// Bytes of one file of the log, allocated ahead.
+    pub(crate) fn log_file_bytes(&self) -> u64 {
+        self.log_bytes_max() / LOG_FILES
     }
 }

@@ -48,7 +48,9 @@ pub(crate) fn open(
     let memory = MemoryPlan::new(options.memory_bytes);
     let segments_dir = options.dir.join("segments");
     disk.create_dir_all(&segments_dir).map_err(disk_error)?;
-    let manifest = Manifest::open(Arc::clone(&disk), &options.dir.join("manifest"))?;
+    let manifest_dir = options.dir.join("manifest");
+    let snapshot_every_bytes = memory.manifest_snapshot as u64;
+    let manifest = Manifest::open(Arc::clone(&disk), &manifest_dir, snapshot_every_bytes)?;
     let cache = Arc::new(PageCache::new(memory.page_cache));
     let (view, broken) = open_segments(&disk, &options, &manifest, &cache)?;
     report.segments = view.partitions().map(|p| p.segments.len() as u64).sum();
@@ -57,7 +59,7 @@ pub(crate) fn open(
 
     let series_options = SeriesOptions {
         memory_bytes: memory.series,
-        ..SeriesOptions::new(random_seed(), Arc::clone(&cache))
+        ..SeriesOptions::new(options.hash_seed.unwrap_or_else(random_seed), Arc::clone(&cache))
     };
     let index = SeriesIndex::open(Arc::clone(&disk), &options.dir.join("series"), series_options)
         .map_err(series_error)?;
@@ -71,7 +73,12 @@ pub(crate) fn open(
 
     // The log is read before the engine exists; its records are kept back until it does.
     let records = Mutex::new(Vec::new());
-    let wal_options = WalOptions { sync: options.sync, position_min: log_start, ..WalOptions::default() };
+    let wal_options = WalOptions {
+        sync: options.sync,
+        position_min: log_start,
+        file_bytes: memory.log_file_bytes(),
+        ..WalOptions::default()
+    };
     let dir = options.dir.join("wal");
     let (wal, found) = Wal::open(Arc::clone(&disk), &dir, wal_options, &mut |lsn, payload: &[u8]| {
         if lsn > log_start {

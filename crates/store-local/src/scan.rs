@@ -10,16 +10,19 @@ mod piece;
 mod series_reader;
 mod source;
 mod span;
+mod summarise;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use model::{
-    Column, ColumnBatch, FieldFilter, FieldType, Name, SeriesId, SeriesRun, TimeRange, Values,
+    Column, ColumnBatch, FieldFilter, FieldType, Name, SeriesId, SeriesRun, SummaryBatch,
+    SummarySpan, TimeRange, Values,
 };
 use roaring::RoaringTreemap;
 use store::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable,
-    StoreError, TagColumn, TimeOrder,
+    StoreError, TagColumn, TimeOrder, Windows,
 };
 
 use crate::memtable::{Memtable, Pin};
@@ -29,7 +32,8 @@ use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use counters::Counters;
 pub(crate) use piece::Piece;
-pub(crate) use series_reader::{PartitionSources, SeriesReader};
+pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
+use summarise::SpanSummaries;
 pub(crate) use source::{MemtableSource, SegmentSource, Source};
 
 /// The number of a field that does not exist: no layout has it.
@@ -37,6 +41,8 @@ const NO_FIELD: FieldNo = FieldNo(u32::MAX);
 
 /// Rows a batch holds, about: small enough for a core's cache, large enough to spread its cost.
 const BATCH_ROWS: usize = 8192;
+/// Spans a batch of summaries holds, about.
+const BATCH_SPANS: usize = 1024;
 
 /// What a scan reads.
 #[derive(Debug)]
@@ -50,6 +56,7 @@ pub(crate) struct ScanPlan {
     pub(crate) filters: Vec<FieldFilter>,
     pub(crate) order: TimeOrder,
     pub(crate) rows_per_series: Option<u64>,
+    pub(crate) windows: Option<Windows>,
     /// What the active memtables of `partitions` had when the scan was opened.
     pins: Vec<(Arc<Memtable>, Pin)>,
     /// The matching series, ascending.
@@ -83,6 +90,7 @@ impl ScanPlan {
             order: request.order,
             // Filters are not applied everywhere, so rows cannot be counted with them.
             rows_per_series: request.rows_per_series.filter(|_| request.filters.is_empty()),
+            windows: request.windows.filter(|_| request.filters.is_empty()),
             series,
             series_total,
         }
@@ -109,6 +117,7 @@ impl ScanPlan {
             filters: Vec::new(),
             order: TimeOrder::Ascending,
             rows_per_series: None,
+            windows: None,
             series: series.iter().map(SeriesId).collect(),
             series_total: series.len(),
             measurement: Arc::clone(measurement),
@@ -218,13 +227,14 @@ impl Scan for LocalScan {
             order: plan.order,
             filters: plan.filters.clone(),
             rows_per_series: plan.rows_per_series,
+            windows: plan.windows,
         };
         Ok(Box::new(LocalCursor {
             next: 0,
             series: slice.series.clone(),
             reader,
             batch: BatchBuilder::new(&plan.fields),
-            ready: std::collections::VecDeque::new(),
+            ready: VecDeque::new(),
             plan,
             context: self.context.clone(),
             counters: Arc::clone(&self.counters),
@@ -327,7 +337,7 @@ struct LocalCursor {
     /// How many of them are done.
     next: usize,
     batch: BatchBuilder,
-    ready: std::collections::VecDeque<ColumnBatch>,
+    ready: VecDeque<ScanItem>,
     context: ScanContext,
     counters: Arc<Counters>,
 }
@@ -353,19 +363,26 @@ impl ScanCursor for LocalCursor {
             self.next += 1;
             let series = self.plan.series[ordinal as usize];
             let (batch, ready) = (&mut self.batch, &mut self.ready);
-            self.reader.read(series, &mut |piece| batch.add(ordinal, piece, ready))?;
+            self.reader.read(series, &mut |emitted| match emitted {
+                Emitted::Rows(piece) => batch.add(ordinal, piece, ready),
+                Emitted::Summaries(summaries) => batch.add_summaries(ordinal, summaries, ready),
+            })?;
         }
-        let Some(batch) = self.ready.pop_front() else { return Ok(None) };
-        Counters::add(&self.counters.rows, batch.rows as u64);
-        Ok(Some(ScanItem::Rows(batch)))
+        let Some(item) = self.ready.pop_front() else { return Ok(None) };
+        if let ScanItem::Rows(batch) = &item {
+            Counters::add(&self.counters.rows, batch.rows as u64);
+        }
+        Ok(Some(item))
     }
 }
 
-/// Puts pieces together to batches.
+/// Puts pieces together to batches. The series of what leaves ascends over rows and summaries alike:
+/// one kind leaves before the other begins with a later series.
 #[derive(Debug)]
 struct BatchBuilder {
     empty: ColumnBatch,
     batch: ColumnBatch,
+    summaries: SummaryBatch,
 }
 
 impl BatchBuilder {
@@ -374,7 +391,33 @@ impl BatchBuilder {
         let fields = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
         let columns = std::iter::once(time).chain(fields).collect();
         let empty = ColumnBatch { rows: 0, runs: Vec::new(), columns };
-        Self { batch: empty.clone(), empty }
+        Self { batch: empty.clone(), empty, summaries: SummaryBatch::default() }
+    }
+
+    /// Adds summaries.
+    fn add_summaries(
+        &mut self,
+        ordinal: u32,
+        summaries: SpanSummaries,
+        ready: &mut VecDeque<ScanItem>,
+    ) {
+        if self.batch.rows > 0 {
+            ready.extend(self.finish());
+        }
+        let spans = summaries.spans.iter().map(|(time, rows)| SummarySpan {
+            series: ordinal,
+            min_time: time.min,
+            max_time: time.max,
+            rows: *rows,
+        });
+        self.summaries.spans.extend(spans);
+        self.summaries.fields.resize_with(summaries.fields.len(), Vec::new);
+        for (mine, theirs) in self.summaries.fields.iter_mut().zip(summaries.fields) {
+            mine.extend(theirs);
+        }
+        if self.summaries.spans.len() >= BATCH_SPANS {
+            ready.extend(self.finish());
+        }
     }
 
     /// Adds a piece; batches that are full go to `ready`.
@@ -382,8 +425,11 @@ impl BatchBuilder {
         &mut self,
         ordinal: u32,
         piece: Piece,
-        ready: &mut std::collections::VecDeque<ColumnBatch>,
+        ready: &mut VecDeque<ScanItem>,
     ) {
+        if !self.summaries.spans.is_empty() {
+            ready.extend(self.finish());
+        }
         let rows = piece.times.len();
         let run = SeriesRun { series: ordinal, rows: rows as u32 };
         if rows >= BATCH_ROWS / 4 || self.batch.rows == 0 {
@@ -412,10 +458,13 @@ impl BatchBuilder {
     }
 
     /// What was added since the last batch, if anything.
-    fn finish(&mut self) -> Option<ColumnBatch> {
+    fn finish(&mut self) -> Option<ScanItem> {
+        if !self.summaries.spans.is_empty() {
+            return Some(ScanItem::Summaries(std::mem::take(&mut self.summaries)));
+        }
         if self.batch.rows == 0 {
             return None;
         }
-        Some(std::mem::replace(&mut self.batch, self.empty.clone()))
+        Some(ScanItem::Rows(std::mem::replace(&mut self.batch, self.empty.clone())))
     }
 }

@@ -1,10 +1,11 @@
-//! The embedded store against the suite every store must pass.
+//! The embedded store against the suite every store must pass, on a simulated disk (no faults: the
+//! `sim` crate has those) and, once, on a real one.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use platform::SystemDisk;
+use platform::{Disk, FaultConfig, SimDisk, SystemDisk};
 use store::Store;
 use store::conformance::{TestStore, run, run_random};
 use store_local::{LocalStore, StoreOptions};
@@ -12,15 +13,26 @@ use store_local::{LocalStore, StoreOptions};
 /// A store in a directory of its own that lives as long as the test.
 struct OnDisk {
     store: Option<LocalStore>,
-    dir: tempfile::TempDir,
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
     maintained: Cell<u32>,
+    _real: Option<tempfile::TempDir>,
 }
 
 impl OnDisk {
-    fn new() -> Self {
+    fn simulated() -> Self {
+        let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
+        Self::new(disk, PathBuf::from("/data"), None)
+    }
+
+    fn real() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Some(open(dir.path().to_owned()));
-        Self { store, dir, maintained: Cell::new(0) }
+        Self::new(Arc::new(SystemDisk), dir.path().to_owned(), Some(dir))
+    }
+
+    fn new(disk: Arc<dyn Disk>, dir: PathBuf, real: Option<tempfile::TempDir>) -> Self {
+        let store = Some(open(&disk, &dir));
+        Self { store, disk, dir, maintained: Cell::new(0), _real: real }
     }
 
     fn open_store(&self) -> &LocalStore {
@@ -28,9 +40,9 @@ impl OnDisk {
     }
 }
 
-fn open(dir: PathBuf) -> LocalStore {
+fn open(disk: &Arc<dyn Disk>, dir: &Path) -> LocalStore {
     let options = StoreOptions { maintenance_threads: 0, ..StoreOptions::new(dir, 16 << 20) };
-    LocalStore::open(Arc::new(SystemDisk), options).unwrap()
+    LocalStore::open(Arc::clone(disk), options).unwrap()
 }
 
 impl TestStore for OnDisk {
@@ -40,7 +52,7 @@ impl TestStore for OnDisk {
 
     fn reopen(&mut self) {
         self.store.take().expect("open between reopens").close().unwrap();
-        self.store = Some(open(self.dir.path().to_owned()));
+        self.store = Some(open(&self.disk, &self.dir));
     }
 
     /// Flushes at first, and compacts everything now and then: both shapes get tested.
@@ -57,13 +69,18 @@ impl TestStore for OnDisk {
 
 #[test]
 fn conforms() {
-    run(&|| Box::new(OnDisk::new()));
+    run(&|| Box::new(OnDisk::simulated()));
+}
+
+#[test]
+fn conforms_on_a_real_disk() {
+    run_random(&|| Box::new(OnDisk::real()), 77, 100);
 }
 
 #[test]
 #[ignore = "a long run: cargo test -p store-local --release -- --ignored"]
 fn conforms_at_length() {
     for seed in 100..2_100 {
-        run_random(&|| Box::new(OnDisk::new()), seed, 300);
+        run_random(&|| Box::new(OnDisk::simulated()), seed, 300);
     }
 }

@@ -84,7 +84,7 @@ fn a_snapshot_says_what_the_edits_said() {
 #[test]
 fn survives_reopening_and_snapshots() {
     let dir = tempfile::tempdir().unwrap();
-    let open = || Manifest::open(Arc::new(SystemDisk), dir.path()).unwrap();
+    let open = || Manifest::open(Arc::new(SystemDisk), dir.path(), 4 << 20).unwrap();
     let manifest = open();
     manifest.commit(&edits()).unwrap();
     for version in 5..9 {

@@ -2,11 +2,12 @@
 //! out rows in time order.
 
 use model::{FieldFilter, SeriesId, TimeRange};
-use store::{StoreError, TimeOrder};
+use store::{StoreError, TimeOrder, Windows};
 
 use super::piece::{Piece, merge};
 use super::source::Source;
 use super::span::{Span, SpanRows, clusters};
+use super::summarise::{Part, SpanSummaries};
 
 /// The sources of one partition, oldest first.
 #[derive(Debug)]
@@ -25,6 +26,15 @@ pub(crate) struct SeriesReader {
     pub(crate) filters: Vec<FieldFilter>,
     /// Of each series no more rows than this are needed.
     pub(crate) rows_per_series: Option<u64>,
+    /// Rows are aggregated by these windows: summaries do as well.
+    pub(crate) windows: Option<Windows>,
+}
+
+/// What is handed out of a series.
+#[derive(Debug)]
+pub(crate) enum Emitted {
+    Rows(Piece),
+    Summaries(SpanSummaries),
 }
 
 /// How much more is read of a span when its first rows turned out not to be enough.
@@ -36,7 +46,7 @@ impl SeriesReader {
     pub(crate) fn read(
         &mut self,
         series: SeriesId,
-        emit: &mut dyn FnMut(Piece),
+        emit: &mut dyn FnMut(Emitted),
     ) -> Result<(), StoreError> {
         let mut wanted = self.rows_per_series.map_or(usize::MAX, |n| n as usize);
         let count = self.partitions.len();
@@ -55,7 +65,7 @@ impl SeriesReader {
         at: usize,
         series: SeriesId,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Piece),
+        emit: &mut dyn FnMut(Emitted),
     ) -> Result<(), StoreError> {
         let partition = &mut self.partitions[at];
         let time = self.time.intersect(&partition.time);
@@ -85,7 +95,7 @@ impl SeriesReader {
         at: usize,
         mut cluster: Vec<Span>,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Piece),
+        emit: &mut dyn FnMut(Emitted),
     ) -> Result<(), StoreError> {
         if cluster.len() == 1 {
             let span = cluster.remove(0);
@@ -106,9 +116,14 @@ impl SeriesReader {
         at: usize,
         span: Span,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Piece),
+        emit: &mut dyn FnMut(Emitted),
     ) -> Result<(), StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
+        if let Some(windows) = &self.windows
+            && let Some(parts) = source.summarise(&span.rows, windows)?
+        {
+            return self.read_parts(at, span, parts, wanted, emit);
+        }
         let (block, mut rows) = match span.rows {
             SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
             rows => {
@@ -139,7 +154,32 @@ impl SeriesReader {
         Ok(())
     }
 
-    fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Piece)) {
+    /// Hands out the summaries of a span that was cut into parts, and reads its other rows.
+    fn read_parts(
+        &mut self,
+        at: usize,
+        span: Span,
+        parts: Vec<Part>,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Emitted),
+    ) -> Result<(), StoreError> {
+        let SpanRows::Block(block, _) = span.rows else { panic!("BUG: only blocks are cut") };
+        for part in parts {
+            match part {
+                Part::Summaries(summaries) => emit(Emitted::Summaries(summaries)),
+                Part::Rows(rows) => {
+                    let rows = SpanRows::Block(block.clone(), rows);
+                    let source = &mut self.partitions[at].sources[span.source];
+                    if let Some(piece) = source.read(rows, &[])? {
+                        self.hand_out(piece, wanted, emit);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Emitted)) {
         piece.drop_empty_rows();
         if piece.times.is_empty() {
             return;
@@ -148,6 +188,6 @@ impl SeriesReader {
             piece.reverse();
         }
         *wanted = wanted.saturating_sub(piece.times.len());
-        emit(piece);
+        emit(Emitted::Rows(piece));
     }
 }

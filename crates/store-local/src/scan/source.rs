@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
 use segment::{Block, Directory, Runs};
-use store::StoreError;
+use store::{StoreError, Windows};
 
 use super::counters::Counters;
 use super::filter;
 use super::piece::Piece;
 use super::span::{Span, SpanRows};
+use super::summarise::{Part, summarise};
 use crate::error::segment_error;
 use crate::memtable::{Memtable, Pin};
 use crate::rows::FieldNo;
@@ -90,6 +91,25 @@ impl Source {
             (_, SpanRows::Held(piece)) => Ok(Some(piece)),
             (Self::Memtable(_), SpanRows::Block(..)) => panic!("BUG: a block of a memtable"),
         }
+    }
+}
+
+impl Source {
+    /// Cuts the rows of a span into summaries and rows; `None` if there is nothing to sum up.
+    pub(crate) fn summarise(
+        &self,
+        rows: &SpanRows,
+        windows: &Windows,
+    ) -> Result<Option<Vec<Part>>, StoreError> {
+        let (Self::Segment(source), SpanRows::Block(block, range)) = (self, rows) else {
+            return Ok(None);
+        };
+        let reader = &source.segment.reader;
+        let parts = summarise(reader, block, range, &source.fields, windows)?;
+        if parts.is_some() {
+            Counters::add(&source.counters.pages_summarised, source.fields.len() as u64);
+        }
+        Ok(parts)
     }
 }
 

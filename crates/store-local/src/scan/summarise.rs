@@ -1,0 +1,220 @@
+//! Summaries in place of rows: which spans of a block lie wholly in one window of the request.
+
+use std::ops::Range;
+
+use model::{FieldSummary, FieldType, Scalar, TimeRange, Values};
+use segment::{Block, SegmentReader, WindowIndex, WindowSummaries};
+use store::{StoreError, Windows};
+
+use crate::error::segment_error;
+
+/// Summaries of consecutive spans of one series.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpanSummaries {
+    /// Times of the first and last row, and number of rows, of each span.
+    pub(crate) spans: Vec<(TimeRange, u64)>,
+    /// Per requested field one summary a span.
+    pub(crate) fields: Vec<Vec<FieldSummary>>,
+}
+
+/// A part of some rows: summed up, or to be read.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Rows(Range<usize>),
+    Summaries(SpanSummaries),
+}
+
+/// Whether two times lie in one window of the request.
+fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
+    let Some(every) = windows.every_ns else { return true };
+    let window = |t: i64| (i128::from(t) - i128::from(windows.offset_ns)).div_euclid(every.into());
+    window(a) == window(b)
+}
+
+/// Cuts rows of one series, all of `rows` in `block`, into parts. `None` if nothing can be summed up.
+pub(crate) fn summarise(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: &Range<usize>,
+    fields: &[(Option<usize>, FieldType)],
+    windows: &Windows,
+) -> Result<Option<Vec<Part>>, StoreError> {
+    if windows.parts.first_last || fields.iter().any(|(_, t)| !t.is_numeric()) {
+        return Ok(None);
+    }
+    let time = block.time();
+    let whole = block.has_one_series() && *rows == (0..block.rows());
+    if whole && in_one_window(windows, time.min, time.max) {
+        return Ok(whole_block(block, fields).map(|all| vec![Part::Summaries(all)]));
+    }
+    if !block.has_windows() {
+        return Ok(None);
+    }
+    let Some(index) = reader.window_index(block).map_err(segment_error)? else { return Ok(None) };
+    if windows.every_ns.is_some_and(|every| every < index.window_ns()) {
+        return Ok(None);
+    }
+    let mut columns = Vec::with_capacity(fields.len());
+    for (field, field_type) in fields {
+        match present(block, *field) {
+            None => columns.push((None, *field_type)),
+            Some(field) => match reader.windows(block, field).map_err(segment_error)? {
+                Some(found) => columns.push((Some(found), *field_type)),
+                None => return Ok(None),
+            },
+        }
+    }
+    let mut times = Vec::with_capacity(rows.len());
+    reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+    let mut cutter = Cutter { parts: Vec::new(), done: rows.start };
+    let mut span = first_span(&index, rows.start);
+    while span < index.len() && index.rows(span).start < rows.end {
+        let of_span = index.rows(span);
+        let inside = of_span.start >= rows.start && of_span.end <= rows.end;
+        if inside {
+            let (first, last) =
+                (times[of_span.start - rows.start], times[of_span.end - 1 - rows.start]);
+            if in_one_window(windows, first, last) {
+                cutter.add(of_span, TimeRange::new(first, last), span, &columns);
+            }
+        }
+        span += 1;
+    }
+    Ok(cutter.finish(rows.end))
+}
+
+/// The span that row `row` lies in.
+fn first_span(index: &WindowIndex, row: usize) -> usize {
+    let (mut low, mut high) = (0, index.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if index.rows(middle).end <= row {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The field's number if the block has values of it.
+fn present(block: &Block, field: Option<usize>) -> Option<usize> {
+    field.filter(|field| block.summary(*field).is_some())
+}
+
+/// Puts parts together.
+struct Cutter {
+    parts: Vec<Part>,
+    /// Rows before this one are in parts.
+    done: usize,
+}
+
+impl Cutter {
+    fn add(
+        &mut self,
+        rows: Range<usize>,
+        time: TimeRange,
+        span: usize,
+        columns: &[(Option<std::sync::Arc<WindowSummaries>>, FieldType)],
+    ) {
+        if self.done < rows.start {
+            self.parts.push(Part::Rows(self.done..rows.start));
+        }
+        self.done = rows.end;
+        if !matches!(self.parts.last(), Some(Part::Summaries(_))) {
+            let fields = vec![Vec::new(); columns.len()];
+            self.parts.push(Part::Summaries(SpanSummaries { spans: Vec::new(), fields }));
+        }
+        let Some(Part::Summaries(open)) = self.parts.last_mut() else {
+            panic!("BUG: summaries were opened above")
+        };
+        open.spans.push((time, rows.len() as u64));
+        for (field, (column, field_type)) in open.fields.iter_mut().zip(columns) {
+            field.push(match column {
+                Some(column) => span_summary(column, span, rows.len()),
+                None => nothing(*field_type),
+            });
+        }
+    }
+
+    fn finish(mut self, end: usize) -> Option<Vec<Part>> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        if self.done < end {
+            self.parts.push(Part::Rows(self.done..end));
+        }
+        Some(self.parts)
+    }
+}
+
+fn span_summary(column: &WindowSummaries, span: usize, rows: usize) -> FieldSummary {
+    let count = column.counts.as_ref().map_or(rows as u64, |c| u64::from(c[span]));
+    let (sum, min, max) =
+        (scalar(&column.sums, span), scalar(&column.mins, span), scalar(&column.maxs, span));
+    FieldSummary { count, first: (0, min.clone()), last: (0, min.clone()), sum, min, max }
+}
+
+fn scalar(values: &Values, at: usize) -> Scalar {
+    match values {
+        Values::Float(v) => Scalar::Float(v[at]),
+        Values::Integer(v) => Scalar::Integer(v[at]),
+        Values::Unsigned(v) => Scalar::Unsigned(v[at]),
+        _ => panic!("BUG: only numbers have window summaries"),
+    }
+}
+
+/// The summary of a field without values.
+fn nothing(field_type: FieldType) -> FieldSummary {
+    let zero = match field_type {
+        FieldType::Integer => Scalar::Integer(0),
+        FieldType::Unsigned => Scalar::Unsigned(0),
+        _ => Scalar::Float(0.0),
+    };
+    FieldSummary {
+        count: 0,
+        sum: zero.clone(),
+        min: zero.clone(),
+        max: zero.clone(),
+        first: (0, zero.clone()),
+        last: (0, zero),
+    }
+}
+
+/// The summary of a block of one series, as its directory has it.
+fn whole_block(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<SpanSummaries> {
+    let mut summaries = Vec::with_capacity(fields.len());
+    for (field, field_type) in fields {
+        summaries.push(vec![match present(block, *field) {
+            None => nothing(*field_type),
+            Some(field) => {
+                let page = block.summary(field)?;
+                let numbers = page.numbers?;
+                FieldSummary {
+                    count: u64::from(page.count),
+                    first: (0, numbers.min.clone()),
+                    last: (0, numbers.min.clone()),
+                    sum: numbers.sum,
+                    min: numbers.min,
+                    max: numbers.max,
+                }
+            }
+        }]);
+    }
+    Some(SpanSummaries { spans: vec![(block.time(), block.rows() as u64)], fields: summaries })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_start_at_the_offset() {
+        let parts = store::SummaryParts::default();
+        let windows = Windows { every_ns: Some(10), offset_ns: 3, parts };
+        assert!(in_one_window(&windows, 3, 12));
+        assert!(!in_one_window(&windows, 2, 3));
+        assert!(in_one_window(&windows, -7, 2));
+        assert!(in_one_window(&Windows { every_ns: None, ..windows }, i64::MIN, i64::MAX));
+    }
+}
