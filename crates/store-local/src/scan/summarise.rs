@@ -45,7 +45,7 @@ pub(crate) fn summarise(
     let time = block.time();
     let whole = block.has_one_series() && *rows == (0..block.rows());
     if whole && in_one_window(windows, time.min, time.max) {
-        return Ok(whole_block(block, fields).map(|all| vec![Part::Summaries(all)]));
+        return Ok(whole_block(block, fields).map(|all| all.map(Part::Summaries).into_iter().collect()));
     }
     if !block.has_windows() {
         return Ok(None);
@@ -66,7 +66,7 @@ pub(crate) fn summarise(
     }
     let mut times = Vec::with_capacity(rows.len());
     reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
-    let mut cutter = Cutter { parts: Vec::new(), done: rows.start };
+    let mut cutter = Cutter { parts: Vec::new(), done: rows.start, summed_up: false };
     let mut span = first_span(&index, rows.start);
     while span < index.len() && index.rows(span).start < rows.end {
         let of_span = index.rows(span);
@@ -107,6 +107,7 @@ struct Cutter {
     parts: Vec<Part>,
     /// Rows before this one are in parts.
     done: usize,
+    summed_up: bool,
 }
 
 impl Cutter {
@@ -121,6 +122,18 @@ impl Cutter {
             self.parts.push(Part::Rows(self.done..rows.start));
         }
         self.done = rows.end;
+        let summaries: Vec<FieldSummary> = columns
+            .iter()
+            .map(|(column, field_type)| match column {
+                Some(column) => span_summary(column, span, rows.len()),
+                None => nothing(*field_type),
+            })
+            .collect();
+        self.summed_up = true;
+        // Rows that have none of the fields are not handed out, in no form.
+        if summaries.iter().all(|s| s.count == 0) {
+            return;
+        }
         if !matches!(self.parts.last(), Some(Part::Summaries(_))) {
             let fields = vec![Vec::new(); columns.len()];
             self.parts.push(Part::Summaries(SpanSummaries { spans: Vec::new(), fields }));
@@ -129,16 +142,11 @@ impl Cutter {
             panic!("BUG: summaries were opened above")
         };
         open.spans.push((time, rows.len() as u64));
-        for (field, (column, field_type)) in open.fields.iter_mut().zip(columns) {
-            field.push(match column {
-                Some(column) => span_summary(column, span, rows.len()),
-                None => nothing(*field_type),
-            });
-        }
+        open.fields.iter_mut().zip(summaries).for_each(|(field, s)| field.push(s));
     }
 
     fn finish(mut self, end: usize) -> Option<Vec<Part>> {
-        if self.parts.is_empty() {
+        if !self.summed_up {
             return None;
         }
         if self.done < end {
@@ -181,8 +189,12 @@ fn nothing(field_type: FieldType) -> FieldSummary {
     }
 }
 
-/// The summary of a block of one series, as its directory has it.
-fn whole_block(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<SpanSummaries> {
+/// The summary of a block of one series, as its directory has it. Outer `None`: it has none. Inner
+/// `None`: no row has a value.
+fn whole_block(
+    block: &Block,
+    fields: &[(Option<usize>, FieldType)],
+) -> Option<Option<SpanSummaries>> {
     let mut summaries = Vec::with_capacity(fields.len());
     for (field, field_type) in fields {
         summaries.push(vec![match present(block, *field) {
@@ -201,7 +213,11 @@ fn whole_block(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<S
             }
         }]);
     }
-    Some(SpanSummaries { spans: vec![(block.time(), block.rows() as u64)], fields: summaries })
+    if summaries.iter().all(|s| s[0].count == 0) {
+        return Some(None);
+    }
+    let spans = vec![(block.time(), block.rows() as u64)];
+    Some(Some(SpanSummaries { spans, fields: summaries }))
 }
 
 #[cfg(test)]
