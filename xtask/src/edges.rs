@@ -13,10 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("server", &["catalog", "influxql", "ingest", "model", "query", "render", "store"]),
     // 3: what is done with rows
     ("query", &["catalog", "influxql", "model", "store"]),
-    (
-        "store-local",
-        &["codec", "model", "platform", "segment", "series", "store", "wal"],
-    ),
+    ("store-local", &["codec", "model", "platform", "segment", "series", "store", "wal"]),
     ("catalog", &["model", "store"]),
     ("render", &["model"]),
     // 2: contracts and files

@@ -1,6 +1,9 @@
 //! Project tasks. `cargo xtask test` is everything that has to hold before a change lands.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks")]
-#![allow(clippy::disallowed_methods, reason = "works on the source tree, not on a database's files")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "works on the source tree, not on a database's files"
+)]
 
 mod edges;
 mod packages;

@@ -9,8 +9,11 @@ const NEEDED: &[(&str, &str)] = &[("influx", "influxdb-client"), ("curl", "curl"
 
 /// Installs what is missing.
 pub(crate) fn install() -> Result<()> {
-    let missing: Vec<&str> =
-        NEEDED.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect();
+    let missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(program, _)| !is_there(program))
+        .map(|(_, package)| *package)
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }

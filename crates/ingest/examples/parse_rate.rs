@@ -1,5 +1,5 @@
 //! Parses TSBS-shaped lines over and over and prints the rate.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -12,7 +12,18 @@ fn main() {
     for row in 0..10_000u64 {
         let host = row % 100;
         write!(text, "cpu,hostname=host_{host},region=eu-central-1,datacenter=eu-central-1a,rack=6,os=Ubuntu15.10,arch=x86,team=SF,service=19,service_version=1,service_environment=test ").unwrap();
-        for name in ["usage_user", "usage_system", "usage_idle", "usage_nice", "usage_iowait", "usage_irq", "usage_softirq", "usage_steal", "usage_guest", "usage_guest_nice"] {
+        for name in [
+            "usage_user",
+            "usage_system",
+            "usage_idle",
+            "usage_nice",
+            "usage_iowait",
+            "usage_irq",
+            "usage_softirq",
+            "usage_steal",
+            "usage_guest",
+            "usage_guest_nice",
+        ] {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             write!(text, "{name}={}i,", (seed >> 33) % 100).unwrap();
         }

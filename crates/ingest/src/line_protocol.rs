@@ -170,13 +170,8 @@ impl Body<'_, '_> {
         let Some(layout) = self.layouts.expected(key) else { return Fast::Unsure };
         let values_start = self.values.len();
         let expected = self.layouts.raw(layout);
-        let fields_end = fields::verify(
-            text,
-            key_end + 1,
-            expected,
-            &mut self.values,
-            &mut self.strings,
-        );
+        let fields_end =
+            fields::verify(text, key_end + 1, expected, &mut self.values, &mut self.strings);
         let Some(fields_end) = fields_end else { return Fast::Unsure };
         let Some((time_ns, end, next)) = self.last_time.read(text, fields_end, self.options) else {
             return Fast::Unsure;
@@ -200,7 +195,7 @@ impl Body<'_, '_> {
         let (end, next) = fields::exact_line_end(self.text, start);
         let line = &self.text[start..end];
         if self.check_utf8 && std::str::from_utf8(line).is_err() {
-            self.problems.push(Problem::parse(start, line, "invalid UTF-8".to_owned()));
+            self.problems.push(Problem::parse(start, line, "invalid UTF-8"));
             return next;
         }
         let (values, strings) = (self.values.len(), self.strings.len());
@@ -216,21 +211,21 @@ impl Body<'_, '_> {
     }
 
     fn exact_row(&mut self, start: usize, line: &[u8]) -> Result<LineRow, ProblemKind> {
-        let wrong = |reason: String| Problem::parse(start, line, reason).kind;
         let key_len = fields::key_len(line);
         // Whether the key is well-formed is for the store to find out, once a series and not once a
         // row. A line that is bad anyway blames its key first, as InfluxDB does.
         let blame = |reason: String| {
-            wrong(fields::check_key(&line[..key_len]).err().unwrap_or(reason))
+            let reason = fields::check_key(&line[..key_len]).err().unwrap_or(reason);
+            Problem::parse(start, line, &reason).kind
         };
         let spaces = line[key_len..].iter().take_while(|b| **b == b' ').count();
         let fields_start = start + key_len + spaces;
         let end = start + line.len();
         let values_start = self.values.len();
-        let parsed = fields::parse(self.text, fields_start..end, &mut self.values, &mut self.strings)
-            .map_err(blame)?;
-        let time_ns =
-            time::exact(&self.text[parsed.end..end], self.options).map_err(blame)?;
+        let parsed =
+            fields::parse(self.text, fields_start..end, &mut self.values, &mut self.strings)
+                .map_err(blame)?;
+        let time_ns = time::exact(&self.text[parsed.end..end], self.options).map_err(blame)?;
         let key = &self.text[start..start + key_len];
         let layout = self
             .layouts

@@ -21,6 +21,7 @@ use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
 use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
+use crate::rows::fits;
 use crate::runs::Runs;
 use crate::windows::{WindowIndex, WindowSummaries};
 
@@ -210,7 +211,8 @@ impl SegmentReader {
     /// If the disk fails or the page is damaged; `out` is of no use then.
     ///
     /// # Panics
-    /// If the block does not have these rows, or `out` is of another type.
+    /// If the block does not have these rows, the measurement does not have that many fields, or
+    /// `out` is of another type.
     pub fn column(
         &self,
         block: &Block,
@@ -219,6 +221,7 @@ impl SegmentReader {
         out: &mut Column,
     ) -> Result<(), SegmentError> {
         assert!(rows.start <= rows.end && rows.end <= block.rows(), "BUG: rows outside of a block");
+        assert!(fits(&out.values, block.field_type(field)), "BUG: a column of another type");
         let Some(entry) = block.page(field) else {
             out.extend_missing(rows.len());
             return Ok(());

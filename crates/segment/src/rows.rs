@@ -15,7 +15,7 @@ pub struct SegmentRows {
     pub columns: Vec<Column>,
 }
 
-/// The last row written so far.
+/// Series and time of a row: what rows are sorted by.
 pub(crate) type RowKey = (SeriesId, i64);
 
 impl SegmentRows {
@@ -112,7 +112,8 @@ pub(crate) struct RunPosition {
     pub(crate) used: u32,
 }
 
-fn fits(values: &Values, field_type: FieldType) -> bool {
+/// Whether a column is of a field's type.
+pub(crate) fn fits(values: &Values, field_type: FieldType) -> bool {
     matches!(
         (values, field_type),
         (Values::Float(_), FieldType::Float)

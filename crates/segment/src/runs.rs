@@ -114,3 +114,46 @@ impl Runs {
         Ok(Self { series, ends })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn only_the_series_of_a_block_are_accepted(
+            steps in prop::collection::vec((0u64..3, 0u32..4), 1..20),
+            rows in 1u32..40,
+            right_rows in any::<bool>(),
+        ) {
+            let mut series = 5;
+            let runs: Vec<(SeriesId, u32)> = steps
+                .iter()
+                .map(|(step, rows)| { series += step; (SeriesId(series), *rows) })
+                .collect();
+            let total: u32 = runs.iter().map(|r| r.1).sum();
+            let rows = if right_rows { total.max(1) } else { rows };
+            let bounds = (runs[0].0, runs[runs.len() - 1].0);
+            let mut bytes = Vec::new();
+            Runs::encode(&runs, Effort::Hot, &mut bytes);
+            let decoded = Runs::decode(&bytes, rows, bounds);
+            let valid = total == rows
+                && runs.iter().all(|r| r.1 > 0)
+                && runs.is_sorted_by(|a, b| a.0 < b.0);
+            prop_assert_eq!(decoded.is_ok(), valid);
+            prop_assert!(Runs::decode(&bytes, rows, (SeriesId(1), bounds.1)).is_err());
+            let Ok(decoded) = decoded else { return Ok(()) };
+            let found: Vec<_> = decoded.iter().map(|(s, r)| (s, r.len() as u32)).collect();
+            prop_assert_eq!(&found, &runs);
+            for (at, (id, range)) in decoded.iter().enumerate() {
+                prop_assert_eq!(decoded.rows_of(id), Some(range.clone()));
+                prop_assert_eq!(decoded.index_from(id), at);
+                for row in range {
+                    prop_assert_eq!(decoded.index_at(row), at);
+                }
+            }
+            prop_assert_eq!(decoded.rows_of(SeriesId(2)), None);
+        }
+    }
+}

@@ -151,10 +151,12 @@ impl WindowSummaries {
         }
     }
 
-    /// Writes the page of one field; without values of some rows, `counts` is needed.
+    /// Writes the page of one field that has `counts` values in each span; `complete` says that
+    /// every row has one.
     pub(crate) fn encode(
-        counts: Option<&[u64]>,
-        parts: &SpanParts,
+        counts: &[u64],
+        complete: bool,
+        mut parts: SpanParts,
         field_type: FieldType,
         effort: Effort,
         out: &mut Vec<u8>,
@@ -165,13 +167,22 @@ impl WindowSummaries {
             encode(&mut scratch);
             put_bytes(out, &scratch);
         };
-        put_varint(out, u64::from(counts.is_some()));
-        if let Some(counts) = counts {
+        put_varint(out, u64::from(!complete));
+        if !complete {
             put(out, &|to| codec::encode_u64(counts, effort, to));
         }
-        for values in [&parts.sums, &parts.mins, &parts.maxs] {
-            put(out, &|to| encode_bits(values, field_type, effort, to));
+        put(out, &|to| encode_bits(&parts.mins, field_type, effort, to));
+        let mut rest_type = field_type;
+        if field_type != FieldType::Float {
+            // Integers are written relative to the minimum: smaller numbers, and exact.
+            rest_type = FieldType::Unsigned;
+            for (span, min) in parts.mins.iter().enumerate() {
+                parts.maxs[span] = parts.maxs[span].wrapping_sub(*min);
+                parts.sums[span] = parts.sums[span].wrapping_sub(min.wrapping_mul(counts[span]));
+            }
         }
+        put(out, &|to| encode_bits(&parts.maxs, rest_type, effort, to));
+        put(out, &|to| encode_bits(&parts.sums, rest_type, effort, to));
     }
 
     /// Reads the page of one field of the block that `index` belongs to.
@@ -187,10 +198,35 @@ impl WindowSummaries {
             1 => Some(decode_counts(&mut input, &index)?),
             other => return Err(input.fail(format!("unknown flags {other:#x}"))),
         };
-        let mut part = || decode_values(input.bytes()?, spans, field_type);
-        let (sums, mins, maxs) = (part()?, part()?, part()?);
+        let rest_type = match field_type {
+            FieldType::Float => field_type,
+            _ => FieldType::Unsigned,
+        };
+        let mut part = |field_type| decode_values(input.bytes()?, spans, field_type);
+        let (mins, maxs, sums) = (part(field_type)?, part(rest_type)?, part(rest_type)?);
         input.end()?;
-        Ok(Self { index, counts, sums, mins, maxs })
+        let mut summaries = Self { index, counts, sums, mins, maxs };
+        summaries.undo_differences();
+        Ok(summaries)
+    }
+
+    /// Makes maxima and sums of integers from what was written relative to the minimum.
+    fn undo_differences(&mut self) {
+        let mins: Vec<u64> = match &self.mins {
+            Values::Integer(mins) => mins.iter().map(|v| *v as u64).collect(),
+            Values::Unsigned(mins) => mins.clone(),
+            _ => return,
+        };
+        let base = |span: usize| mins[span].wrapping_mul(u64::from(self.count(span)));
+        let bases: Vec<u64> = (0..mins.len()).map(base).collect();
+        for (values, bases) in [(&mut self.maxs, &mins), (&mut self.sums, &bases)] {
+            let Values::Unsigned(differences) = values else { continue };
+            let sums = differences.iter().zip(bases).map(|(a, b)| a.wrapping_add(*b));
+            *values = match &self.mins {
+                Values::Integer(_) => Values::Integer(sums.map(|v| v as i64).collect()),
+                _ => Values::Unsigned(sums.collect()),
+            };
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub struct WriterOptions {
     /// How much work encoding may take.
     pub effort: Effort,
     /// Blocks keep summaries of the shortest windows that hold this many rows on average. `None`:
-    /// no blocks do.
+    /// no blocks do. A window takes about four bytes a field.
     pub window_rows_min: Option<u32>,
     /// A number stored in the file, for the caller's use.
     pub sequence: u64,
@@ -88,6 +88,8 @@ pub struct SegmentWriter {
     finished: Vec<MeasurementInfo>,
     values: u64,
     blocks: BlockWriter,
+    /// Whether something could not be written: the file would lack it.
+    failed: bool,
 }
 
 /// The measurement whose rows are coming in.
@@ -126,14 +128,22 @@ impl SegmentWriter {
         let mut out = Output::new(file);
         out.buffer().extend_from_slice(&format::encode_header(options.sequence));
         let blocks = BlockWriter::new(options.effort, options.window_rows_min);
-        Self { out, options, measurement: None, finished: Vec::new(), values: 0, blocks }
+        Self {
+            out,
+            options,
+            measurement: None,
+            finished: Vec::new(),
+            values: 0,
+            blocks,
+            failed: false,
+        }
     }
 
     /// Starts the next measurement: `name` is above the last one's, field names ascend. Without any
     /// rows it leaves no trace.
     ///
     /// # Errors
-    /// If the disk fails.
+    /// If the disk fails; the writer is of no use then.
     ///
     /// # Panics
     /// If the names are out of order.
@@ -145,7 +155,10 @@ impl SegmentWriter {
         let before = self.measurement.as_ref().map(|m| &m.name);
         assert!(before.is_none_or(|b| b < name), "BUG: measurements out of order");
         assert!(fields.is_sorted_by(|a, b| a.0 < b.0), "BUG: fields out of order");
+        self.check_usable();
+        self.failed = true;
         self.close_measurement()?;
+        self.failed = false;
         self.measurement = Some(OpenMeasurement::new(name, fields));
         Ok(())
     }
@@ -153,12 +166,20 @@ impl SegmentWriter {
     /// Adds rows, which follow those already there. The last series may go on.
     ///
     /// # Errors
-    /// If the disk fails, or a string is too long to be stored.
+    /// If the disk fails, or a string is too long to be stored; the writer is of no use then.
     ///
     /// # Panics
     /// If the rows are out of order, their columns are not those of the measurement, or no
     /// measurement was begun.
     pub fn append(&mut self, rows: &SegmentRows) -> Result<(), SegmentError> {
+        self.check_usable();
+        self.failed = true;
+        self.append_rows(rows)?;
+        self.failed = false;
+        Ok(())
+    }
+
+    fn append_rows(&mut self, rows: &SegmentRows) -> Result<(), SegmentError> {
         let m = self.measurement.as_mut().expect("BUG: rows before their measurement");
         rows.check(&m.fields, m.last);
         let (Some((series, _)), Some(time)) = (rows.runs.last(), rows.times.last()) else {
@@ -197,6 +218,7 @@ impl SegmentWriter {
     /// # Errors
     /// If the disk fails; the file is then of no use.
     pub fn finish(mut self) -> Result<SegmentInfo, SegmentError> {
+        self.check_usable();
         self.close_measurement()?;
         let start = self.out.position();
         let list = MeasurementList::new(std::mem::take(&mut self.finished));
@@ -223,6 +245,10 @@ impl SegmentWriter {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.out.position()
+    }
+
+    fn check_usable(&self) {
+        assert!(!self.failed, "BUG: a segment is written on after it failed");
     }
 
     fn close_measurement(&mut self) -> Result<(), SegmentError> {

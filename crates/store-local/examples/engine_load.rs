@@ -1,7 +1,7 @@
 //! Loads a workload straight into the engine, without a network, and says what it costs.
 //!
 //! `cargo run --release -p store-local --example engine_load -- [WORKLOAD] [SCALE] [HOURS] [THREADS]`
-#![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,8 +61,7 @@ fn main() {
         for _ in 0..threads {
             scope.spawn(|| {
                 let mut parser = LineParser::new();
-                let options =
-                    ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
+                let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(text) = batches.get(at) else { return };

@@ -45,8 +45,7 @@ pub(crate) fn compact(
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
-    let mut writer =
-        SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
+    let mut writer = SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
     for (name, fields) in measurements(inputs)? {
         merge_measurement(engine, &mut writer, inputs, &name, fields)?;
     }
@@ -84,17 +83,18 @@ pub(crate) fn compact(
     })?;
     // The partition may have been dropped meanwhile: then the result is what nobody wants.
     if replaced {
-        inputs.iter().try_for_each(|s| remove_segment(engine, s.meta.id))
+        inputs.iter().try_for_each(|segment| remove_segment(engine, segment))
     } else if info.rows > 0 {
-        remove_segment(engine, id)
+        engine.disk.remove(&path).map_err(disk_error)
     } else {
         Ok(())
     }
 }
 
 /// Removes the file of a segment that is in no view any more; readers of old views keep theirs.
-pub(crate) fn remove_segment(engine: &Engine, id: u64) -> Result<(), StoreError> {
-    engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)
+pub(crate) fn remove_segment(engine: &Engine, segment: &Segment) -> Result<(), StoreError> {
+    segment.reader.set_removed();
+    engine.disk.remove(&engine.segment_path(segment.meta.id)).map_err(disk_error)
 }
 
 /// The tombstones that came to the inputs since they were read.
@@ -140,7 +140,7 @@ fn merge_measurement(
         let touches = |t: &&Arc<Tombstone>| t.touches(meta.database, meta.policy, name, meta.time);
         let stones = segment.tombstones.iter().filter(touches).cloned().collect();
         let source = SegmentSource::open(segment, name, &fields, stones, &counters)?;
-        sources.extend(source.map(|s| Source::Segment(Box::new(s))));
+        sources.extend(source.map(|s| Source::Segment(Box::new(s.streaming()))));
     }
     let mut reader = SeriesReader {
         partitions: vec![PartitionSources { time: TimeRange::ALL, sources }],
@@ -160,7 +160,7 @@ fn merge_measurement(
         let mut outcome = Ok(());
         reader.read(series, &mut |emitted| {
             if let (Ok(()), Emitted::Rows(piece)) = (&outcome, emitted) {
-                outcome = sink.add(series, piece);
+                outcome = sink.add(series, &piece);
             }
         })?;
         outcome?;

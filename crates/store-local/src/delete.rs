@@ -18,7 +18,7 @@ use crate::manifest::Edit;
 use crate::scan::{ScanPlan, SeriesReader, open_sources};
 use crate::schema::{Measurement, SchemaChange};
 use crate::tombstone::Tombstone;
-use crate::view::{Partition, View};
+use crate::view::{Partition, Segment, View};
 use crate::write::Record;
 
 /// Series of a measurement that may have lost their last row.
@@ -52,7 +52,8 @@ fn delete_rows(
     let mut suspects = Suspects::new();
     for measurement in engine.schema.of_database(database) {
         if measurements.accepts(&measurement.name) {
-            let ids = engine.index.select(database, &measurement.name, expr).map_err(series_error)?;
+            let ids =
+                engine.index.select(database, &measurement.name, expr).map_err(series_error)?;
             if !ids.is_empty() {
                 suspects.push((measurement, ids));
             }
@@ -260,13 +261,10 @@ pub(crate) fn drop_partitions(
     let bytes = Record::DropPartitions { database, policy, before_ns }.encode();
     let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
     engine.wal.wait_durable(lsn).map_err(wal_error)?;
-    engine.restructure(|view| {
-        let (edits, next) = without_partitions(view, &gone);
-        Ok((edits, next, ()))
-    })?;
+    let segments = engine.restructure(|view| Ok(without_partitions(view, &gone)))?;
     drop(gate);
-    for segment in gone.iter().flat_map(|p| &p.segments) {
-        remove_segment(engine, segment.meta.id)?;
+    for segment in &segments {
+        remove_segment(engine, segment)?;
     }
     engine.metrics.partitions_expired.add(gone.len() as u64);
     engine.work.notify_room();
@@ -274,18 +272,23 @@ pub(crate) fn drop_partitions(
     Ok(gone.len() as u64)
 }
 
-/// The view without some partitions, and the edits that say so.
-pub(crate) fn without_partitions(view: &View, gone: &[Arc<Partition>]) -> (Vec<Edit>, View) {
+/// The edits that drop some partitions, the view without them, and the segments that were theirs.
+pub(crate) fn without_partitions(
+    view: &View,
+    gone: &[Arc<Partition>],
+) -> (Vec<Edit>, View, Vec<Arc<Segment>>) {
     let mut edits = Vec::new();
+    let mut segments = Vec::new();
     let mut next = view.clone();
     for partition in gone {
         // A flush or compaction may have finished since the list was made.
         if let Some(now) = view.partition_at(partition.policy, partition.time.min) {
             edits.extend(now.segments.iter().map(|s| Edit::RemoveSegment(s.meta.id)));
+            segments.extend(now.segments.iter().cloned());
             next = next.without_partition(now);
         }
     }
-    (edits, next)
+    (edits, next, segments)
 }
 
 /// The series that had rows in some partitions.

@@ -11,6 +11,7 @@ use wal::{Lsn, WalError};
 
 use crate::bytes::Malformed;
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn disk_error(error: DiskError) -> StoreError {
     StoreError::Io(error.to_string())
 }

@@ -43,14 +43,10 @@ struct Written {
 }
 
 /// Writes the rows of a memtable; `None` if every row is hidden by a tombstone.
-fn write_segment(
-    engine: &Engine,
-    id: u64,
-    frozen: &Frozen,
-) -> Result<Option<Written>, StoreError> {
+fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Written>, StoreError> {
     let path = engine.segment_path(id);
-    let mut writer =
-        SegmentWriter::create(&*engine.disk, &path, WriterOptions::hot(id)).map_err(segment_error)?;
+    let mut writer = SegmentWriter::create(&*engine.disk, &path, WriterOptions::hot(id))
+        .map_err(segment_error)?;
     let table = &frozen.table;
     let mut all = table.all_series();
     all.sort_unstable();
@@ -120,7 +116,7 @@ fn write_measurement(
         for time in subtract(TimeRange::ALL, &holes) {
             if let Some(block) = table.read(*series, time, &Pin::ALL, &numbers) {
                 let piece = Piece { times: block.times, columns: block.columns };
-                sink.add(*series, piece)?;
+                sink.add(*series, &piece)?;
             }
         }
     }

@@ -169,9 +169,9 @@ impl Store for LocalStore {
             TagExpr::True => ids.len(),
             _ => self.engine.index.cardinality(database, Some(name)).map_err(series_error)?,
         };
-        let partitions = view.policy(request.policy.id).map_or_else(Vec::new, |p| {
-            p.overlapping(request.time).to_vec()
-        });
+        let partitions = view
+            .policy(request.policy.id)
+            .map_or_else(Vec::new, |p| p.overlapping(request.time).to_vec());
         let series = ids.iter().map(SeriesId).collect();
         let plan = ScanPlan::new(request, measurement, partitions, series, total);
         Ok(Box::new(LocalScan::new(plan, table, context)?))

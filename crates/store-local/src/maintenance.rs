@@ -110,9 +110,8 @@ pub(crate) fn flush_all(engine: &Engine, busy: &Busy) -> Result<(), StoreError> 
 fn next_flush(engine: &Engine, busy: &Busy) -> Option<Arc<Partition>> {
     let view = engine.view();
     let mut flushing = busy.flushing.lock();
-    let free = |p: &&Arc<Partition>| {
-        !p.frozen.is_empty() && !flushing.contains(&(p.policy, p.time.min))
-    };
+    let free =
+        |p: &&Arc<Partition>| !p.frozen.is_empty() && !flushing.contains(&(p.policy, p.time.min));
     let held = |p: &&Arc<Partition>| p.frozen.iter().map(|f| f.table.bytes()).sum::<usize>();
     let partition = Arc::clone(view.partitions().filter(free).max_by_key(held)?);
     flushing.insert((partition.policy, partition.time.min));
@@ -143,11 +142,7 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
         })
         .collect();
     let used = engine.memtable_bytes.load(Ordering::Relaxed);
-    let frozen: usize = view
-        .partitions()
-        .flat_map(|p| &p.frozen)
-        .map(|f| f.table.bytes())
-        .sum();
+    let frozen: usize = view.partitions().flat_map(|p| &p.frozen).map(|f| f.table.bytes()).sum();
     let position = engine.wal.position();
     let limits = flush::Limits {
         memtable_flush: engine.memory.memtable_flush,

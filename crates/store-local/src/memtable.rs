@@ -20,9 +20,9 @@ use wal::Lsn;
 
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 pub(crate) use read::SeriesBlock;
-use shard::Shard;
 use shard::LAYOUTS_MAX;
 pub(crate) use shard::ROW_VALUES_MAX;
+use shard::Shard;
 
 /// Shards of a memtable, and lanes of the write path. A power of two.
 pub(crate) const SHARDS: usize = 16;

@@ -63,7 +63,11 @@ fn counters(m: &Metrics) -> Vec<Metric> {
         counter("rows_written_total", "Rows stored.", &m.rows_written),
         counter("values_written_total", "Field values stored.", &m.values_written),
         counter("rows_rejected_total", "Rows refused one by one.", &m.rows_rejected),
-        counter("writes_delayed_total", "Writes slowed down by memory pressure.", &m.writes_delayed),
+        counter(
+            "writes_delayed_total",
+            "Writes slowed down by memory pressure.",
+            &m.writes_delayed,
+        ),
         counter("writes_refused_total", "Writes refused for lack of memory.", &m.writes_refused),
         counter(
             "series_index_lookups_total",
@@ -106,11 +110,29 @@ fn gauges(engine: &Engine) -> Vec<Metric> {
         gauge("segment_bytes", "Bytes of segments on disk.", bytes as f64),
         gauge("segment_rows", "Rows in segments.", rows as f64),
         gauge("series_cached", "Raw series keys remembered.", engine.resolver.len() as f64),
-        gauge("series_index_bytes", "Memory of the series index.", engine.index.memory_bytes() as f64),
+        gauge(
+            "series_index_bytes",
+            "Memory of the series index.",
+            engine.index.memory_bytes() as f64,
+        ),
         gauge("page_cache_bytes", "Memory of the page cache.", cache.bytes_used as f64),
-        metric("page_cache_hits_total", "Pages found in memory.", MetricKind::Counter, cache.hits as f64),
-        metric("page_cache_misses_total", "Pages read from disk.", MetricKind::Counter, cache.misses as f64),
-        gauge("uptime_seconds", "Since the store was opened.", engine.opened_at.elapsed().as_secs_f64()),
+        metric(
+            "page_cache_hits_total",
+            "Pages found in memory.",
+            MetricKind::Counter,
+            cache.hits as f64,
+        ),
+        metric(
+            "page_cache_misses_total",
+            "Pages read from disk.",
+            MetricKind::Counter,
+            cache.misses as f64,
+        ),
+        gauge(
+            "uptime_seconds",
+            "Since the store was opened.",
+            engine.opened_at.elapsed().as_secs_f64(),
+        ),
     ]
 }
 

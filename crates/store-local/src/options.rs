@@ -33,7 +33,8 @@ impl StoreOptions {
             dir: dir.into(),
             sync: SyncPolicy::Always,
             memory_bytes,
-            maintenance_threads: std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2)),
+            maintenance_threads: std::thread::available_parallelism()
+                .map_or(1, |n| n.get().div_ceil(2)),
             write_wait_max: Duration::from_secs(10),
             idle_after: Duration::from_secs(60),
             hash_seed: None,

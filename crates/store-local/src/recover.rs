@@ -11,6 +11,7 @@ use series::{SeriesIndex, SeriesOptions};
 use store::StoreError;
 use wal::{Lsn, Wal, WalOptions};
 
+use crate::compaction::remove_segment;
 use crate::delete::{with_tombstones, without_partitions};
 use crate::engine::{Definitions, Engine, EngineParts, segment_path};
 use crate::error::{corrupt_record, disk_error, segment_error, series_error, wal_error};
@@ -80,13 +81,14 @@ pub(crate) fn open(
         ..WalOptions::default()
     };
     let dir = options.dir.join("wal");
-    let (wal, found) = Wal::open(Arc::clone(&disk), &dir, wal_options, &mut |lsn, payload: &[u8]| {
-        if lsn > log_start {
-            records.lock().push((lsn, payload.to_vec()));
-        }
-        Ok::<(), StoreError>(())
-    })
-    .map_err(wal_error)?;
+    let (wal, found) =
+        Wal::open(Arc::clone(&disk), &dir, wal_options, &mut |lsn, payload: &[u8]| {
+            if lsn > log_start {
+                records.lock().push((lsn, payload.to_vec()));
+            }
+            Ok::<(), StoreError>(())
+        })
+        .map_err(wal_error)?;
     report.log_records = found.records;
     report.log_bytes = found.bytes;
     report.torn_bytes = found.torn_bytes;
@@ -220,10 +222,10 @@ fn replay(engine: &Engine, lsn: Lsn, record: Record<'_>) -> Result<u64, StoreErr
                 .filter(|p| !flushed(p))
                 .cloned()
                 .collect();
-            engine.restructure(|view| {
-                let (edits, next) = without_partitions(view, &gone);
-                Ok((edits, next, ()))
-            })?;
+            let segments = engine.restructure(|view| Ok(without_partitions(view, &gone)))?;
+            for segment in &segments {
+                remove_segment(engine, segment)?;
+            }
         }
     }
     Ok(0)
@@ -236,9 +238,7 @@ fn replay_delete(
     lsn: Lsn,
     tombstone: crate::tombstone::Tombstone,
 ) -> Result<(), StoreError> {
-    engine.freeze_at(lsn, |p| {
-        p.database == tombstone.database && p.time.overlaps(&tombstone.time)
-    });
+    engine.freeze_at(lsn, |p| p.database == tombstone.database && p.time.overlaps(&tombstone.time));
     let known = engine.manifest.read(|state| tombstone.id < state.next_tombstone);
     let stone = Arc::new(tombstone);
     engine.restructure(|view| {

@@ -21,8 +21,8 @@ use model::{
 };
 use roaring::RoaringTreemap;
 use store::{
-    ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable,
-    StoreError, TagColumn, TimeOrder, Windows,
+    ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
+    SeriesTable, StoreError, TagColumn, TimeOrder, Windows,
 };
 
 use crate::memtable::{Memtable, Pin};
@@ -33,8 +33,8 @@ use crate::view::Partition;
 use counters::Counters;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
-use summarise::SpanSummaries;
 pub(crate) use source::{MemtableSource, SegmentSource, Source};
+use summarise::SpanSummaries;
 
 /// The number of a field that does not exist: no layout has it.
 const NO_FIELD: FieldNo = FieldNo(u32::MAX);
@@ -295,9 +295,8 @@ fn partition_sources(
 ) -> Result<Vec<Source>, StoreError> {
     let name = &plan.measurement.name;
     let touching = |stones: &[Arc<Tombstone>]| -> Vec<Arc<Tombstone>> {
-        let touches = |t: &&Arc<Tombstone>| {
-            t.touches(partition.database, partition.policy, name, time)
-        };
+        let touches =
+            |t: &&Arc<Tombstone>| t.touches(partition.database, partition.policy, name, time);
         stones.iter().filter(touches).cloned().collect()
     };
     let mut sources = Vec::new();
@@ -421,12 +420,7 @@ impl BatchBuilder {
     }
 
     /// Adds a piece; batches that are full go to `ready`.
-    fn add(
-        &mut self,
-        ordinal: u32,
-        piece: Piece,
-        ready: &mut VecDeque<ScanItem>,
-    ) {
+    fn add(&mut self, ordinal: u32, piece: Piece, ready: &mut VecDeque<ScanItem>) {
         if !self.summaries.spans.is_empty() {
             ready.extend(self.finish());
         }

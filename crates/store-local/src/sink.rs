@@ -31,7 +31,7 @@ impl<'a> SegmentSink<'a> {
     }
 
     /// Adds rows of a series, later ones than any added before.
-    pub(crate) fn add(&mut self, series: SeriesId, piece: Piece) -> Result<(), StoreError> {
+    pub(crate) fn add(&mut self, series: SeriesId, piece: &Piece) -> Result<(), StoreError> {
         let rows = piece.times.len();
         if rows == 0 {
             return Ok(());

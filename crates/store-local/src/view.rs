@@ -85,7 +85,12 @@ impl View {
 
     /// The bounds a new partition for `time_ns` gets: those of its duration, cut back where
     /// partitions of another duration are in the way.
-    pub(crate) fn new_bounds(&self, policy: PolicyId, time_ns: i64, partition_ns: i64) -> TimeRange {
+    pub(crate) fn new_bounds(
+        &self,
+        policy: PolicyId,
+        time_ns: i64,
+        partition_ns: i64,
+    ) -> TimeRange {
         let mut bounds = partition_range(time_ns, partition_ns);
         if let Some(policy) = self.policies.get(&policy) {
             for other in &policy.partitions {
@@ -227,7 +232,9 @@ impl Segment {
         let named = tombstone.measurement.as_ref();
         let series = tombstone.series.as_ref();
         self.meta.time.overlaps(&tombstone.time)
-            && named.is_none_or(|name| self.reader.measurements().map_or(true, |l| l.get(name).is_some()))
+            && named.is_none_or(|name| {
+                self.reader.measurements().map_or(true, |l| l.get(name).is_some())
+            })
             && series.is_none_or(|set| {
                 let (first, last) = self.meta.series;
                 set.range_cardinality(first.0..=last.0) > 0
@@ -254,7 +261,13 @@ mod tests {
     fn with_active(view: &View, time: TimeRange) -> View {
         let key = (DatabaseId(1), PolicyId(1), time);
         view.with_partition(key, |p| {
-            p.active = Some(Arc::new(Memtable::new(DatabaseId(1), PolicyId(1), time, Lsn(0), Arc::default())));
+            p.active = Some(Arc::new(Memtable::new(
+                DatabaseId(1),
+                PolicyId(1),
+                time,
+                Lsn(0),
+                Arc::default(),
+            )));
         })
     }
 
@@ -279,7 +292,8 @@ mod tests {
     #[test]
     fn new_partitions_never_overlap_old_ones() {
         let mut view = View::default();
-        for (time, duration) in [(5 * DAY, DAY), (8 * DAY, DAY), (6 * DAY + 7, 30 * DAY), (0, 7 * DAY)]
+        for (time, duration) in
+            [(5 * DAY, DAY), (8 * DAY, DAY), (6 * DAY + 7, 30 * DAY), (0, 7 * DAY)]
         {
             let bounds = view.new_bounds(PolicyId(1), time, duration);
             assert!(bounds.contains(time));

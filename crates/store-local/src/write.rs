@@ -28,7 +28,8 @@ pub(crate) fn write(
     let gate = engine.gate.read();
     let prepared = prepare::prepare(engine, request)?;
     let rows_written = prepared.batch.rows.len() as u64;
-    let durable_at = if rows_written > 0 { Some(commit::commit(engine, &prepared.batch)?) } else { None };
+    let durable_at =
+        if rows_written > 0 { Some(commit::commit(engine, &prepared.batch)?) } else { None };
     drop(gate);
     if let Some(lsn) = durable_at {
         engine.wal.wait_durable(lsn).map_err(wal_error).inspect_err(|e| engine.fail(e))?;

@@ -62,8 +62,7 @@ fn read(
 pub(super) fn exact_line_end(text: &[u8], start: usize) -> (usize, usize) {
     let mut at = start;
     let (mut in_fields, mut quoted) = (false, false);
-    loop {
-        let Some(byte) = text.get(at) else { break };
+    while let Some(byte) = text.get(at) {
         match byte {
             b'\\' if text.get(at + 1) != Some(&b'\n') => at += 1,
             b' ' => in_fields = true,
@@ -195,7 +194,8 @@ fn number(line: &[u8], at: usize) -> Result<(u64, FieldType, usize), String> {
         if !digits_only(number.strip_prefix('-').unwrap_or(number)) {
             return Err(invalid());
         }
-        let value = number.parse::<i64>().map_err(|_| out_of_range("integer", "ParseInt", number))?;
+        let value =
+            number.parse::<i64>().map_err(|_| out_of_range("integer", "ParseInt", number))?;
         return Ok((value as u64, FieldType::Integer, end));
     }
     if let Some(number) = text.strip_suffix('u') {
@@ -213,5 +213,7 @@ fn number(line: &[u8], at: usize) -> Result<(u64, FieldType, usize), String> {
 }
 
 fn out_of_range(what: &str, function: &str, number: &str) -> String {
-    format!("unable to parse {what} {number}: strconv.{function}: parsing \"{number}\": value out of range")
+    format!(
+        "unable to parse {what} {number}: strconv.{function}: parsing \"{number}\": value out of range"
+    )
 }

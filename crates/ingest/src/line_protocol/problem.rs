@@ -22,7 +22,7 @@ pub enum ProblemKind {
 const QUOTED_BYTES_MAX: usize = 4096;
 
 impl Problem {
-    pub(super) fn parse(start: usize, line: &[u8], reason: String) -> Self {
+    pub(super) fn parse(start: usize, line: &[u8], reason: &str) -> Self {
         let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED_BYTES_MAX)]);
         let more = if line.len() > QUOTED_BYTES_MAX { "..." } else { "" };
         let text = format!("unable to parse '{quoted}{more}': {reason}");

@@ -106,7 +106,10 @@ fn keeps_newlines_inside_strings() {
 
 #[test]
 fn of_a_field_given_twice_the_last_counts_and_time_is_no_field() {
-    assert_eq!(rows("m a=1,b=2,a=3 1\nm a=1,b=2,a=4 2"), ["m|m|b=2.0,a=3.0 1", "m|m|b=2.0,a=4.0 2"]);
+    assert_eq!(
+        rows("m a=1,b=2,a=3 1\nm a=1,b=2,a=4 2"),
+        ["m|m|b=2.0,a=3.0 1", "m|m|b=2.0,a=4.0 2"]
+    );
     assert_eq!(rows("m time=5,a=1 1"), ["m|m|a=1.0 1"]);
     assert_eq!(
         reasons("m time=5 1"),
@@ -157,7 +160,10 @@ fn says_what_is_wrong_as_influxdb_does() {
         ("m v=1 x", "bad timestamp"),
         ("m v=1 1.5", "bad timestamp"),
         ("m v=1 1 2", "point is invalid"),
-        ("m v=1 99999999999999999999", "time outside range -9223372036854775806 - 9223372036854775806"),
+        (
+            "m v=1 99999999999999999999",
+            "time outside range -9223372036854775806 - 9223372036854775806",
+        ),
         (
             "m v=9223372036854775808i",
             "unable to parse integer 9223372036854775808: strconv.ParseInt: parsing \"9223372036854775808\": value out of range",

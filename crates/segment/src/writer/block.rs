@@ -134,11 +134,11 @@ impl BlockWriter {
             }
             let found = page.encode_values(self.effort, &mut self.scratch, buffer);
             let extent = out.extent_from(start);
-            if let (Some(spans), Some(ends)) = (&found.spans, &page.span_ends) {
-                let counts = page.present.is_some().then(|| differences(ends));
+            if let (Some(spans), Some(ends)) = (found.spans, &page.span_ends) {
+                let (counts, complete) = (differences(ends), page.present.is_none());
                 let mut bytes = Vec::new();
-                let counts = counts.as_deref();
-                WindowSummaries::encode(counts, spans, *field_type, self.effort, &mut bytes);
+                let effort = self.effort;
+                WindowSummaries::encode(&counts, complete, spans, *field_type, effort, &mut bytes);
                 self.windows.push((self.pages.len(), bytes));
             }
             self.pages.push(PageEntry {

@@ -111,3 +111,58 @@ fn a_field_without_values_takes_no_page() {
     let info = writer.finish().unwrap();
     assert_eq!((info.rows, info.values), (2, 0));
 }
+
+/// The bytes of the example in the description of the format.
+fn documented() -> Vec<u8> {
+    let page = include_str!("../../../../docs/formats/segment.md");
+    let (_, from) = page.split_once("```hex\n").unwrap();
+    let (block, _) = from.split_once("```").unwrap();
+    let digits: String =
+        block.lines().map(|line| line.split('|').next().unwrap().replace(' ', "")).collect();
+    (0..digits.len() / 2)
+        .map(|at| u8::from_str_radix(&digits[at * 2..at * 2 + 2], 16).unwrap())
+        .collect()
+}
+
+#[test]
+fn the_example_in_the_documents_is_what_is_written() {
+    let file = Arc::new(MemoryFile::new("test.seg", Vec::new()));
+    let mut writer = SegmentWriter::over(Arc::clone(&file) as _, WriterOptions::hot(258));
+    let fields = [("idle".into(), FieldType::Integer), ("up".into(), FieldType::Boolean)];
+    writer.begin_measurement(&"cpu".into(), &fields).unwrap();
+    let up = Column {
+        values: Values::Boolean([true, false, true].into_iter().collect()),
+        validity: Some([true, false, true].into_iter().collect()),
+    };
+    let rows = SegmentRows {
+        runs: vec![(SeriesId(7), 2), (SeriesId(9), 1)],
+        times: vec![1000, 2000, 1500],
+        columns: vec![Column::new(Values::Integer(vec![90, 92, 88])), up],
+    };
+    writer.append(&rows).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(file.bytes(), documented());
+}
+
+#[test]
+#[should_panic(expected = "BUG: a segment is written on after it failed")]
+fn a_failed_writer_cannot_finish() {
+    let disk = platform::SimDisk::new(1, platform::FaultConfig::default());
+    let mut writer =
+        SegmentWriter::create(&disk, "/1.seg".as_ref(), WriterOptions::hot(1)).unwrap();
+    writer.begin_measurement(&"m".into(), &fields()).unwrap();
+    disk.set_faults(platform::FaultConfig {
+        write: platform::Fault::From(1),
+        ..platform::FaultConfig::default()
+    });
+    let mut noise = crate::testing::Rng(1);
+    for series in 0..100 {
+        let mut many = rows(&[(series, 10_000)], &(0..10_000).collect::<Vec<i64>>());
+        let values = (0..10_000).map(|_| noise.next() as i64).collect();
+        many.columns = vec![Column::new(Values::Integer(values))];
+        if writer.append(&many).is_err() {
+            drop(writer.finish());
+            return;
+        }
+    }
+}

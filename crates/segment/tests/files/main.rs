@@ -1,5 +1,7 @@
 //! Whole segment files on disks, through the public interface.
 
+#![allow(clippy::unwrap_used)]
+
 mod disk;
 mod golden;
 mod support;

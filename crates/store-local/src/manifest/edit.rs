@@ -165,9 +165,7 @@ fn decode(reader: &mut Reader<'_>) -> Result<Edit, Malformed> {
         kind::CATALOG => {
             Edit::Catalog { version: reader.varint()?, bytes: reader.block()?.to_vec() }
         }
-        kind::NEXT_IDS => {
-            Edit::NextIds { segment: reader.varint()?, tombstone: reader.varint()? }
-        }
+        kind::NEXT_IDS => Edit::NextIds { segment: reader.varint()?, tombstone: reader.varint()? },
         kind::SNAPSHOT => Edit::Snapshot,
         _ => return Err(reader.malformed()),
     })

@@ -2,8 +2,8 @@
 
 use model::{Bitmap, Column, FieldType, Strings, TimeRange, Values};
 
-use super::shard::{SeriesRows, Shard, StoredRow};
 use super::LayoutTable;
+use super::shard::{SeriesRows, Shard, StoredRow};
 use crate::rows::FieldNo;
 
 /// Rows of one series, sorted by time, no time twice.

@@ -98,7 +98,10 @@ impl Shard {
         entry.free += words as u32;
         entry.note(time_ns);
         self.rows += 1;
-        assert!(self.rows < 1 << ARRIVAL_BITS, "BUG: a shard that should have been flushed long ago");
+        assert!(
+            self.rows < 1 << ARRIVAL_BITS,
+            "BUG: a shard that should have been flushed long ago"
+        );
     }
 
     /// What is known of a series' rows.
@@ -196,7 +199,9 @@ impl SeriesRows {
 
 #[inline]
 fn pack(layout: u32, len: usize, arrival: u32) -> u64 {
-    u64::from(layout) << (LEN_BITS + ARRIVAL_BITS) | (len as u64) << ARRIVAL_BITS | u64::from(arrival)
+    u64::from(layout) << (LEN_BITS + ARRIVAL_BITS)
+        | (len as u64) << ARRIVAL_BITS
+        | u64::from(arrival)
 }
 
 #[inline]

@@ -1,7 +1,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{Bitmap, Column, DatabaseId, FieldType, PolicyId, SeriesId, TimeRange, Values, string_slot};
+use model::{
+    Bitmap, Column, DatabaseId, FieldType, PolicyId, SeriesId, TimeRange, Values, string_slot,
+};
 use proptest::prelude::*;
 
 use super::*;

@@ -6,17 +6,16 @@ use model::{Bitmap, Column, CompareOp, Scalar, Values};
 /// satisfies nothing, a missing value neither.
 pub(crate) fn matching(column: &Column, op: CompareOp, value: &Scalar) -> Bitmap {
     let mut rows: Bitmap = match (&column.values, value) {
-        (Values::Float(v), Scalar::Float(x)) => {
-            v.iter().map(|a| a.partial_cmp(x).map_or(op == CompareOp::NotEqual, |o| op.holds(o))).collect()
-        }
+        (Values::Float(v), Scalar::Float(x)) => v
+            .iter()
+            .map(|a| a.partial_cmp(x).map_or(op == CompareOp::NotEqual, |o| op.holds(o)))
+            .collect(),
         (Values::Integer(v), Scalar::Integer(x)) => compare(v, op, *x),
         (Values::Unsigned(v), Scalar::Unsigned(x)) => compare(v, op, *x),
         (Values::Boolean(v), Scalar::Boolean(x)) => {
             (0..v.len()).map(|at| op.holds(v.get(at).cmp(x))).collect()
         }
-        (Values::String(v), Scalar::String(x)) => {
-            v.iter().map(|a| op.holds(a.cmp(&**x))).collect()
-        }
+        (Values::String(v), Scalar::String(x)) => v.iter().map(|a| op.holds(a.cmp(&**x))).collect(),
         _ => Bitmap::filled(column.len(), false),
     };
     if let Some(validity) = &column.validity {

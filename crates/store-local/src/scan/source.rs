@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, Directory, Runs};
+use segment::{Block, Directory, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::counters::Counters;
@@ -38,6 +38,7 @@ pub(crate) struct MemtableSource {
 #[derive(Debug)]
 pub(crate) struct SegmentSource {
     segment: Arc<Segment>,
+    reader: SegmentReader,
     directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
     fields: Vec<(Option<usize>, FieldType)>,
@@ -104,7 +105,7 @@ impl Source {
         let (Self::Segment(source), SpanRows::Block(block, range)) = (self, rows) else {
             return Ok(None);
         };
-        let reader = &source.segment.reader;
+        let reader = &source.reader;
         let parts = summarise(reader, block, range, &source.fields, windows)?;
         if parts.is_some() {
             Counters::add(&source.counters.pages_summarised, source.fields.len() as u64);
@@ -123,7 +124,9 @@ fn visible(tombstones: &[Arc<Tombstone>], series: SeriesId, range: TimeRange) ->
 impl MemtableSource {
     fn spans(&self, source: usize, series: SeriesId, time: TimeRange, out: &mut Vec<Span>) {
         for time in visible(&self.tombstones, series, time) {
-            let Some(block) = self.table.read(series, time, &self.pin, &self.fields) else { continue };
+            let Some(block) = self.table.read(series, time, &self.pin, &self.fields) else {
+                continue;
+            };
             let piece = Piece { times: block.times, columns: block.columns };
             let time = TimeRange::new(piece.times[0], piece.times[piece.times.len() - 1]);
             out.push(Span { source, time, rows: SpanRows::Held(piece) });
@@ -150,12 +153,19 @@ impl SegmentSource {
         let fields = fields.iter().map(|(name, t)| (number(name, *t), *t)).collect();
         Ok(Some(Self {
             segment: Arc::clone(segment),
+            reader: SegmentReader::clone(&segment.reader),
             directory,
             fields,
             tombstones,
             shared: None,
             counters: Arc::clone(counters),
         }))
+    }
+
+    /// The same source, leaving the page cache as it is: for reading everything just once.
+    pub(crate) fn streaming(mut self) -> Self {
+        self.reader = self.reader.streaming();
+        self
     }
 
     fn spans(
@@ -169,7 +179,7 @@ impl SegmentSource {
         if series < first || last < series || !self.segment.meta.time.overlaps(&time) {
             return Ok(());
         }
-        let reader = Arc::clone(&self.segment.reader);
+        let reader = self.reader.clone();
         if self.tombstones.is_empty() {
             for block in reader.blocks(&self.directory, &(series..=series), time) {
                 self.block_span(source, series, time, block.map_err(segment_error)?, out)?;
@@ -230,7 +240,7 @@ impl SegmentSource {
                 shared.last_series = series;
             }
             _ => {
-                let runs = self.segment.reader.runs(block).map_err(segment_error)?;
+                let runs = self.reader.runs(block).map_err(segment_error)?;
                 self.shared = Some(SharedBlock {
                     block: block.clone(),
                     runs,
@@ -256,7 +266,7 @@ impl SegmentSource {
         run: &Range<usize>,
         decoded: &'a mut Vec<i64>,
     ) -> Result<&'a [i64], StoreError> {
-        let reader = &self.segment.reader;
+        let reader = &self.reader;
         if !self.keeps(block) {
             reader.times(block, run.clone(), decoded).map_err(segment_error)?;
             return Ok(decoded);
@@ -366,7 +376,7 @@ impl SegmentSource {
         let summary = block.summary(field);
         Counters::add(&self.counters.pages_read, 1);
         Counters::add(&self.counters.bytes_read, summary.map_or(0, |s| u64::from(s.bytes)));
-        self.segment.reader.column(block, field, rows.clone(), column).map_err(segment_error)
+        self.reader.column(block, field, rows.clone(), column).map_err(segment_error)
     }
 }
 

@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn spans_that_share_times_are_clustered() {
-        let spans = vec![span(0, 0, 9), span(0, 10, 19), span(1, 15, 30), span(2, 18, 18), span(1, 40, 50)];
+        let spans =
+            vec![span(0, 0, 9), span(0, 10, 19), span(1, 15, 30), span(2, 18, 18), span(1, 40, 50)];
         let shape: Vec<Vec<(usize, i64)>> = clusters(spans)
             .iter()
             .map(|c| c.iter().map(|s| (s.source, s.time.min)).collect())

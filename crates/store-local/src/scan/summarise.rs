@@ -45,7 +45,9 @@ pub(crate) fn summarise(
     let time = block.time();
     let whole = block.has_one_series() && *rows == (0..block.rows());
     if whole && in_one_window(windows, time.min, time.max) {
-        return Ok(whole_block(block, fields).map(|all| all.map(Part::Summaries).into_iter().collect()));
+        return Ok(
+            whole_block(block, fields).map(|all| all.map(Part::Summaries).into_iter().collect())
+        );
     }
     if !block.has_windows() {
         return Ok(None);

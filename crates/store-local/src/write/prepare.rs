@@ -115,8 +115,7 @@ fn make_series(
     }
     engine.metrics.series_lookups.add(needed.len() as u64);
     let made = define::series(engine, database, &needed)?;
-    let made: HashMap<KeyHash, SeriesId> =
-        needed.iter().map(|(hash, _)| *hash).zip(made).collect();
+    let made: HashMap<KeyHash, SeriesId> = needed.iter().map(|(hash, _)| *hash).zip(made).collect();
     for (key, outcome) in keys.iter().zip(outcomes) {
         if waiting(outcome) {
             *outcome = Ok(Some(made[key]));
@@ -170,8 +169,7 @@ fn resolve_layout(
         return Ok(Err(RejectReason::Limit(reason)));
     }
     let known = engine.schema.find(database, &layout.measurement).and_then(|m| {
-        let field =
-            |f: &LayoutField<'_>| m.field(&f.name).filter(|(_, t)| *t == f.field_type);
+        let field = |f: &LayoutField<'_>| m.field(&f.name).filter(|(_, t)| *t == f.field_type);
         let fields: Option<Vec<(FieldNo, FieldType)>> = layout.fields.iter().map(field).collect();
         Some(RowLayout { measurement: m.no, fields: fields? })
     });

@@ -160,9 +160,7 @@ pub(crate) fn put_schema_changes(changes: &[SchemaChange], out: &mut Vec<u8>) {
 }
 
 /// Reads changes of the schema.
-pub(crate) fn read_schema_changes(
-    reader: &mut Reader<'_>,
-) -> Result<Vec<SchemaChange>, Malformed> {
+pub(crate) fn read_schema_changes(reader: &mut Reader<'_>) -> Result<Vec<SchemaChange>, Malformed> {
     let count = reader.count(2)?;
     let mut changes = Vec::with_capacity(count);
     for _ in 0..count {

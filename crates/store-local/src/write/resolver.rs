@@ -66,11 +66,7 @@ impl Resolver {
     }
 
     /// Looks up many keys: `found[i]` becomes the series of `keys[i]`, or `None`.
-    pub(crate) fn find_all(
-        &self,
-        keys: &[KeyHash],
-        found: &mut Vec<Option<SeriesId>>,
-    ) {
+    pub(crate) fn find_all(&self, keys: &[KeyHash], found: &mut Vec<Option<SeriesId>>) {
         found.clear();
         found.resize(keys.len(), None);
         if keys.len() == 1 {

@@ -1,7 +1,11 @@
 use model::SeriesId;
 use proptest::prelude::*;
 
+use std::sync::Arc;
+
 use super::*;
+use crate::runs::Runs;
+use crate::windows::WindowIndex;
 
 fn rows() -> impl Strategy<Value = (Vec<(SeriesId, u32)>, Vec<i64>)> {
     let step = prop_oneof![1i64..1_000_000_000, 1i64..100_000_000_000_000];
@@ -53,4 +57,42 @@ fn windows_never_reach_beyond_time() {
 #[test]
 fn the_ladder_ascends_by_multiples() {
     assert!(LADDER_NS.windows(2).all(|w| w[0] < w[1] && w[1] % w[0] == 0));
+}
+
+proptest! {
+    #[test]
+    fn only_spans_inside_of_series_are_accepted(
+        first in 1u32..10, second in 1u32..10, lens in prop::collection::vec(0u32..6, 1..8),
+        fitting in any::<bool>(),
+    ) {
+        let mut ends: Vec<u32> =
+            lens.iter().scan(0, |end, len| { *end += len; Some(*end) }).collect();
+        if fitting {
+            ends.extend([first, first + second]);
+            ends.retain(|end| (1..=first + second).contains(end));
+            ends.sort_unstable();
+            ends.dedup();
+        }
+        let windows = (0..ends.len() as i64).collect();
+        let plan = WindowPlan { window_ns: 1000, windows, ends };
+        let mut bytes = Vec::new();
+        plan.encode(Effort::Hot, &mut bytes);
+        let mut runs = Vec::new();
+        Runs::encode(&[(SeriesId(1), first), (SeriesId(2), second)], Effort::Hot, &mut runs);
+        let rows = first + second;
+        let runs = Arc::new(Runs::decode(&runs, rows, (SeriesId(1), SeriesId(2))).unwrap());
+        let decoded = WindowIndex::decode(&bytes, rows, runs);
+        let valid = plan.ends.is_sorted_by(|a, b| a < b)
+            && plan.ends[0] > 0
+            && plan.ends.contains(&first)
+            && plan.ends.last() == Some(&rows);
+        prop_assert_eq!(decoded.is_ok(), valid);
+        let Ok(index) = decoded else { return Ok(()) };
+        let found: Vec<u32> = (0..index.len()).map(|span| index.rows(span).end as u32).collect();
+        prop_assert_eq!(&found, &plan.ends);
+        for span in 0..index.len() {
+            prop_assert_eq!(index.series(span).0, 1 + u64::from(index.rows(span).start as u32 >= first));
+            prop_assert_eq!(index.start_ns(span), span as i64 * 1000);
+        }
+    }
 }

@@ -1,0 +1,157 @@
+//! Summaries in place of rows, over data dense enough to have them: sums per window must be those of
+//! the rows, whatever mixture of summaries and rows the store hands out.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange};
+use platform::{FaultConfig, SimDisk};
+use store::testing::{Row, unlimited, value_at, write};
+use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
+use store_local::{LocalStore, StoreOptions};
+
+const SECOND: i64 = 1_000_000_000;
+
+const POLICY: Policy = Policy {
+    database: DatabaseId(1),
+    id: PolicyId(1),
+    partition_ns: 24 * 3600 * SECOND,
+    retention_ns: None,
+};
+
+fn open() -> LocalStore {
+    let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
+    let options = StoreOptions::new(PathBuf::from("/data"), 32 << 20);
+    LocalStore::open(disk, StoreOptions { maintenance_threads: 0, ..options }).unwrap()
+}
+
+/// Rows each second; field `a` always, `b` on even seconds.
+fn load(store: &LocalStore, series: i64, seconds: std::ops::Range<i64>) {
+    let key = format!("m,s={series}");
+    let rows: Vec<Row> = seconds
+        .map(|t| {
+            let a = ("a", Scalar::Integer(t * 7 % 1000 - series));
+            let b = ("b", Scalar::Float((t % 100) as f64 / 4.0));
+            let fields = if t % 2 == 0 { vec![a, b] } else { vec![a] };
+            Row::new(&key, &fields, t * SECOND)
+        })
+        .collect();
+    write(store, POLICY, &rows, 0).unwrap();
+}
+
+/// Per series, window and field: count, sum, minimum and maximum.
+type Totals = BTreeMap<(u32, i64, usize), (u64, f64, f64, f64)>;
+
+fn number(value: &Scalar) -> f64 {
+    match value {
+        Scalar::Integer(v) => *v as f64,
+        Scalar::Float(v) => *v,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+/// Adds up what a scan hands out; also how many spans were summaries.
+fn totals(
+    store: &LocalStore,
+    time: TimeRange,
+    windows: Option<Windows>,
+    every: i64,
+) -> (Totals, usize) {
+    let request = ScanRequest {
+        policy: POLICY,
+        measurement: "m".into(),
+        fields: vec![("a".into(), FieldType::Integer), ("b".into(), FieldType::Float)],
+        tags: Vec::new(),
+        series: TagExpr::True,
+        time,
+        filters: Vec::new(),
+        order: TimeOrder::Ascending,
+        rows_per_series: None,
+        windows,
+        context: unlimited(),
+    };
+    let scan = store.scan(&request).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let (mut totals, mut spans) = (Totals::new(), 0);
+    let mut add = |key, count: u64, sum: f64, min: f64, max: f64| {
+        let t = totals.entry(key).or_insert((0, 0.0, f64::INFINITY, f64::NEG_INFINITY));
+        *t = (t.0 + count, t.1 + sum, t.2.min(min), t.3.max(max));
+    };
+    while let Some(item) = cursor.next().unwrap() {
+        match item {
+            ScanItem::Rows(batch) => {
+                let mut row = 0;
+                for run in &batch.runs {
+                    for _ in 0..run.rows {
+                        let window = batch.times()[row].div_euclid(every);
+                        for field in 0..2 {
+                            if let Some(value) = value_at(&batch.columns[field + 1], row) {
+                                let v = number(&value);
+                                add((run.series, window, field), 1, v, v, v);
+                            }
+                        }
+                        row += 1;
+                    }
+                }
+            }
+            ScanItem::Summaries(batch) => {
+                spans += batch.spans.len();
+                for (at, span) in batch.spans.iter().enumerate() {
+                    assert!(time.contains(span.min_time) && time.contains(span.max_time));
+                    let window = span.min_time.div_euclid(every);
+                    assert_eq!(window, span.max_time.div_euclid(every));
+                    for field in 0..2 {
+                        let s = &batch.fields[field][at];
+                        if s.count > 0 {
+                            let key = (span.series, window, field);
+                            add(key, s.count, number(&s.sum), number(&s.min), number(&s.max));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    (totals, spans)
+}
+
+#[test]
+fn windows_add_up_from_summaries_and_rows_alike() {
+    let store = open();
+    let parts = SummaryParts { sum: true, min_max: true, first_last: false };
+    for series in 0..3 {
+        load(&store, series, 0..20_000);
+    }
+    store.flush().unwrap();
+    for stage in ["one segment", "a late segment", "overlapping memtable", "settled", "deleted"] {
+        match stage {
+            "a late segment" => {
+                load(&store, 0, 20_000..26_000);
+                store.flush().unwrap();
+            }
+            "overlapping memtable" => load(&store, 1, 4_000..4_010),
+            "settled" => store.settle().unwrap(),
+            "deleted" => {
+                let target = store::DeleteTarget::Rows {
+                    measurements: store::NameFilter::All,
+                    series: TagExpr::Equals("s".into(), "2".into()),
+                    time: TimeRange::new(5_000 * SECOND, 6_500 * SECOND),
+                };
+                store.delete(&store::DeleteRequest { database: POLICY.database, target }).unwrap();
+            }
+            _ => {}
+        }
+        let mut summed_up = 0;
+        for every in [60, 3600, 7200].map(|s| s * SECOND) {
+            for time in [TimeRange::ALL, TimeRange::new(1_234 * SECOND, 17_000 * SECOND + 5)] {
+                let windows = Windows { every_ns: Some(every), offset_ns: 0, parts };
+                let (with, spans) = totals(&store, time, Some(windows), every);
+                let (without, none) = totals(&store, time, None, every);
+                assert_eq!(none, 0);
+                assert_eq!(with, without, "{stage}, windows of {every} ns over {time:?}");
+                summed_up += spans;
+            }
+        }
+        assert!(summed_up > 0, "{stage}: no summary was used");
+    }
+}
