@@ -1,5 +1,6 @@
 //! The embedded store against the suite every store must pass, on a simulated disk (no faults: the
 //! `sim` crate has those) and, once, on a real one.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Summaries in place of rows, over data dense enough to have them: sums per window must be those of
 //! the rows, whatever mixture of summaries and rows the store hands out.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
