@@ -114,9 +114,12 @@ pub(crate) fn open(
         broken,
         memtable_bytes: Arc::new(AtomicUsize::new(0)),
     });
+    // Where a record starts: where the one before ended.
+    let mut start = log_start;
     for (lsn, payload) in records.into_inner() {
         let record = Record::decode(&payload).map_err(|e| corrupt_record(&dir, lsn, e))?;
-        report.rows_replayed += replay(&engine, lsn, record)?;
+        report.rows_replayed += replay(&engine, start, lsn, record)?;
+        start = lsn;
     }
     Ok((engine, report))
 }
@@ -178,9 +181,14 @@ fn remove_orphans(
     Ok(())
 }
 
-/// Does again what a record says, as far as the manifest and the index do not have it; returns the
-/// number of rows brought back.
-fn replay(engine: &Engine, lsn: Lsn, record: Record<'_>) -> Result<u64, StoreError> {
+/// Does again what a record from `start` to `lsn` says, as far as the manifest and the index do not
+/// have it; returns the number of rows brought back.
+fn replay(
+    engine: &Engine,
+    start: Lsn,
+    lsn: Lsn,
+    record: Record<'_>,
+) -> Result<u64, StoreError> {
     match record {
         Record::Rows(batch) => {
             let policy = batch.policy;
@@ -189,7 +197,7 @@ fn replay(engine: &Engine, lsn: Lsn, record: Record<'_>) -> Result<u64, StoreErr
                 let before = engine.manifest.read(|s| s.flushed.get(&key).map(|f| f.1));
                 before.is_some_and(|before| lsn <= before)
             };
-            return apply(engine, &batch, flushed);
+            return apply(engine, &batch, start, flushed);
         }
         Record::Series(database, definitions) => {
             for definition in definitions {

@@ -21,7 +21,7 @@ use crate::rows::{BatchRow, RowBatch};
 /// gate held.
 pub(super) fn commit(engine: &Engine, batch: &RowBatch<'_>) -> Result<Lsn, StoreError> {
     let bytes = Record::encode_rows(batch);
-    let placed = Placed::new(engine, batch)?;
+    let placed = Placed::new(engine, batch, engine.wal.position())?;
     let order = engine.order.lock();
     let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
     let mut lane = engine.lanes[0].lock();
@@ -42,14 +42,15 @@ pub(super) fn commit(engine: &Engine, batch: &RowBatch<'_>) -> Result<Lsn, Store
     Ok(lsn)
 }
 
-/// Adds a batch to the memtables without logging it: replay. `skip` says which partitions have it
-/// already.
+/// Adds a batch to the memtables without logging it: replay. Its record starts at `start` in the log;
+/// `skip` says which partitions have it already.
 pub(crate) fn apply(
     engine: &Engine,
     batch: &RowBatch<'_>,
+    start: Lsn,
     skip: impl Fn(TimeRange) -> bool,
 ) -> Result<u64, StoreError> {
-    let mut placed = Placed::new(engine, batch)?;
+    let mut placed = Placed::new(engine, batch, start)?;
     let skipped: Vec<bool> = placed.targets.iter().map(|t| skip(t.table.partition)).collect();
     placed.rows.retain(|key| !skipped[target_of(*key)]);
     placed.index_shards();
@@ -83,7 +84,12 @@ fn shard_of_key(key: u64) -> usize {
 }
 
 impl Placed {
-    fn new(engine: &Engine, batch: &RowBatch<'_>) -> Result<Self, StoreError> {
+    /// Finds the memtables. Those that are made here may hold rows of the log from `first_lsn` on.
+    fn new(
+        engine: &Engine,
+        batch: &RowBatch<'_>,
+        first_lsn: Lsn,
+    ) -> Result<Self, StoreError> {
         let mut targets: Vec<Target> = Vec::with_capacity(1);
         let mut last: Option<(TimeRange, usize)> = None;
         let mut rows = Vec::with_capacity(batch.rows.len());
@@ -91,7 +97,7 @@ impl Placed {
             let target = match last {
                 Some((time, target)) if time.contains(row.time_ns) => target,
                 _ => {
-                    let target = find_target(engine, batch, row.time_ns, &mut targets)?;
+                    let target = find_target(engine, batch, row.time_ns, first_lsn, &mut targets)?;
                     last = Some((targets[target].table.partition, target));
                     target
                 }
@@ -127,6 +133,7 @@ fn find_target(
     engine: &Engine,
     batch: &RowBatch<'_>,
     time_ns: i64,
+    first_lsn: Lsn,
     targets: &mut Vec<Target>,
 ) -> Result<usize, StoreError> {
     let known = targets.iter().position(|t| t.table.partition.contains(time_ns));
@@ -139,7 +146,7 @@ fn find_target(
     };
     let table = match active(engine) {
         Some(table) => table,
-        None => make_memtable(engine, batch, time_ns)?,
+        None => make_memtable(engine, batch, time_ns, first_lsn)?,
     };
     let layouts = table.intern_layouts(&batch.layouts);
     targets.push(Target { table, layouts });
@@ -151,8 +158,8 @@ fn make_memtable(
     engine: &Engine,
     batch: &RowBatch<'_>,
     time_ns: i64,
+    first_lsn: Lsn,
 ) -> Result<Arc<Memtable>, StoreError> {
-    let first_lsn = engine.wal.position();
     engine.restructure(|view| {
         let time = match view.partition_at(batch.policy, time_ns) {
             Some(partition) => match &partition.active {
