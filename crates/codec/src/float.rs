@@ -1,7 +1,8 @@
 //! Pages of 64-bit floats, bit-exact including NaN payloads, signed zeros and infinities.
 //!
 //! Most telemetry is short decimals that became doubles: dividing an integer by a power of ten gives
-//! them back exactly, because IEEE division rounds correctly. The rest goes through its bit
+//! them back exactly, because IEEE division rounds correctly, or nearly so after some arithmetic at
+//! the source. The rest goes through its bit
 //! patterns, mapped so that their order as integers is the order of the numbers: neighbours are
 //! then close, and the integer encodings do what a float-specific XOR would do, only faster.
 
@@ -24,34 +25,32 @@ use crate::{
 pub fn encode_f64(values: &[f64], effort: Effort, out: &mut Vec<u8>) {
     assert!(values.len() <= crate::PAGE_COUNT_MAX, "BUG: a page of {} values", values.len());
     let start = out.len();
+    let is_decimal = decimal::encode(values, effort, out);
+    let decimal_len = out.len() - start;
     let raw_len = 1 + 8 * values.len();
-    if decimal::encode(values, effort, out)
-        && (effort == Effort::Fast || is_small(out, start, values))
-    {
+    let enough = if effort == Effort::Fast { raw_len } else { values.len() * 2 };
+    if is_decimal && decimal_len <= enough {
         return;
     }
-    let mut best = if out.len() > start { out.split_off(start) } else { Vec::new() };
+    let bits_start = out.len();
     let mut bits = vec![0u64; values.len()];
     to_ordered(as_bits(values), &mut bits);
-    let mut candidate = vec![id::FLOAT_BITS];
-    encode_page(as_i64(&bits), effort, Nesting::Top, &mut candidate);
-    // Decimal pages decode at the same speed: the smaller one wins.
-    if best.is_empty() || candidate.len() < best.len() {
-        best = candidate;
+    out.push(id::FLOAT_BITS);
+    encode_page(as_i64(&bits), effort, Nesting::Top, out);
+    let bits_len = out.len() - bits_start;
+    // All decode at about the same speed: the smallest one wins.
+    if is_decimal && decimal_len <= bits_len.min(raw_len) {
+        out.truncate(bits_start);
+    } else if bits_len < raw_len {
+        out.drain(start..bits_start);
+    } else {
+        out.truncate(start);
+        out.push(id::FLOAT_RAW);
+        out.reserve(raw_len);
+        for value in values {
+            out.extend_from_slice(&value.to_bits().to_le_bytes());
+        }
     }
-    if best.len() < raw_len {
-        out.extend_from_slice(&best);
-        return;
-    }
-    out.push(id::FLOAT_RAW);
-    for value in values {
-        out.extend_from_slice(&value.to_bits().to_le_bytes());
-    }
-}
-
-/// Whether a decimal page is so small that bit patterns need not be tried.
-fn is_small(out: &[u8], start: usize, values: &[f64]) -> bool {
-    out.len() - start <= values.len() * 4
 }
 
 /// Appends the `count` values of a page to `out`, which is left as it was on error.

@@ -174,7 +174,7 @@ pub(crate) struct Body<'a> {
     pub(crate) base: u64,
     width: u32,
     packed: &'a [u8],
-    pub(crate) exceptions: Exceptions<'a>,
+    exceptions: Exceptions<'a>,
 }
 
 impl<'a> Body<'a> {
@@ -194,7 +194,7 @@ impl<'a> Body<'a> {
     /// Gives `value - base` for rows `first .. first + out.len()`; rows only move forward.
     pub(crate) fn read_block(&mut self, first: usize, out: &mut [u64]) -> Result<()> {
         unpack(self.packed, first, self.width, out);
-        self.exceptions.apply(first, out, |slot, value| *slot = slot.wrapping_add(value))
+        self.exceptions.add(first, out)
     }
 
     /// Gives the running sums of the values from `start` on, and the last of them.
@@ -230,7 +230,7 @@ impl<'a> Body<'a> {
 
 /// A cursor over the exceptions of a body, in ascending order of position.
 #[derive(Clone, Debug)]
-pub(crate) struct Exceptions<'a> {
+struct Exceptions<'a> {
     reader: Reader<'a>,
     /// Exceptions still in `reader`, not counting `next`.
     remaining: u64,
@@ -242,7 +242,7 @@ pub(crate) struct Exceptions<'a> {
 }
 
 impl<'a> Exceptions<'a> {
-    pub(crate) fn read(mut reader: Reader<'a>, present: bool, count: usize) -> Result<Self> {
+    fn read(mut reader: Reader<'a>, present: bool, count: usize) -> Result<Self> {
         let remaining = if present { reader.uvarint()? } else { 0 };
         if present && (remaining == 0 || remaining > count as u64) {
             return Err(DecodeError::Corrupt("number of exceptions"));
@@ -271,23 +271,18 @@ impl<'a> Exceptions<'a> {
         self.next.filter(|(position, _)| *position < end)
     }
 
-    /// Calls `change` with every exception among the rows of `out`, which starts at row `first`.
-    pub(crate) fn apply(
-        &mut self,
-        first: usize,
-        out: &mut [u64],
-        change: impl Fn(&mut u64, u64),
-    ) -> Result<()> {
+    /// Adds the exceptions among the rows of `out`, which starts at row `first`.
+    fn add(&mut self, first: usize, out: &mut [u64]) -> Result<()> {
         while let Some((position, value)) = self.next_before(first + out.len()) {
             if position >= first {
-                change(&mut out[position - first], value);
+                out[position - first] = out[position - first].wrapping_add(value);
             }
             self.advance(position + 1)?;
         }
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
+    fn finish(self) -> Result<()> {
         match self.next {
             Some(_) => Err(DecodeError::Corrupt("exceptions left over")),
             None => self.reader.finish(),
@@ -297,7 +292,7 @@ impl<'a> Exceptions<'a> {
 
 /// Collects exceptions in the form that `Exceptions` reads.
 #[derive(Debug, Default)]
-pub(crate) struct ExceptionList {
+struct ExceptionList {
     bytes: Vec<u8>,
     number: u64,
     next_position: usize,
@@ -305,23 +300,23 @@ pub(crate) struct ExceptionList {
 
 impl ExceptionList {
     /// Positions must ascend.
-    pub(crate) fn push(&mut self, position: usize, value: u64) {
+    fn push(&mut self, position: usize, value: u64) {
         put_uvarint(&mut self.bytes, (position - self.next_position) as u64);
         put_ivarint(&mut self.bytes, value as i64);
         self.next_position = position + 1;
         self.number += 1;
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.number == 0
     }
 
-    pub(crate) fn byte_len(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Appends the number of exceptions and the exceptions.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>) {
         put_uvarint(out, self.number);
         out.extend_from_slice(&self.bytes);
     }

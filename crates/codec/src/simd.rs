@@ -38,6 +38,7 @@ impl SimdLevel {
     }
 
     /// All levels this machine can run, the worst first.
+    #[cfg(any(test, target_arch = "x86_64"))]
     #[must_use]
     pub(crate) fn available() -> Vec<Self> {
         #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]

@@ -65,6 +65,13 @@ impl SimDisk {
         Self::of(self.world.lock().kill())
     }
 
+    /// A disk of its own that holds now what this one does, as another process would find it.
+    /// This one goes on.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::of(self.world.lock().fork())
+    }
+
     /// Operations that changed or tried to change anything.
     #[must_use]
     pub fn operations(&self) -> u64 {

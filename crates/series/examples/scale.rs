@@ -1,6 +1,8 @@
 //! Measures the index at scale: `cargo run --release -p series --example scale -- [tsbs|single]
 //! [million series] [directory]`.
 
+#![expect(clippy::print_stdout, reason = "it reports measurements")]
+
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +23,16 @@ struct Tsbs {
 impl Tsbs {
     fn new() -> Self {
         let names = [
-            "arch", "datacenter", "hostname", "os", "rack", "region", "service",
-            "service_environment", "service_version", "team",
+            "arch",
+            "datacenter",
+            "hostname",
+            "os",
+            "rack",
+            "region",
+            "service",
+            "service_environment",
+            "service_version",
+            "team",
         ];
         Self { names: names.map(Name::from).to_vec() }
     }
@@ -61,7 +71,8 @@ fn single(n: u64, measurement: &Name, host: &Name) -> SeriesKey {
 
 /// Series a second, without the time that making the keys takes.
 fn load(index: &SeriesIndex, count: u64, key: &dyn Fn(u64) -> SeriesKey) -> SeriesResult<()> {
-    let (mut creating, mut flushing, mut merging) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut creating, mut flushing, mut merging) =
+        (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let (mut most, mut flushes, mut merges, mut slowest) = (0, 0u64, 0u64, Duration::ZERO);
     for start in (0..count).step_by(BATCH as usize) {
         let keys: Vec<SeriesKey> = (start..start + BATCH).map(key).collect();
@@ -97,29 +108,45 @@ fn load(index: &SeriesIndex, count: u64, key: &dyn Fn(u64) -> SeriesKey) -> Seri
     Ok(())
 }
 
-/// Best and mean time of `f` over numbers spread over the series.
+/// Time of `f` over numbers spread over the series: the median of many short stretches, so that
+/// others on the machine show little.
 fn time<T>(what: &str, count: u64, mut f: impl FnMut(u64) -> SeriesResult<T>) -> SeriesResult<()> {
-    const ROUNDS: u64 = 2_000;
+    const STRETCHES: u64 = 200;
+    const ROUNDS: u64 = 10;
     for pass in ["first", "second"] {
-        let clock = Clock::start();
-        for round in 0..ROUNDS {
-            std::hint::black_box(f((round * 7_919 * 104_729) % count)?);
+        let mut times = Vec::new();
+        for stretch in 0..STRETCHES {
+            let clock = Instant::now();
+            for round in 0..ROUNDS {
+                let n = (stretch * ROUNDS + round) * 7_919 * 104_729 % count;
+                std::hint::black_box(f(n)?);
+            }
+            times.push(clock.elapsed() / ROUNDS as u32);
         }
-        let mean = clock.elapsed() / ROUNDS as u32;
-        println!("  {what}, {pass} pass: {mean:?}");
+        times.sort_unstable();
+        println!("  {what}, {pass} pass: {:?}", times[times.len() / 2]);
     }
     Ok(())
 }
 
 fn once<T>(what: &str, mut f: impl FnMut() -> SeriesResult<T>) -> SeriesResult<T> {
-    f()?;
-    let clock = Clock::start();
-    let value = f()?;
-    println!("  {what}: {:?}", clock.elapsed());
+    let mut best = Duration::MAX;
+    let mut value = f()?;
+    for _ in 0..3 {
+        let clock = Instant::now();
+        value = f()?;
+        best = best.min(clock.elapsed());
+    }
+    println!("  {what}: {best:?}");
     Ok(value)
 }
 
-fn queries(index: &SeriesIndex, count: u64, host: &Name, key: &dyn Fn(u64) -> SeriesKey) -> SeriesResult<()> {
+fn queries(
+    index: &SeriesIndex,
+    count: u64,
+    host: &Name,
+    key: &dyn Fn(u64) -> SeriesKey,
+) -> SeriesResult<()> {
     let keys: Vec<SeriesKey> = (0..2_000u64).map(|r| key((r * 7_919 * 104_729) % count)).collect();
     let at = std::cell::Cell::new(0);
     let next = || {
@@ -212,14 +239,15 @@ fn cpu_ns() -> Option<u64> {
 fn resident_set_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * 4096 >> 20
+    (pages.unwrap_or(0) * 4096) >> 20
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().unwrap_or_else(|| "tsbs".to_owned());
     let count = arguments.next().map_or(Ok(1), |text| text.parse::<u64>())? * 1_000_000;
-    let dir = arguments.next().map_or_else(|| std::env::temp_dir().join("series-scale"), PathBuf::from);
+    let dir =
+        arguments.next().map_or_else(|| std::env::temp_dir().join("series-scale"), PathBuf::from);
     if dir.exists() {
         std::fs::remove_dir_all(&dir)?;
     }
@@ -239,7 +267,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while index.merge_step()? {}
     report(&index, count);
     drop(index);
-    let clock = Clock::start();
+    let clock = Instant::now();
     let index = open()?;
     println!("reopen {:?}", clock.elapsed());
     report(&index, count);

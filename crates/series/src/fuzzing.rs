@@ -75,7 +75,8 @@ fn query_measurement(
             let _ = index.select(database, measurement, &expr);
         }
         if let Ok(all) = index.select(database, measurement, &TagExpr::True) {
-            let _ = index.tag_columns(database, measurement, &all, &[key.clone()], &budget);
+            let _ =
+                index.tag_columns(database, measurement, &all, std::slice::from_ref(key), &budget);
         }
     }
 }

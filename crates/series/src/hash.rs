@@ -20,14 +20,34 @@ pub(crate) struct KeyHash {
 
 impl KeyHash {
     pub(crate) fn of(seed: u64, database: DatabaseId, key: &SeriesKey) -> Self {
+        let tags = key.tags.iter().map(|(name, value)| (&**name, &**value));
+        Self::of_parts(seed, database, &key.measurement, tags)
+    }
+
+    /// The hash of a key that has only this tag: stands for the tag in filters.
+    pub(crate) fn of_term(
+        seed: u64,
+        database: DatabaseId,
+        measurement: &str,
+        tag: (&str, &str),
+    ) -> Self {
+        Self::of_parts(seed, database, measurement, std::iter::once(tag))
+    }
+
+    fn of_parts<'a>(
+        seed: u64,
+        database: DatabaseId,
+        measurement: &str,
+        tags: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
         thread_local! {
             static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
         SCRATCH.with_borrow_mut(|bytes| {
             bytes.clear();
             bytes.extend_from_slice(&database.0.to_le_bytes());
-            put(bytes, &key.measurement);
-            for (name, value) in &key.tags {
+            put(bytes, measurement);
+            for (name, value) in tags {
                 put(bytes, name);
                 put(bytes, value);
             }

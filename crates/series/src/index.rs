@@ -119,8 +119,7 @@ impl SeriesIndex {
         let mut runs = Vec::with_capacity(manifest.runs.len());
         for listed in &manifest.runs {
             let path = dir.join(run_name(listed.number));
-            let how =
-                RunOpen { number: listed.number, cache: &options.cache, verify: true };
+            let how = RunOpen { number: listed.number, cache: &options.cache, verify: true };
             let run = Run::open(&*disk, &path, how)?;
             if run.file_bytes() != listed.file_bytes || run.seed() != manifest.seed {
                 let detail = "the run is not the one that the manifest lists".to_owned();
@@ -165,11 +164,7 @@ impl SeriesIndex {
         self.flushed_below.load(Ordering::Acquire)
     }
 
-    fn initialise(
-        disk: &dyn Disk,
-        dir: &Path,
-        options: &SeriesOptions,
-    ) -> SeriesResult<Manifest> {
+    fn initialise(disk: &dyn Disk, dir: &Path, options: &SeriesOptions) -> SeriesResult<Manifest> {
         // Runs are only ever written where a manifest is, so one of them must have been lost.
         if disk.list(dir)?.iter().any(|entry| entry.name.ends_with(".run")) {
             let detail = "the manifest is missing though there are runs".to_owned();
@@ -303,7 +298,6 @@ impl View {
         Ok(None)
     }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -71,18 +71,22 @@ fn merge_measurement(
     if all.is_empty() {
         return Ok(());
     }
-    writer.begin_measurement();
+    let measurement = &group[0].measurement;
+    writer.begin_measurement(measurement.database, &measurement.name);
     while let Some(name) = next_key(group) {
         let present = present(group, &name, &all, removed);
         let written = merge_terms(group, &name, removed, writer)?;
-        assert_eq!(written > 0, !present.as_ref().is_some_and(RoaringTreemap::is_empty), "BUG: terms and series of a tag key disagree");
+        assert_eq!(
+            written > 0,
+            !present.as_ref().is_some_and(RoaringTreemap::is_empty),
+            "BUG: terms and series of a tag key disagree"
+        );
         if written > 0 {
-            writer.end_key(&name, present)?;
+            writer.end_key(&name, present.as_ref())?;
         }
     }
     merge_series(group, removed, writer)?;
-    let measurement = &group[0].measurement;
-    writer.end_measurement(measurement.database, &measurement.name, &all)
+    writer.end_measurement(&all)
 }
 
 fn next_key(group: &[Member<'_, '_>]) -> Option<model::Name> {
@@ -121,7 +125,7 @@ fn present(
 struct TermHead {
     member: usize,
     left: u32,
-    value: Vec<u8>,
+    value: String,
     posting: Posting,
 }
 
@@ -138,7 +142,12 @@ fn merge_terms(
         if let Some(key) = key {
             let left = key.terms;
             member.key += 1;
-            heads.push(TermHead { member: at, left, value: Vec::new(), posting: Posting::default() });
+            heads.push(TermHead {
+                member: at,
+                left,
+                value: String::new(),
+                posting: Posting::default(),
+            });
         }
     }
     for head in &mut heads {
@@ -165,7 +174,7 @@ fn merge_terms(
         } else {
             written += 1;
             let posting = std::mem::take(posting);
-            let number = writer.term(&heads[equal[0]].value, &posting)?;
+            let number = writer.term(name, &heads[equal[0]].value, &posting)?;
             joined = posting;
             number
         };

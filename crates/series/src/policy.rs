@@ -98,7 +98,7 @@ mod tests {
         let mut weights: Vec<u64> = Vec::new();
         let mut rewritten = 0;
         for _ in 0..2_000 {
-            weights.push(100_000);
+            weights.extend([100_000]);
             while let Some(range) = choose(&runs(&weights), 1 << 24) {
                 let sum = weights[range.clone()].iter().sum();
                 rewritten += sum;
@@ -106,6 +106,9 @@ mod tests {
             }
         }
         assert!(weights.len() < 30, "{weights:?}");
-        assert!(rewritten < 6 * 2_000 * 100_000, "each series is rewritten {rewritten} / 2e8 times");
+        assert!(
+            rewritten < 6 * 2_000 * 100_000,
+            "each series is rewritten {rewritten} / 2e8 times"
+        );
     }
 }

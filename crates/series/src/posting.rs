@@ -9,7 +9,7 @@ use std::sync::Arc;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::block::BlockRef;
-use crate::bytes::{Reader, put_varint, varint_len};
+use crate::bytes::{Reader, put_varint};
 use crate::error::Malformed;
 
 /// Longest list kept as a vector in memory.
@@ -100,6 +100,13 @@ impl Posting {
         match &self.set {
             Some(set) => (&**set & ids).iter().for_each(f),
             None => self.few.iter().filter(|id| ids.contains(**id)).for_each(|id| f(*id)),
+        }
+    }
+
+    pub(crate) fn for_each(&self, f: impl FnMut(u64)) {
+        match &self.set {
+            Some(set) => set.iter().for_each(f),
+            None => self.few.iter().copied().for_each(f),
         }
     }
 
@@ -221,18 +228,18 @@ pub(crate) fn put_inline(posting: &Posting, base_id: u64, out: &mut Vec<u8>) -> 
         None => &posting.few,
     };
     assert!(!ids.is_empty(), "BUG: an empty posting list is never written");
-    let mut next = base_id;
-    let deltas = |id: &u64| {
-        let delta = *id - next;
-        next = *id + 1;
-        delta
-    };
-    let deltas: Vec<u64> = ids.iter().map(deltas).collect();
-    if deltas.iter().map(|d| varint_len(*d)).sum::<usize>() > INLINE_BYTES_MAX {
-        return false;
-    }
+    let start = out.len();
     put_varint(out, ids.len() as u64);
-    deltas.into_iter().for_each(|delta| put_varint(out, delta));
+    let limit = out.len() + INLINE_BYTES_MAX;
+    let mut next = base_id;
+    for id in ids {
+        put_varint(out, *id - next);
+        if out.len() > limit {
+            out.truncate(start);
+            return false;
+        }
+        next = *id + 1;
+    }
     true
 }
 

@@ -78,17 +78,19 @@ impl Run {
             return Err(file.corrupt(0, "the file is shorter than an empty run"));
         }
         let header = file.read::<{ format::HEADER_BYTES }>(0)?;
+        let at = file.len() - format::TRAILER_BYTES as u64;
+        let trailer = file.read::<{ format::TRAILER_BYTES }>(at)?;
+        let meta_block = format::read_trailer(&header, &trailer, how.verify);
+        let meta_block = meta_block.map_err(|malformed| file.corrupt(at, malformed.0))?;
         if let Some(needs) = format::check_header(&header).map_err(|m| file.corrupt(0, m.0))? {
             return Err(SeriesError::Unsupported { path: file.path().to_owned(), needs });
         }
-        let at = file.len() - format::TRAILER_BYTES as u64;
-        let trailer = file.read::<{ format::TRAILER_BYTES }>(at)?;
-        let meta_block = format::read_trailer(&trailer, how.verify);
-        let meta_block = meta_block.map_err(|malformed| file.corrupt(at, malformed.0))?;
         let bytes = file.page_uncached(meta_block)?;
         let meta = file.checked(meta_block, Meta::decode(&bytes))?;
         if meta.ids.len() != u64::from(meta.series) {
-            return Err(file.corrupt(meta_block.offset, "the run has more or fewer ids than series"));
+            return Err(
+                file.corrupt(meta_block.offset, "the run has more or fewer ids than series")
+            );
         }
         let filter_block = meta.filter.expect("BUG: a decoded meta block names its filter");
         let filter = Filter::decode(&file.page_uncached(filter_block)?);
@@ -128,7 +130,7 @@ impl Run {
         self.meta.heap_bytes() + self.filter.bytes()
     }
 
-    /// Whether the key may be in this run; `false` is certain.
+    /// Whether the key, or a tag by its [`KeyHash::of_term`], may be in this run; `false` is certain.
     #[inline]
     pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
         self.filter.may_contain(hash)
@@ -195,7 +197,8 @@ impl Run {
 
     fn block_of_term(&self, term: u32) -> SeriesResult<(usize, BlockRef)> {
         let at = self.meta.term_blocks.block_of(term).filter(|_| term < self.meta.terms);
-        let at = at.ok_or_else(|| self.file.corrupt(0, "a series has a tag that does not exist"))?;
+        let at =
+            at.ok_or_else(|| self.file.corrupt(0, "a series has a tag that does not exist"))?;
         Ok((at, self.meta.term_blocks.list.blocks[at]))
     }
 
@@ -317,7 +320,9 @@ impl Run {
                 }
                 // A set can claim more ids than there are without taking a byte more.
                 if out.len() > self.meta.ids.len() {
-                    return Err(self.file.corrupt(block.offset, "a list has more ids than the run"));
+                    return Err(self
+                        .file
+                        .corrupt(block.offset, "a list has more ids than the run"));
                 }
                 Ok(())
             }

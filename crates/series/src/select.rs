@@ -100,7 +100,9 @@ fn cost(expr: &TagExpr) -> u32 {
         TagExpr::Matches(..) => 4,
         TagExpr::SameValue(..) => 5,
         TagExpr::Not(inner) => cost(inner),
-        TagExpr::And(parts) | TagExpr::Or(parts) => parts.iter().map(cost).max().unwrap_or(0).max(3),
+        TagExpr::And(parts) | TagExpr::Or(parts) => {
+            parts.iter().map(cost).max().unwrap_or(0).max(3)
+        }
     }
 }
 

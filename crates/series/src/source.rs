@@ -36,9 +36,11 @@ pub(crate) struct SourceKey {
 pub(crate) trait Source {
     fn next_measurement(&mut self) -> SeriesResult<Option<SourceMeasurement>>;
     /// The next term of the measurement.
-    fn next_term(&mut self, value: &mut Vec<u8>, posting: &mut Posting) -> SeriesResult<()>;
+    fn next_term(&mut self, value: &mut String, posting: &mut Posting) -> SeriesResult<()>;
     /// The next series of the measurement.
     fn next_series(&mut self, tuple: &mut Vec<u32>) -> SeriesResult<u64>;
+    /// How many terms there are, over all measurements.
+    fn terms(&self) -> u64;
     /// The next hash in ascending order, over all measurements.
     fn next_hash(&mut self) -> SeriesResult<Option<(KeyHash, u64)>>;
 }

@@ -212,4 +212,4 @@ impl RecordHeader {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

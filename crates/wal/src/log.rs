@@ -323,6 +323,8 @@ impl Inner {
                 self.acknowledged.store(state.reached(self.promise).0, Ordering::Release);
                 self.turns[number & 1].notify_all();
                 self.turns[(number & 1) ^ 1].notify_one();
+                // Those who wait for room may be all who are left to lead.
+                self.room.notify_all();
                 return Ok(());
             }
             Err(FlushError::Full(cause, batch)) => {

@@ -85,7 +85,12 @@ pub(crate) fn recover(
         }
     }
     sequences.sort_unstable();
-    let mut recovery = Recovery { report: RecoveryReport::default(), replay, buffer: Vec::new() };
+    let mut recovery = Recovery {
+        report: RecoveryReport::default(),
+        replay,
+        needed_end: Lsn(0),
+        buffer: Vec::new(),
+    };
     let mut found = Vec::new();
     for sequence in sequences {
         let path = dir.join(Name::Log(sequence).to_string());
@@ -138,6 +143,8 @@ impl Limit {
 struct Recovery<'a> {
     report: RecoveryReport,
     replay: Replay<'a>,
+    /// End of the last record, good or not; seals need not be kept.
+    needed_end: Lsn,
     /// Data of the file under way; kept for the next.
     buffer: Vec<u8>,
 }
@@ -248,13 +255,14 @@ impl Recovery<'_> {
                 let detail = "the file ends before its records do, or files are missing after it";
                 self.corrupt(&file.path, DATA_START as u64 + bytes, limit_end.0 - there, detail);
                 end = limit_end;
+                self.needed_end = end;
             }
         }
         self.buffer = data;
         if end > header.base {
             self.report.end = end;
         }
-        Ok((self.report.end, len))
+        Ok((self.needed_end, len))
     }
 
     /// Replays the records in `data`; damage in it is corruption. Returns where they end.
@@ -274,6 +282,7 @@ impl Recovery<'_> {
                     self.report.clean = payload.is_empty();
                     if !payload.is_empty() {
                         (self.replay)(end, payload)?;
+                        self.needed_end = end;
                         self.report.records += 1;
                         self.report.bytes += payload.len() as u64;
                     }
@@ -286,6 +295,7 @@ impl Recovery<'_> {
                     let offset = start.0 - base.0 + DATA_START as u64;
                     let detail = "the checksum of a record does not match";
                     self.corrupt(&file.path, offset, end.0 - start.0, detail);
+                    self.needed_end = end;
                     reached = end;
                 }
             }

@@ -41,9 +41,7 @@ pub(crate) fn encode_page(values: &[i64], effort: Effort, nesting: Nesting, out:
         return;
     }
     let n_runs = stats.changes as usize + 1;
-    // A run costs two values, so longer runs than two are needed; short ones decode slower than
-    // they save.
-    if nesting < Nesting::Runs && n_runs <= values.len() / 4 {
+    if nesting < Nesting::Runs && n_runs <= values.len() / runs::RUN_LENGTH_MIN {
         let mut candidate = Vec::new();
         runs::encode(words, n_runs, effort, &mut candidate);
         replace_if_smaller(out, start, &candidate, 0.9);
@@ -81,7 +79,8 @@ fn worthwhile_divisor(words: &[u64], stats: &stats::Stats, effort: Effort) -> Op
     let divisor = scale::common_divisor(words, stats.min as u64, divisor_min);
     // A divisor of the values divides the differences too: either way it saves these bits a value.
     let saved_bits = words.len() as u64 * u64::from(divisor.ilog2());
-    let header_bits = 8 * (3 + uvarint_len(divisor) as u64);
+    let header = 3 + uvarint_len(divisor) + uvarint_len(zigzag(stats.min));
+    let header_bits = 8 * header as u64;
     (divisor >= divisor_min && saved_bits > header_bits).then_some(divisor)
 }
 
@@ -110,7 +109,8 @@ fn encode_packed(words: &[u64], stats: &stats::Stats, effort: Effort, out: &mut 
     let raw_bits = 64 * words.len() as u64;
     let use_delta = plan_delta.bits + delta_extra < plan_for.bits;
     let (plan, whole) = if use_delta { (plan_delta, whole_delta) } else { (plan_for, whole_for) };
-    if plan.bits + plan.bits / 64 >= raw_bits {
+    let bits = plan.bits + if use_delta { delta_extra } else { 0 };
+    if bits + bits / 64 >= raw_bits {
         return simple::encode_raw(words, out);
     }
     let write = if use_delta { delta::encode } else { simple::encode_for };

@@ -9,6 +9,10 @@ use crate::{
     wire::{Reader, put_length_prefixed, put_uvarint},
 };
 
+/// A page has at most one run for this many values: shorter runs decode slower than they save, and
+/// it bounds the memory a damaged page can ask for.
+pub(super) const RUN_LENGTH_MIN: usize = 4;
+
 /// `n_runs` is a hint for the memory to reserve.
 pub(super) fn encode(values: &[u64], n_runs: usize, effort: Effort, out: &mut Vec<u8>) {
     let mut run_values = Vec::with_capacity(n_runs);
@@ -33,7 +37,7 @@ pub(super) fn decode(
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     let n_runs = reader.uvarint()?;
-    if n_runs == 0 || n_runs > count as u64 {
+    if n_runs == 0 || n_runs > (count / RUN_LENGTH_MIN) as u64 {
         return Err(DecodeError::Corrupt("number of runs"));
     }
     let n_runs = n_runs as usize;

@@ -81,7 +81,7 @@ fn shapes() -> impl Strategy<Value = Vec<i64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn integers_round_trip(
         values in shapes(), effort in effort(), from in 0.0f64..1.0, to in 0.0f64..1.0,
@@ -178,6 +178,12 @@ fn interleaved_short_series_cost_three_bits() {
 fn small_pages_have_small_overhead() {
     let page = check(&(0..10).map(|i| i * 37 % 16).collect::<Vec<_>>(), Effort::Hot, &[]);
     assert!(page.len() <= 8, "{} bytes", page.len());
+}
+
+#[test]
+fn two_distant_values_are_raw() {
+    let page = check(&[-5_192_801_587_047_514_689, -2_226_946_835_671_124_216], Effort::Fast, &[]);
+    assert_eq!(encoding_name(&page), "int-raw");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn add_lanes(mut sums: [f64; LANES]) -> f64 {
 
 /// All ones if the bit is set.
 #[inline]
-pub(super) fn spread(word: u64, bit: usize) -> u64 {
+fn spread(word: u64, bit: usize) -> u64 {
     (word >> bit & 1).wrapping_neg()
 }
 

@@ -129,6 +129,19 @@ fn a_kill_loses_nothing_and_makes_nothing_durable() {
 }
 
 #[test]
+fn a_fork_goes_its_own_way() {
+    let disk = quiet(1);
+    let file = durable(&disk, "a", b"1");
+    let lock = disk.lock(&path("lock")).unwrap();
+    let fork = disk.fork();
+    assert!(lock.is_some() && fork.lock(&path("lock")).unwrap().is_some());
+    fork.open_write(&path("a")).unwrap().write_at(b"22", 0).unwrap();
+    file.write_at(b"333", 0).unwrap();
+    assert_eq!(content(&disk, "a").unwrap(), b"333");
+    assert_eq!(content(&fork, "a").unwrap(), b"22");
+}
+
+#[test]
 fn a_failed_sync_loses_data_that_later_syncs_do_not_bring_back() {
     let mut lost = 0;
     for seed in 0..50 {

@@ -103,8 +103,7 @@ impl World {
     }
 
     /// A world like this one in another process, whose handles and locks are gone.
-    fn successor(&mut self) -> Self {
-        self.crashed = true;
+    pub(super) fn fork(&mut self) -> Self {
         let mut next = self.clone();
         // Another outcome for whoever asks again.
         self.random.next();
@@ -115,17 +114,17 @@ impl World {
         let capacity_bytes = next.faults.capacity_bytes;
         next.faults = Faults::new(FaultConfig { capacity_bytes, ..FaultConfig::default() });
         next.nodes.values_mut().for_each(|node| node.handles = 0);
-        next
-    }
-
-    pub(super) fn kill(&mut self) -> Self {
-        let mut next = self.successor();
         next.forget_unreachable();
         next
     }
 
+    pub(super) fn kill(&mut self) -> Self {
+        self.crashed = true;
+        self.fork()
+    }
+
     pub(super) fn crash(&mut self) -> Self {
-        let mut next = self.successor();
+        let mut next = self.kill();
         for UnsyncedName { change, .. } in std::mem::take(&mut next.unsynced) {
             if next.random.coin() {
                 change.apply(&mut next.durable);

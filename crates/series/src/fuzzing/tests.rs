@@ -33,7 +33,7 @@ fn an_intact_run_is_queried() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn damage_never_panics(

@@ -20,6 +20,9 @@ use crate::run::{Run, RunMeasurement, TupleState, ValueWalk};
 /// Cost of looking up the tags of one series, in units of walking past one value.
 const LOOKUP_COST: u64 = 16;
 
+/// Values are accounted for in portions of this size.
+const RESERVED_AT_ONCE_BYTES: usize = 64 << 10;
+
 /// One tag of some series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagCodes {
@@ -32,6 +35,7 @@ pub struct TagCodes {
 /// Columns being gathered: codes name entries of `pool`, which are not sorted yet.
 struct Columns {
     columns: Vec<Column>,
+    budget: Budget,
     held: Reservation,
 }
 
@@ -40,6 +44,8 @@ struct Column {
     codes: Vec<u32>,
     /// Values part by part; entry 0 is `""`.
     pool: Strings,
+    /// Taken from the budget in larger portions.
+    unreserved_bytes: usize,
 }
 
 impl SeriesIndex {
@@ -90,9 +96,11 @@ impl Columns {
         let held = budget.reserve(bytes)?;
         let column = || Column {
             codes: vec![0; series],
-            pool: ["".into()].iter().map(|text: &Name| &**text).collect(),
+            pool: std::iter::once("").collect(),
+            unreserved_bytes: 0,
         };
-        Ok(Self { columns: (0..keys).map(|_| column()).collect(), held })
+        let columns = (0..keys).map(|_| column()).collect();
+        Ok(Self { columns, budget: budget.clone(), held })
     }
 
     fn add_memory(
@@ -167,8 +175,8 @@ impl Columns {
         let mut state = TupleState::default();
         // (term, row) of each key.
         let mut cells: Vec<Vec<(u32, u32)>> = vec![Vec::new(); numbers.len()];
-        let before = self.held.bytes();
-        self.held.grow(usize::try_from(here.len()).unwrap_or(usize::MAX) * 8 * numbers.len())?;
+        let cells_bytes = usize::try_from(here.len()).unwrap_or(usize::MAX);
+        let _cells = self.budget.reserve(cells_bytes.saturating_mul(8 * numbers.len()))?;
         for id in here {
             if run.tuple_of(id, &mut state)?.is_none() {
                 continue;
@@ -193,9 +201,6 @@ impl Columns {
                 same.iter().for_each(|(_, row)| column.codes[*row as usize] = code);
             }
         }
-        let pools = self.held.bytes() - before;
-        let cells = usize::try_from(here.len()).unwrap_or(usize::MAX) * 8 * numbers.len();
-        self.held.resize(before + pools.saturating_sub(cells))?;
         Ok(())
     }
 
@@ -206,7 +211,10 @@ impl Columns {
 
 impl Column {
     fn push(&mut self, value: &str, held: &mut Reservation) -> SeriesResult<u32> {
-        held.grow(value.len() + 16)?;
+        self.unreserved_bytes += value.len() + 16;
+        if self.unreserved_bytes >= RESERVED_AT_ONCE_BYTES {
+            held.grow(std::mem::take(&mut self.unreserved_bytes))?;
+        }
         self.pool.push(value);
         Ok(self.pool.len() as u32 - 1)
     }
@@ -223,16 +231,22 @@ impl Column {
     ) -> SeriesResult<()> {
         let mut walk = ValueWalk::new(run, part.key_terms(key));
         let mut posting = Posting::default();
+        // Usually every series of the measurement is wanted, so that none has to be looked for.
+        let whole = here.len() == part.series_count();
+        let mut rows = Vec::new();
         while walk.advance()? {
             walk.load_posting(&mut posting)?;
-            if !posting.intersects(here) {
-                continue;
+            rows.clear();
+            let add = |id| rows.extend(ranks.position(id));
+            if whole {
+                posting.for_each(add);
+            } else {
+                posting.for_each_in(here, add);
             }
-            let code = self.push(walk.text()?, held)?;
-            posting.for_each_in(here, |id| {
-                let row = ranks.position(id).expect("BUG: an id of the set has a rank");
-                self.codes[row as usize] = code;
-            });
+            if !rows.is_empty() {
+                let code = self.push(walk.text()?, held)?;
+                rows.iter().for_each(|row| self.codes[*row as usize] = code);
+            }
         }
         Ok(())
     }
@@ -244,9 +258,8 @@ impl Column {
         let mut order: Vec<u32> = (0..self.pool.len() as u32).collect();
         order.retain(|at| used[*at as usize]);
         // The pool consists of a few sorted stretches, which this sort makes use of.
-        order.sort_by(|a, b| {
-            self.pool.get_bytes(*a as usize).cmp(self.pool.get_bytes(*b as usize))
-        });
+        order
+            .sort_by(|a, b| self.pool.get_bytes(*a as usize).cmp(self.pool.get_bytes(*b as usize)));
         let mut values = Strings::new();
         let mut numbers = vec![0; self.pool.len()];
         for at in order {

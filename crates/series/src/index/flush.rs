@@ -67,12 +67,17 @@ impl SeriesIndex {
         };
         let path = self.dir.join(run_name(number));
         let write = || {
-            let mut writer = RunWriter::create(&*self.disk, &path, self.seed, live)?;
+            let terms = sources.iter().map(|source| source.terms()).sum();
+            let mut writer = RunWriter::create(&*self.disk, &path, self.seed, live, terms)?;
             merge(sources, dead, &mut writer)?;
             writer.finish()?;
             // The name must be durable before a manifest that lists it can be.
             self.disk.sync_dir(&self.dir)?;
-            Run::open(&*self.disk, &path, RunOpen { number, cache: &self.options.cache, verify: true })
+            Run::open(
+                &*self.disk,
+                &path,
+                RunOpen { number, cache: &self.options.cache, verify: true },
+            )
         };
         match write() {
             Ok(run) => Ok(Arc::new(run)),
@@ -104,7 +109,8 @@ impl SeriesIndex {
         let mut removed = &*view.removed - dead;
         // Ids above are not durable: after a crash they may be given to other series.
         removed.remove_range(next_id..);
-        let list = |run: &Arc<Run>| ListedRun { number: run.number(), file_bytes: run.file_bytes() };
+        let list =
+            |run: &Arc<Run>| ListedRun { number: run.number(), file_bytes: run.file_bytes() };
         let new = Manifest {
             seed: self.seed,
             next_id,

@@ -96,8 +96,7 @@ fn in_run<'a>(
     let few = wanted.as_ref().filter(|ids| ids.len() * SERIES_PER_LOOKUP < part.series_count());
     let Some(few) = few else {
         let walk = SeriesWalk::new(run, part.series());
-        let walked =
-            Walked { run, part, name: name.into(), walk, wanted, tags: HashMap::new() };
+        let walked = Walked { run, part, name: name.into(), walk, wanted, tags: HashMap::new() };
         return Ok(Keys::Walked(Box::new(walked)));
     };
     let mut items = Vec::with_capacity(few.len() as usize);

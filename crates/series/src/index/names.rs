@@ -7,8 +7,10 @@ use model::{DatabaseId, Name, TagExpr};
 use roaring::RoaringTreemap;
 
 use crate::error::SeriesResult;
+use crate::hash::KeyHash;
 use crate::index::{SeriesIndex, View};
 use crate::part::MeasurementPart;
+use crate::run::Run;
 use crate::select::select;
 
 /// What is called with a measurement of each part.
@@ -26,7 +28,7 @@ impl SeriesIndex {
         expr: &TagExpr,
     ) -> SeriesResult<RoaringTreemap> {
         let mut selected = RoaringTreemap::new();
-        let view = self.for_each_part(database, measurement, &mut |part| {
+        let mut add = |part: &dyn MeasurementPart| {
             let ids = select(part, expr)?;
             if selected.is_empty() {
                 selected = ids;
@@ -34,7 +36,19 @@ impl SeriesIndex {
                 selected |= ids;
             }
             Ok(())
-        })?;
+        };
+        let view = {
+            let state = self.state.read();
+            if let Some(part) = state.active.measurement(database, measurement) {
+                add(&part)?;
+            }
+            Arc::clone(&state.view)
+        };
+        let mut needed = Vec::new();
+        self.needed_tags(database, measurement, expr, &mut needed);
+        // Most runs can be told to lack the tag of a narrow condition without a look inside.
+        let may_match = |run: &Run| needed.iter().all(|tag| run.may_contain(*tag));
+        view.for_each_part(database, measurement, &may_match, &mut add)?;
         if !view.removed.is_empty() {
             selected -= &*view.removed;
         }
@@ -45,7 +59,11 @@ impl SeriesIndex {
     ///
     /// # Errors
     /// [`crate::SeriesError`] if a run cannot be read.
-    pub fn cardinality(&self, database: DatabaseId, measurement: Option<&str>) -> SeriesResult<u64> {
+    pub fn cardinality(
+        &self,
+        database: DatabaseId,
+        measurement: Option<&str>,
+    ) -> SeriesResult<u64> {
         let mut count = 0;
         let mut add = |part: &dyn MeasurementPart, removed: &RoaringTreemap| {
             count += part.series_count();
@@ -64,7 +82,9 @@ impl SeriesIndex {
             Arc::clone(&state.view)
         };
         match measurement {
-            Some(name) => view.for_each_part(database, name, &mut |p| add(p, &view.removed))?,
+            Some(name) => {
+                view.for_each_part(database, name, &|_| true, &mut |p| add(p, &view.removed))?;
+            }
             None => {
                 for part in view.sealed.iter().flat_map(|mem| mem.measurements(database)) {
                     add(&part, &view.removed)?;
@@ -122,7 +142,7 @@ impl SeriesIndex {
             Arc::clone(&state.view)
         };
         let mut found = false;
-        view.for_each_part(database, measurement, &mut |part| {
+        view.for_each_part(database, measurement, &|_| true, &mut |part| {
             found = found || view.has_live(part)?;
             Ok(())
         })?;
@@ -152,7 +172,7 @@ impl SeriesIndex {
             }
             Arc::clone(&state.view)
         };
-        view.for_each_part(database, measurement, &mut |part| {
+        view.for_each_part(database, measurement, &|_| true, &mut |part| {
             let live = view.wanted(part, among)?;
             if live.as_ref().is_some_and(RoaringTreemap::is_empty) {
                 return Ok(());
@@ -175,23 +195,23 @@ impl SeriesIndex {
         Ok(names.into_iter().collect())
     }
 
-    /// Visits the measurement in every part, the active one under the lock; returns the view that
-    /// goes with it.
-    fn for_each_part(
+    /// Adds the tags that every series has for which the condition holds.
+    fn needed_tags(
         &self,
         database: DatabaseId,
         measurement: &str,
-        visitor: &mut PartVisitor<'_>,
-    ) -> SeriesResult<Arc<View>> {
-        let view = {
-            let state = self.state.read();
-            if let Some(part) = state.active.measurement(database, measurement) {
-                visitor(&part)?;
+        expr: &TagExpr,
+        needed: &mut Vec<KeyHash>,
+    ) {
+        match expr {
+            TagExpr::Equals(key, value) if !value.is_empty() => {
+                needed.push(KeyHash::of_term(self.seed, database, measurement, (key, value)));
             }
-            Arc::clone(&state.view)
-        };
-        view.for_each_part(database, measurement, visitor)?;
-        Ok(view)
+            TagExpr::And(parts) => {
+                parts.iter().for_each(|p| self.needed_tags(database, measurement, p, needed));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -200,12 +220,13 @@ impl View {
         &self,
         database: DatabaseId,
         measurement: &str,
+        in_run: &dyn Fn(&Run) -> bool,
         visitor: &mut PartVisitor<'_>,
     ) -> SeriesResult<()> {
         for part in self.sealed.iter().filter_map(|mem| mem.measurement(database, measurement)) {
             visitor(&part)?;
         }
-        for run in &self.runs {
+        for run in self.runs.iter().filter(|run| in_run(run)) {
             if let Some(part) = run.measurement(database, measurement)? {
                 visitor(&part)?;
             }

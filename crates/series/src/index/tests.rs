@@ -13,6 +13,7 @@ use roaring::RoaringTreemap;
 use super::{SeriesIndex, SeriesOptions};
 
 mod crash;
+mod golden;
 mod threads;
 
 const MEASUREMENTS: [&str; 3] = ["cpu", "disk io", "m"];
@@ -50,7 +51,11 @@ fn cache() -> Arc<PageCache> {
 }
 
 fn options() -> SeriesOptions {
-    SeriesOptions { memory_bytes: 256 << 10, run_entries_max: 400, ..SeriesOptions::new(7, cache()) }
+    SeriesOptions {
+        memory_bytes: 256 << 10,
+        run_entries_max: 400,
+        ..SeriesOptions::new(7, cache())
+    }
 }
 
 fn open(dir: &Path) -> SeriesIndex {
@@ -95,7 +100,8 @@ fn name() -> impl Strategy<Value = Name> {
 
 fn expr() -> impl Strategy<Value = TagExpr> {
     let any_value = prop_oneof![value(), Just(String::new())].prop_map(Name::from);
-    let regex = prop::sample::select(vec!["^host_1", "_[02]$", "^$", ".*", "^x", "x|^$", "nothing"]);
+    let regex =
+        prop::sample::select(vec!["^host_1", "_[02]$", "^$", ".*", "^x", "x|^$", "nothing"]);
     let leaf = prop_oneof![
         Just(TagExpr::True),
         Just(TagExpr::False),
@@ -152,7 +158,10 @@ impl Model {
     }
 
     fn of(&self, db: DatabaseId, measurement: &str) -> BTreeMap<u64, &SeriesKey> {
-        let here = self.live.iter().filter(|((of, _), (_, key))| *of == db && *key.measurement == *measurement);
+        let here = self
+            .live
+            .iter()
+            .filter(|((of, _), (_, key))| *of == db && *key.measurement == *measurement);
         here.map(|(_, (id, key))| (*id, key)).collect()
     }
 }
@@ -170,13 +179,20 @@ fn check(index: &SeriesIndex, model: &Model, exprs: &[TagExpr]) {
         }
     }
     for db in [1, 2, 3].map(DatabaseId) {
-        let names: BTreeSet<Name> =
-            model.live.iter().filter(|((of, _), _)| *of == db).map(|(_, (_, k))| k.measurement.clone()).collect();
+        let names: BTreeSet<Name> = model
+            .live
+            .iter()
+            .filter(|((of, _), _)| *of == db)
+            .map(|(_, (_, k))| k.measurement.clone())
+            .collect();
         assert_eq!(index.measurements(db).unwrap(), names.iter().cloned().collect::<Vec<_>>());
         let all = model.live.keys().filter(|(of, _)| *of == db).count() as u64;
         assert_eq!(index.cardinality(db, None).unwrap(), all);
         for measurement in MEASUREMENTS.into_iter().chain(["nope"]) {
-            assert_eq!(index.has_measurement(db, measurement).unwrap(), names.contains(measurement));
+            assert_eq!(
+                index.has_measurement(db, measurement).unwrap(),
+                names.contains(measurement)
+            );
             check_measurement(index, &model.of(db, measurement), db, measurement, exprs);
         }
     }
@@ -225,7 +241,8 @@ fn check_listings(
         let found = index.tag_values(db, measurement, name, among).unwrap();
         assert_eq!(found, values.into_iter().collect::<Vec<_>>(), "{name}");
     }
-    let mut expected: Vec<(u64, SeriesKey)> = model.iter().map(|(id, key)| (*id, (*key).clone())).collect();
+    let mut expected: Vec<(u64, SeriesKey)> =
+        model.iter().map(|(id, key)| (*id, (*key).clone())).collect();
     expected.sort_by(|a, b| a.1.tags.cmp(&b.1.tags));
     let mut found = Vec::new();
     let visit = &mut |id: SeriesId, key: &SeriesKey| {
@@ -250,7 +267,8 @@ fn check_columns(
     for ids in [every, few] {
         let columns = index.tag_columns(db, measurement, &ids, &names, &budget).unwrap();
         for (name, column) in names.iter().zip(columns) {
-            let values: Vec<&str> = column.codes.iter().map(|code| column.values.get(*code as usize)).collect();
+            let values: Vec<&str> =
+                column.codes.iter().map(|code| column.values.get(*code as usize)).collect();
             let expected: Vec<&str> = ids.iter().map(|id| model[&id].tag(name)).collect();
             assert_eq!(values, expected, "{name}");
             let distinct: BTreeSet<&str> = expected.into_iter().collect();
@@ -309,7 +327,7 @@ fn run(steps: &[Step], exprs: &[TagExpr]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn answers_as_the_model(
         steps in prop::collection::vec(step(), 1..40),

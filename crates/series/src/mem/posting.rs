@@ -5,8 +5,9 @@ use roaring::RoaringTreemap;
 use crate::posting::{Posting, Union};
 
 /// Ids of one term or shape, nearly always added in ascending order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum MemPosting {
+    #[default]
     None,
     One(u64),
     /// In order of arrival.
@@ -17,12 +18,6 @@ pub(crate) enum MemPosting {
 
 /// Longest list kept as a vector: appending to one is much cheaper than to a set.
 const FEW_MAX: usize = 512;
-
-impl Default for MemPosting {
-    fn default() -> Self {
-        Self::None
-    }
-}
 
 impl MemPosting {
     /// Adds an id that is not there; returns the bytes this took, estimated.

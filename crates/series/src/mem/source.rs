@@ -85,7 +85,8 @@ impl MemSource {
         for (rank, term) in current.terms.iter().enumerate() {
             ranks[*term as usize] = rank as u32;
         }
-        let range = self.groups[number as usize] as usize..self.groups[number as usize + 1] as usize;
+        let range =
+            self.groups[number as usize] as usize..self.groups[number as usize + 1] as usize;
         for at in &self.series[range] {
             let series = &self.mem.series[*at as usize];
             let start = current.tuples.len() as u32;
@@ -128,13 +129,13 @@ impl Source for MemSource {
         }))
     }
 
-    fn next_term(&mut self, value: &mut Vec<u8>, posting: &mut Posting) -> SeriesResult<()> {
+    fn next_term(&mut self, value: &mut String, posting: &mut Posting) -> SeriesResult<()> {
         let measurement = &self.mem.measurements[self.current.measurement];
-        let term = &measurement.terms[self.current.terms[self.current.next_term] as usize];
+        let number = self.current.terms[self.current.next_term];
         self.current.next_term += 1;
         value.clear();
-        value.extend_from_slice(term.text(&measurement.text));
-        term.series.load(posting);
+        value.push_str(measurement.value(number));
+        measurement.terms[number as usize].series.load(posting);
         Ok(())
     }
 
@@ -144,6 +145,10 @@ impl Source for MemSource {
         tuple.clear();
         tuple.extend_from_slice(&self.current.tuples[start as usize..end as usize]);
         Ok(id)
+    }
+
+    fn terms(&self) -> u64 {
+        self.mem.measurements.iter().map(|measurement| measurement.terms.len() as u64).sum()
     }
 
     fn next_hash(&mut self) -> SeriesResult<Option<(KeyHash, u64)>> {

@@ -140,7 +140,11 @@ impl EntryHead<'_> {
                 }
                 _ => return Err(Malformed("a tag key has an unknown flag")),
             };
-            keys.push(EntryKey { name: name_end - name.len()..name_end, terms: term..end, present_at });
+            keys.push(EntryKey {
+                name: name_end - name.len()..name_end,
+                terms: term..end,
+                present_at,
+            });
             term = end;
         }
         Ok(Entry {

@@ -22,7 +22,8 @@ pub(crate) const BUCKET_HASHES: u64 = 96;
 pub(crate) const ID_PAGE_IDS: usize = 1024;
 
 const _: () = assert!(HEADER_BYTES == 16 && TRAILER_BYTES == 28);
-const _: () = assert!(BLOCK_ENTRIES <= u16::MAX as usize && ID_PAGE_IDS <= u16::MAX as usize);
+const _: () = assert!(BLOCK_ENTRIES <= u16::MAX as usize);
+const _: () = assert!(ID_PAGE_IDS <= u16::MAX as usize);
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
@@ -31,11 +32,9 @@ pub(crate) fn header() -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// What keeps this build from reading a file, if anything.
+/// What keeps this build from reading a file, if anything. The trailer is read first: its checksum
+/// covers the header.
 pub(crate) fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<Option<String>, Malformed> {
-    if bytes[..8] != MAGIC {
-        return Err(Malformed("this is no run of the series index"));
-    }
     let mut rest = Reader::new(&bytes[8..]);
     let (version, _compatible, incompatible) = (rest.u16()?, rest.u16()?, rest.u16()?);
     if version != VERSION {
@@ -49,23 +48,33 @@ pub(crate) fn trailer(meta: BlockRef) -> [u8; TRAILER_BYTES] {
     bytes[..8].copy_from_slice(&meta.offset.to_le_bytes());
     bytes[8..12].copy_from_slice(&meta.len.to_le_bytes());
     bytes[12..16].copy_from_slice(&meta.crc32c.to_le_bytes());
-    let crc = crc32c::crc32c(&bytes[..16]);
+    let crc = ends_crc(&header(), &bytes);
     bytes[16..20].copy_from_slice(&crc.to_le_bytes());
     bytes[20..].copy_from_slice(&MAGIC);
     bytes
 }
 
+/// The checksum over header and trailer.
+fn ends_crc(header: &[u8; HEADER_BYTES], trailer: &[u8; TRAILER_BYTES]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(header), &trailer[..16])
+}
+
+/// Where the meta block is.
 pub(crate) fn read_trailer(
+    header: &[u8; HEADER_BYTES],
     bytes: &[u8; TRAILER_BYTES],
     verify: bool,
 ) -> Result<BlockRef, Malformed> {
+    if header[..8] != MAGIC {
+        return Err(Malformed("this is no run of the series index"));
+    }
     if bytes[20..] != MAGIC {
         return Err(Malformed("the file does not end as a run does"));
     }
     let mut reader = Reader::new(bytes);
     let meta = BlockRef { offset: reader.u64()?, len: reader.u32()?, crc32c: reader.u32()? };
-    if verify && reader.u32()? != crc32c::crc32c(&bytes[..16]) {
-        return Err(Malformed("the trailer's checksum does not match"));
+    if verify && reader.u32()? != ends_crc(header, bytes) {
+        return Err(Malformed("the checksum of header and trailer does not match"));
     }
     Ok(meta)
 }

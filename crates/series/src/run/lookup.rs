@@ -111,7 +111,14 @@ pub(crate) fn find_position(page: &[u8], offset: u64) -> Result<Option<u32>, Mal
     let at = if gaps == 0 {
         usize::try_from(offset).ok().filter(|at| *at < count)
     } else {
-        let id_at = |at: usize| u64::from(u32::from_le_bytes([ids[at * 4], ids[at * 4 + 1], ids[at * 4 + 2], ids[at * 4 + 3]]));
+        let id_at = |at: usize| {
+            u64::from(u32::from_le_bytes([
+                ids[at * 4],
+                ids[at * 4 + 1],
+                ids[at * 4 + 2],
+                ids[at * 4 + 3],
+            ]))
+        };
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = usize::midpoint(low, high);

@@ -108,9 +108,10 @@ impl MeasurementPart for RunMeasurement<'_> {
     }
 
     fn find_key(&self, name: &str) -> Option<u32> {
-        let found = self.entry.keys.binary_search_by(|key| {
-            self.page[key.name.clone()].cmp(name.as_bytes())
-        });
+        let found = self
+            .entry
+            .keys
+            .binary_search_by(|key| self.page[key.name.clone()].cmp(name.as_bytes()));
         found.ok().map(|at| at as u32)
     }
 

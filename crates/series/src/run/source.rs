@@ -90,12 +90,12 @@ impl Source for RunSource<'_> {
         }))
     }
 
-    fn next_term(&mut self, value: &mut Vec<u8>, posting: &mut Posting) -> SeriesResult<()> {
+    fn next_term(&mut self, value: &mut String, posting: &mut Posting) -> SeriesResult<()> {
         if !self.terms.advance()? {
             return Err(self.missing("a measurement has fewer terms than it says"));
         }
         value.clear();
-        value.extend_from_slice(self.terms.value());
+        value.push_str(self.terms.text()?);
         self.terms.load_posting(posting)
     }
 
@@ -110,6 +110,10 @@ impl Source for RunSource<'_> {
             tuple.push(own?);
         }
         Ok(self.series.state.id)
+    }
+
+    fn terms(&self) -> u64 {
+        u64::from(self.run.meta.terms)
     }
 
     fn next_hash(&mut self) -> SeriesResult<Option<(KeyHash, u64)>> {

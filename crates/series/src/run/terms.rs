@@ -20,8 +20,7 @@ pub(crate) struct TermBlockBuilder {
 impl TermBlockBuilder {
     /// Adds a value with its encoded posting list.
     pub(crate) fn add(&mut self, value: &[u8], posting: &[u8]) {
-        let shared =
-            if self.block.begin_entry() { 0 } else { common_prefix(&self.last, value) };
+        let shared = if self.block.begin_entry() { 0 } else { common_prefix(&self.last, value) };
         put_varint(&mut self.block.entries, shared as u64);
         put_text(&mut self.block.entries, &value[shared..]);
         self.block.entries.extend_from_slice(posting);

@@ -114,10 +114,6 @@ impl<'a> ValueWalk<'a> {
         Ok(())
     }
 
-    pub(crate) fn value(&self) -> &[u8] {
-        &self.value
-    }
-
     pub(crate) fn text(&self) -> SeriesResult<&str> {
         let place = self.place.as_ref().expect("BUG: a value without a block");
         self.run.file.checked(place.block, as_text(&self.value))

@@ -33,6 +33,9 @@ pub(crate) struct RunWriter {
     out: Output,
     meta: Meta,
     filter: Filter,
+    /// The measurement at hand.
+    database: DatabaseId,
+    measurement: String,
     /// The ids that may come, and the series number of each that came.
     ids: RoaringTreemap,
     ranks: IdRanks,
@@ -51,16 +54,19 @@ pub(crate) struct RunWriter {
     bucket_number: u64,
     buckets: u64,
     scratch: Vec<u8>,
+    /// The encoded list of the current term.
+    encoded: Vec<u8>,
     tuple: Vec<u32>,
 }
 
 impl RunWriter {
-    /// Creates the file. `ids` are those that may come; some of them may not.
+    /// Creates the file. `ids` are those that may come, `terms_max` how many terms; some may not.
     pub(crate) fn create(
         disk: &dyn Disk,
         path: &Path,
         seed: u64,
         ids: RoaringTreemap,
+        terms_max: u64,
     ) -> SeriesResult<Self> {
         let (base_id, last_id) = (ids.min().unwrap_or(0), ids.max().unwrap_or(0));
         let count = ids.len();
@@ -73,7 +79,9 @@ impl RunWriter {
                 wide_ids: last_id - base_id > u64::from(u32::MAX),
                 ..Meta::default()
             },
-            filter: Filter::with_capacity(count),
+            filter: Filter::with_capacity(count + terms_max),
+            database: DatabaseId(0),
+            measurement: String::new(),
             positions: vec![NOWHERE; ranks.len() as usize],
             ids,
             ranks,
@@ -90,28 +98,37 @@ impl RunWriter {
             bucket_number: 0,
             buckets: count.div_ceil(format::BUCKET_HASHES).max(1),
             scratch: Vec::new(),
+            encoded: Vec::new(),
             tuple: Vec::new(),
         })
     }
 
-    pub(crate) fn begin_measurement(&mut self) {
+    pub(crate) fn begin_measurement(&mut self, database: DatabaseId, name: &str) {
+        self.database = database;
+        name.clone_into(&mut self.measurement);
         self.entry = EntryBuilder::new(self.meta.series, self.meta.terms);
     }
 
-    /// Adds a value of the current key; returns its number within the measurement.
-    pub(crate) fn term(&mut self, value: &[u8], posting: &Posting) -> SeriesResult<u32> {
-        let mut encoded = Vec::with_capacity(16);
+    /// Adds a value of the key at hand; returns its number within the measurement.
+    pub(crate) fn term(&mut self, key: &str, value: &str, posting: &Posting) -> SeriesResult<u32> {
+        let (seed, measurement) = (self.meta.seed, &self.measurement);
+        self.filter.insert(KeyHash::of_term(seed, self.database, measurement, (key, value)));
+        let value = value.as_bytes();
+        let mut encoded = std::mem::take(&mut self.encoded);
+        encoded.clear();
         self.put_posting(posting, &mut encoded)?;
         if self.terms.block.is_full() {
             self.end_term_block()?;
         }
         if self.terms.block.is_empty() {
             // Between keys no separator is ever compared.
-            let shortest = self.last_value.as_ref().map_or(0, |last| common_prefix(last, value) + 1);
+            let shortest =
+                self.last_value.as_ref().map_or(0, |last| common_prefix(last, value) + 1);
             self.meta.term_values.push(&value[..shortest.min(value.len())]);
             self.meta.term_blocks.first.push(self.meta.terms);
         }
         self.terms.add(value, &encoded);
+        self.encoded = encoded;
         let last = self.last_value.get_or_insert_default();
         last.clear();
         last.extend_from_slice(value);
@@ -121,9 +138,13 @@ impl RunWriter {
     }
 
     /// Ends the current key; `present` are the series that have it, `None` for all.
-    pub(crate) fn end_key(&mut self, name: &str, present: Option<RoaringTreemap>) -> SeriesResult<()> {
+    pub(crate) fn end_key(
+        &mut self,
+        name: &str,
+        present: Option<&RoaringTreemap>,
+    ) -> SeriesResult<()> {
         let mut encoded = Vec::new();
-        if let Some(present) = &present {
+        if let Some(present) = present {
             self.put_set_posting(present, &mut encoded)?;
         }
         self.entry.key(name, self.key_terms, present.is_some().then_some(&encoded));
@@ -149,12 +170,7 @@ impl RunWriter {
         Ok(())
     }
 
-    pub(crate) fn end_measurement(
-        &mut self,
-        database: DatabaseId,
-        name: &str,
-        all: &RoaringTreemap,
-    ) -> SeriesResult<()> {
+    pub(crate) fn end_measurement(&mut self, all: &RoaringTreemap) -> SeriesResult<()> {
         let mut entry = std::mem::take(&mut self.entry);
         entry.series = self.meta.series - entry.series_start;
         assert!(u64::from(entry.series) == all.len(), "BUG: a measurement lost or gained series");
@@ -165,13 +181,13 @@ impl RunWriter {
         if full {
             self.end_directory_block()?;
         }
-        let key = sort_key(database, name);
+        let key = sort_key(self.database, &self.measurement);
         if self.directory_entries == 0 {
             let shortest = common_prefix(&self.last_directory_key, &key) + 1;
             self.meta.directory_keys.push(&key[..shortest.min(key.len())]);
             self.directory_first = entry.series_start;
         }
-        entry.put(database, name, &encoded, &mut self.directory);
+        entry.put(self.database, &self.measurement, &encoded, &mut self.directory);
         self.directory_entries += 1;
         self.last_directory_key = key;
         self.meta.measurements += 1;

@@ -1,1 +1,260 @@
+mod crash;
+mod faults;
+mod threads;
 
+use std::convert::Infallible;
+
+use platform::{FaultConfig, SimDisk};
+
+use super::*;
+
+/// Small files, so that a few records fill one.
+pub(super) fn small() -> WalOptions {
+    WalOptions { file_bytes: 2048, pending_bytes_max: 700, ..WalOptions::default() }
+}
+
+pub(super) fn dir() -> &'static Path {
+    Path::new("/wal")
+}
+
+pub(super) fn quiet(seed: u64) -> SimDisk {
+    SimDisk::new(seed, FaultConfig::default())
+}
+
+pub(super) type Replayed = Vec<(Lsn, Vec<u8>)>;
+
+pub(super) fn try_open(
+    disk: &SimDisk,
+    options: WalOptions,
+) -> Result<(Wal, RecoveryReport, Replayed), WalError> {
+    let mut replayed = Vec::new();
+    let (wal, report) =
+        Wal::open::<Infallible>(Arc::new(disk.clone()), dir(), options, &mut |lsn, payload| {
+            replayed.push((lsn, payload.to_vec()));
+            Ok(())
+        })?;
+    assert_eq!(report.records, replayed.len() as u64);
+    assert_eq!(report.bytes, replayed.iter().map(|(_, payload)| payload.len() as u64).sum::<u64>());
+    Ok((wal, report, replayed))
+}
+
+pub(super) fn open(disk: &SimDisk, options: WalOptions) -> (Wal, RecoveryReport, Replayed) {
+    try_open(disk, options).unwrap()
+}
+
+/// A record that can be told from every other, of a length that varies.
+pub(super) fn payload(number: usize) -> Vec<u8> {
+    let len = 5 + number * 37 % 150;
+    (0..len).map(|i| (number * 7 + i * 13) as u8).collect()
+}
+
+pub(super) fn append_durably(wal: &Wal, payload: &[u8]) -> Lsn {
+    let lsn = wal.append(&[payload]).unwrap();
+    wal.wait_durable(lsn).unwrap();
+    lsn
+}
+
+fn names(disk: &SimDisk) -> Vec<String> {
+    disk.list(dir()).unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+#[test]
+fn records_come_back_in_order_over_many_files() {
+    let disk = quiet(1);
+    let (wal, report, replayed) = open(&disk, small());
+    assert_eq!((report, replayed), (RecoveryReport { clean: true, ..Default::default() }, vec![]));
+    let written: Replayed = (0..100)
+        .map(|number| {
+            let payload = payload(number);
+            let (head, tail) = payload.split_at(number % 5);
+            let lsn = wal.append(&[head, &[], tail]).unwrap();
+            if number % 3 == 0 {
+                wal.wait_durable(lsn).unwrap();
+            }
+            (lsn, payload)
+        })
+        .collect();
+    assert!(written.is_sorted_by_key(|(lsn, _)| *lsn));
+    assert_eq!(wal.position(), written.last().unwrap().0);
+    let metrics = wal.metrics();
+    assert_eq!(metrics.appends, 100);
+    assert_eq!(metrics.append_bytes, wal.position().0);
+    assert!(metrics.files > 5 && metrics.disk_bytes == metrics.files * 2048, "{metrics:?}");
+    assert_eq!(metrics.group_records_histogram.iter().sum::<u64>(), metrics.writes);
+    assert_eq!(metrics.sync_us_histogram.iter().sum::<u64>(), metrics.syncs);
+    wal.close().unwrap();
+    wal.close().unwrap();
+    assert!(matches!(wal.append(&[b"x"]), Err(WalError::Closed)));
+    wal.wait_durable(written.last().unwrap().0).unwrap();
+
+    let (next, report, replayed) = open(&disk.crash(), small());
+    assert_eq!(replayed, written);
+    assert!(report.clean && report.corruptions.is_empty() && report.torn_bytes == 0);
+    assert_eq!(report.files, metrics.files);
+    assert!(next.position() > wal.position(), "positions are never used twice");
+    assert_eq!(next.oldest(), Lsn(0));
+}
+
+#[test]
+fn releasing_keeps_what_it_must_and_reuses_files() {
+    let disk = quiet(2);
+    let (wal, ..) = open(&disk, small());
+    let mut written = Vec::new();
+    let mut spares_seen = false;
+    for number in 0..300 {
+        let payload = payload(number);
+        written.push((append_durably(&wal, &payload), payload));
+        if number % 20 == 19 {
+            let before = written[written.len() - 10].0;
+            wal.release(before).unwrap();
+            assert!(wal.oldest() <= before, "the next record is there");
+            let kept = written.iter().filter(|(lsn, _)| *lsn > before).map(|(_, p)| p.len() as u64);
+            assert!(wal.bytes() >= kept.sum());
+            let logs = names(&disk).iter().filter(|name| name.ends_with(".log")).count();
+            assert!(logs <= 3, "{:?}", names(&disk));
+            spares_seen |= names(&disk).iter().any(|name| name.ends_with(".spare"));
+            let (_, report, replayed) = open(&disk.fork().crash(), small());
+            let first = written.iter().position(|record| record == &replayed[0]).unwrap();
+            assert_eq!(replayed, written[first..]);
+            assert!(report.corruptions.is_empty(), "{report:?}");
+            assert!(first > 0 || number < 40);
+            assert!(replayed[0].0 <= written[written.len() - 9].0);
+        }
+    }
+    assert!(spares_seen);
+    wal.release(wal.position()).unwrap();
+    assert_eq!(names(&disk).iter().filter(|name| name.ends_with(".log")).count(), 1);
+    let disk_bytes: u64 = disk.list(dir()).unwrap().iter().map(|entry| entry.len).sum();
+    assert_eq!(wal.metrics().disk_bytes, disk_bytes);
+}
+
+#[test]
+fn a_record_larger_than_a_file_gets_its_own() {
+    let disk = quiet(3);
+    let (wal, ..) = open(&disk, small());
+    let large = vec![7; 10_000];
+    let written = [b"before".to_vec(), large, b"after".to_vec()];
+    let lsns: Vec<_> = written.iter().map(|payload| append_durably(&wal, payload)).collect();
+    let (_, _, replayed) = open(&disk.crash(), small());
+    assert_eq!(replayed, lsns.into_iter().zip(written).collect::<Vec<_>>());
+}
+
+#[test]
+fn mistakes_of_the_caller_are_told_and_change_nothing() {
+    let (wal, ..) = open(&quiet(4), small());
+    assert!(matches!(wal.append(&[]), Err(WalError::EmptyRecord)));
+    assert!(matches!(wal.append(&[b"", b""]), Err(WalError::EmptyRecord)));
+    let half = vec![0; RECORD_BYTES_MAX / 2 + 1];
+    let too_large = wal.append(&[&half, &half]);
+    assert!(matches!(too_large, Err(WalError::RecordTooLarge { .. })), "{too_large:?}");
+    let beyond = wal.wait_durable(Lsn(1));
+    assert!(matches!(beyond, Err(WalError::BeyondEnd { lsn: Lsn(1), end: Lsn(0) })));
+    assert_eq!(wal.position(), Lsn(0));
+    for options in [
+        WalOptions { file_bytes: 1024, ..small() },
+        WalOptions { file_bytes: 2 << 30, ..small() },
+        WalOptions { pending_bytes_max: 0, ..small() },
+        WalOptions { sync: SyncPolicy::Interval(Duration::ZERO), ..small() },
+        WalOptions { position_min: Lsn(u64::MAX), ..small() },
+    ] {
+        let refused = try_open(&quiet(4), options);
+        assert!(matches!(refused, Err(WalError::InvalidOptions { .. })), "{options:?}");
+    }
+}
+
+#[test]
+fn the_log_goes_on_behind_what_the_owner_holds_elsewhere() {
+    let options = WalOptions { position_min: Lsn(1_000_000), ..small() };
+    let disk = quiet(5);
+    let (wal, ..) = open(&disk, options);
+    assert_eq!((wal.position(), wal.oldest()), (Lsn(1_000_000), Lsn(1_000_000)));
+    let lsn = append_durably(&wal, b"x");
+    let (_, report, replayed) = open(&disk.crash(), small());
+    assert_eq!(replayed, [(lsn, b"x".to_vec())]);
+    assert_eq!(report.oldest, Lsn(1_000_000));
+}
+
+#[test]
+fn the_receiver_may_refuse_a_record() {
+    let disk = quiet(6);
+    let (wal, ..) = open(&disk, small());
+    let lsn = append_durably(&wal, b"x");
+    let next = disk.crash();
+    let refused = Wal::open(Arc::new(next.clone()), dir(), small(), &mut |_, _| Err("no"));
+    match refused {
+        Err(WalError::Replay { lsn: at, source }) => {
+            assert_eq!((at, source.to_string()), (lsn, "no".to_owned()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(open(&next, small()).2, [(lsn, b"x".to_vec())]);
+}
+
+#[test]
+fn opening_again_and_again_piles_up_nothing() {
+    let mut disk = quiet(7);
+    let mut lsn = Lsn(0);
+    for round in 0..20 {
+        let (wal, _, replayed) = open(&disk, small());
+        if round == 0 {
+            lsn = append_durably(&wal, b"x");
+        } else {
+            assert_eq!(replayed, [(lsn, b"x".to_vec())]);
+        }
+        if round % 2 == 0 {
+            wal.close().unwrap();
+        }
+        disk = disk.crash();
+    }
+    let (wal, ..) = open(&disk, small());
+    wal.release(lsn).unwrap();
+    assert_eq!(names(&disk).len(), 1, "{:?}", names(&disk));
+    assert_eq!(wal.oldest(), wal.position());
+}
+
+#[test]
+fn files_of_later_versions_are_refused() {
+    let disk = quiet(8);
+    drop(open(&disk, small()));
+    let file = disk.open_write(&dir().join("00000001.log")).unwrap();
+    let header = crate::format::FileHeader { sequence: 1, base: Lsn(0), previous_end: Lsn(0) };
+    file.write_at(&crate::format::tests::patched(&header, 8, &[9]), 0).unwrap();
+    let refused = try_open(&disk, small());
+    assert!(matches!(refused, Err(WalError::Unsupported { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_policy_without_syncs_survives_the_death_of_the_process() {
+    for sync in [SyncPolicy::Never, SyncPolicy::Interval(Duration::from_secs(3600))] {
+        let disk = quiet(9);
+        let (wal, ..) = open(&disk, WalOptions { sync, ..small() });
+        let written: Vec<_> =
+            (0..10).map(|n| (append_durably(&wal, &payload(n)), payload(n))).collect();
+        let unsynced = disk.kill();
+        assert_eq!(open(&unsynced, small()).2, written);
+        drop(wal);
+
+        let disk = quiet(10);
+        let (wal, ..) = open(&disk, WalOptions { sync, ..small() });
+        let written: Vec<_> =
+            (0..5).map(|n| (append_durably(&wal, &payload(n)), payload(n))).collect();
+        assert_eq!(wal.metrics().syncs, 0);
+        wal.sync().unwrap();
+        assert_eq!(wal.metrics().syncs, 1);
+        assert_eq!(open(&disk.crash(), small()).2, written);
+    }
+}
+
+#[test]
+fn the_interval_policy_syncs_by_itself() {
+    let disk = quiet(11);
+    let sync = SyncPolicy::Interval(Duration::from_millis(1));
+    let (wal, ..) = open(&disk, WalOptions { sync, ..small() });
+    let lsn = wal.append(&[b"x"]).unwrap();
+    while wal.metrics().syncs == 0 {
+        std::thread::yield_now();
+    }
+    let (_, _, replayed) = open(&disk.crash(), small());
+    assert_eq!(replayed, [(lsn, b"x".to_vec())]);
+    drop(wal);
+}
