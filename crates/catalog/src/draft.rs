@@ -43,7 +43,7 @@ impl Draft {
         options: &CatalogOptions,
     ) -> Result<(), CatalogError> {
         check_name(name)?;
-        let policy_name = spec.and_then(|spec| spec.name.clone());
+        let policy_name = spec.and_then(|spec| spec.name.clone()).filter(|name| !name.is_empty());
         let policy_name = policy_name.unwrap_or_else(|| DEFAULT_POLICY_NAME.into());
         check_name(&policy_name)?;
         let Some(spec) = spec else {

@@ -20,7 +20,7 @@ const DURATION_MIN_NS: i64 = HOUR_NS;
 /// A policy as a statement describes it. What is not said has a default, or stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicySpec {
-    /// The name; `autogen` if a database is created without one.
+    /// The name; `autogen` if a database is created without one (or with an empty one).
     pub name: Option<Name>,
     /// How long rows are kept, nanoseconds; 0: for ever.
     pub duration_ns: Option<i64>,

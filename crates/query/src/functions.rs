@@ -132,9 +132,22 @@ impl Function {
         }
         Ok(match self {
             Self::Count | Self::CountDistinct => FieldType::Integer,
-            Self::Integral { .. } | Self::Mean | Self::Median | Self::Stddev => FieldType::Float,
+            _ if self.has_fixed_type() => FieldType::Float,
             _ => input,
         })
+    }
+
+    /// Whether the type of the result does not depend on that of the field.
+    pub(crate) fn has_fixed_type(&self) -> bool {
+        matches!(
+            self,
+            Self::Count
+                | Self::CountDistinct
+                | Self::Integral { .. }
+                | Self::Mean
+                | Self::Median
+                | Self::Stddev
+        )
     }
 
     /// Whether the result is one of the values, with its time.

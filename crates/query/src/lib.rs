@@ -1,1 +1,31 @@
-//! Planning and vectorised execution of InfluxQL over Store
+//! InfluxQL over any [`store::Store`]: planning and vectorised execution.
+//!
+//! A statement is checked and planned (`plan`), its view of the data is pinned, and its answer is
+//! pulled a batch of columns at a time (`exec`). Nothing is ever turned into rows on the way.
+//!
+//! Invariants
+//! - Memory is reserved from the statement's budget before it grows with the data.
+//! - The interrupt is looked at between batches.
+//! - A condition the store only takes as a hint is evaluated again here.
+//!
+//! Not here: which store, HTTP, encodings of results.
+
+mod answer;
+mod context;
+mod ddl;
+mod delete;
+mod error;
+mod exec;
+mod execute;
+mod explain;
+mod functions;
+mod names;
+mod plan;
+mod show;
+mod zone;
+
+pub use answer::{Answer, Message};
+pub use context::{QueryContext, QueryLimits};
+pub use error::QueryError;
+pub use execute::{Cost, Prepared, estimate, execute, prepare};
+pub use zone::Zone;

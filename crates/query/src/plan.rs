@@ -23,9 +23,10 @@ use influxql::{DataType, Fill};
 use model::{FieldType, MeasurementSchema, Name, Regex, TimeRange};
 use store::Policy;
 
-pub(crate) use compile::{Compiled, compile};
-pub(crate) use condition::{Condition, SlotSource, tag_condition};
-pub(crate) use resolve::resolve;
+pub(crate) use compile::compile;
+pub(crate) use condition::{Condition, SlotSource, tag_condition, tag_names};
+pub(crate) use resolve::{resolve, slot_source};
+pub(crate) use sources::matching;
 
 use crate::QueryError;
 use crate::exec::expression::Expression;
@@ -56,8 +57,8 @@ pub(crate) struct Select {
     pub zone: Option<Arc<Zone>>,
     /// Grouped tags, sorted and distinct.
     pub dimensions: Vec<Name>,
-    /// Tags that head each output series.
-    pub shown_tags: Vec<Name>,
+    /// Those of the dimensions that the query itself names: what a query around it can select.
+    pub own_dimensions: Vec<Name>,
     /// Functions computed; none: rows are shown as they are.
     pub calls: Vec<CallPlan>,
     /// Fields and tags beside the functions, or all there are; sorted by name.
@@ -81,6 +82,8 @@ pub(crate) struct CallPlan {
     pub input: Option<FieldType>,
     /// Type of the results.
     pub result: FieldType,
+    /// Whether the type is known even so: then fill() gives values.
+    pub is_known: bool,
 }
 
 /// One field or tag that is shown as it is.
@@ -153,9 +156,16 @@ pub(crate) struct MeasurementSource {
 #[derive(Debug)]
 pub(crate) struct SubquerySource {
     /// The inner query.
-    pub select: Box<Select>,
+    pub select: Arc<Select>,
     /// Which of its rows.
     pub condition: Condition,
+}
+
+impl SubquerySource {
+    /// The inner query, while the plan is made.
+    fn select_mut(&mut self) -> &mut Select {
+        Arc::get_mut(&mut self.select).expect("BUG: a plan in the making is not shared")
+    }
 }
 
 impl Select {
@@ -176,7 +186,7 @@ impl Select {
         self.dimensions.dedup();
         for source in &mut self.sources {
             if let Source::Subquery(inner) = source {
-                inner.select.push_dimensions(&self.dimensions);
+                inner.select_mut().push_dimensions(&self.dimensions);
             }
         }
     }
@@ -186,9 +196,10 @@ impl Select {
         let (limit, offset) = (self.series_limit, self.series_offset);
         for source in &mut self.sources {
             if let Source::Subquery(inner) = source {
-                inner.select.series_limit = inner.select.series_limit.saturating_add(limit);
-                inner.select.series_offset = inner.select.series_offset.saturating_add(offset);
-                inner.select.push_series_limits();
+                let select = inner.select_mut();
+                select.series_limit = select.series_limit.saturating_add(limit);
+                select.series_offset = select.series_offset.saturating_add(offset);
+                select.push_series_limits();
             }
         }
     }

@@ -169,14 +169,15 @@ impl Encoder {
                 self.close_piece(piece.continues, true);
             }
             self.error_document(id, text);
-            // The first of them has the failed statement's id: so InfluxDB counts.
-            (id..id.saturating_add(not_executed))
-                .for_each(|i| self.error_document(i, NOT_EXECUTED));
+            // InfluxDB gives all of them the failed statement's number.
+            (0..not_executed).for_each(|_| self.error_document(id, NOT_EXECUTED));
             return;
         }
         if !statement.writes {
             return;
         }
+        // In one document what is said of the others replaces what was said of this one: they have
+        // its number.
         let text = if not_executed > 0 { NOT_EXECUTED } else { text };
         if self.sink.abandon_result(&mut self.out) {
             self.sink.error_result(&mut self.out, id, text);
@@ -185,9 +186,6 @@ impl Encoder {
                 self.sink.end_series(&mut self.out, false);
             }
             self.sink.fail_result(&mut self.out, text);
-        }
-        for id in (id..id.saturating_add(not_executed)).skip(1) {
-            self.sink.error_result(&mut self.out, id, NOT_EXECUTED);
         }
     }
 

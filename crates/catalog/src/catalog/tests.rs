@@ -69,7 +69,7 @@ fn create_database_with_a_policy() {
     // Only the default policy may be described.
     catalog.create_policy("d", &spec("week", 7 * DAY), false).unwrap();
     assert_eq!(error(catalog.create_database("d", Some(&spec("week", 7 * DAY)))), conflict);
-    let unnamed = PolicySpec { duration_ns: Some(3 * DAY), ..PolicySpec::default() };
+    let unnamed = spec("", 3 * DAY);
     catalog.create_database("e", Some(&unnamed)).unwrap();
     assert_eq!(policies(&catalog, "e"), ["autogen 72h 24h 1 default"]);
     assert_eq!(

@@ -7,8 +7,10 @@ use model::{Bitmap, Column, ColumnBatch, FieldType, Scalar, SeriesRun, Strings, 
 /// One cell; `None`: no value.
 pub(crate) type Cell = Option<Scalar>;
 
-/// Stands for "no row" among the indexes of [`take`].
+/// Stands for "no row" among the indexes of [`take`]: a window without points.
 pub(crate) const NO_ROW: u32 = u32::MAX;
+/// Stands for "no row" among the indexes of [`take`]: not even a window.
+pub(crate) const ABSENT: u32 = u32::MAX - 1;
 
 /// The type of a column's values; text for dictionaries, integers for times.
 pub(crate) fn type_of(values: &Values) -> FieldType {
@@ -75,16 +77,16 @@ pub(crate) fn push(column: &mut Column, cell: Option<&Scalar>) {
     }
 }
 
-/// The rows `rows` of a column, in that order; [`NO_ROW`] gives a missing value.
+/// The rows `rows` of a column, in that order; [`NO_ROW`] and [`ABSENT`] give missing values.
 pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
-    let has_gaps = rows.contains(&NO_ROW);
+    let has_gaps = rows.iter().any(|row| *row >= ABSENT);
     let validity = if has_gaps || column.validity.is_some() {
-        let valid = |row: &u32| *row != NO_ROW && column.is_valid(*row as usize);
+        let valid = |row: &u32| *row < ABSENT && column.is_valid(*row as usize);
         Some(rows.iter().map(valid).collect::<Bitmap>())
     } else {
         None
     };
-    let at = |row: &u32| if *row == NO_ROW { 0 } else { *row as usize };
+    let at = |row: &u32| if *row >= ABSENT { 0 } else { *row as usize };
     let values = match &column.values {
         // Without rows there is nothing a gap could stand on.
         _ if column.is_empty() => return missing(type_of(&column.values), rows.len()),
@@ -96,7 +98,7 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
         Values::String(v) => {
             let mut out = Strings::new();
             for row in rows {
-                if *row == NO_ROW {
+                if *row >= ABSENT {
                     out.push("");
                 } else {
                     out.extend_from(v, *row as usize..*row as usize + 1);

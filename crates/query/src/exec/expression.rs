@@ -67,19 +67,6 @@ impl Expression {
             }
         }
     }
-
-    /// Calls `visit` with every slot that is used.
-    pub(crate) fn for_each_slot(&self, visit: &mut impl FnMut(usize)) {
-        match self {
-            Self::Slot(slot) => visit(*slot),
-            Self::Constant(_) | Self::Missing => {}
-            Self::Binary { lhs, rhs, .. } => {
-                lhs.for_each_slot(visit);
-                rhs.for_each_slot(visit);
-            }
-            Self::Math { args, .. } => args.iter().for_each(|arg| arg.for_each_slot(visit)),
-        }
-    }
 }
 
 #[cfg(test)]

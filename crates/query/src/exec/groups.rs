@@ -63,24 +63,36 @@ impl Groups {
         groups
     }
 
-    /// Keeps `limit` groups (0: all) behind the first `offset`.
-    pub(crate) fn limit(&mut self, limit: u64, offset: u64, inputs: &[Input]) {
+    /// Keeps `limit` groups (0: all) behind the first `offset`. Which groups come first is decided as
+    /// InfluxDB does: by the keys of the tags that are there, then by their values.
+    pub(crate) fn limit(&mut self, limit: u64, offset: u64, names: &[Name], inputs: &[Input]) {
         if limit == 0 && offset == 0 {
             return;
         }
-        let count = self.len() as u64;
-        let from = offset.min(count) as usize;
-        let to = if limit == 0 { count } else { count.min(offset.saturating_add(limit)) } as usize;
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_cached_key(|group| {
+            let values = self.values(*group, inputs);
+            let there = || names.iter().zip(&values).filter(|(_, value)| !value.is_empty());
+            let mut key: String = there().flat_map(|(name, _)| [&**name, "|"]).collect();
+            there().for_each(|(_, value)| key.extend([&**value, "|"]));
+            key
+        });
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        let take = if limit == 0 { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
+        let mut kept: Vec<usize> = order.into_iter().skip(skip).take(take).collect();
+        kept.sort_unstable();
         if self.members.is_empty() {
-            if from == to {
+            if kept.is_empty() {
                 self.starts = vec![0];
             }
             return;
         }
-        let start = self.starts[from];
-        let kept = start as usize..self.starts[to.max(from)] as usize;
-        self.members = self.members[kept].to_vec();
-        self.starts = self.starts[from..=to.max(from)].iter().map(|at| at - start).collect();
+        let (mut members, mut starts) = (Vec::new(), vec![0]);
+        for group in kept {
+            members.extend_from_slice(&self.members[self.range(group)]);
+            starts.push(members.len() as u32);
+        }
+        (self.members, self.starts) = (members, starts);
         self.index(inputs);
     }
 

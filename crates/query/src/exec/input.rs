@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, ColumnBatch, FieldType, Name, TagExpr, Values};
+use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, Values};
 use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TimeOrder, Windows};
 
-use super::column::{self, cast, missing};
+use super::column::{self, Cell, cast, missing};
 use super::predicate::{Predicate, Rows};
 use super::subquery;
 use crate::plan::{ColumnKind, Condition, Select, SlotSource, Source};
@@ -37,8 +37,8 @@ pub(crate) struct Input {
 pub(crate) enum ColumnSource {
     /// A column of the batches, read as another type perhaps.
     Column { at: usize, cast: Option<FieldType> },
-    /// A column of the series table.
-    Tag(usize),
+    /// A column of the series table. `blank`: an absent tag is an empty text, not a missing value.
+    Tag { at: usize, blank: bool },
     /// Nowhere.
     Missing(FieldType),
 }
@@ -82,7 +82,7 @@ impl Wanted {
                 };
                 ColumnSource::Column { at: at + 1, cast: (stored != wanted).then_some(wanted) }
             }
-            SlotSource::Tag(name) => ColumnSource::Tag(self.tag(&name)),
+            SlotSource::Tag(name) => ColumnSource::Tag { at: self.tag(&name), blank: false },
             SlotSource::Missing(field_type) => ColumnSource::Missing(field_type),
         }
     }
@@ -120,7 +120,13 @@ pub(crate) fn open(
         let mut aux = Vec::with_capacity(select.aux.len());
         for column in &select.aux {
             let found = crate::plan::slot_source(source, &column.name, column.kind);
-            aux.push(wanted.column(found));
+            aux.push(match wanted.column(found) {
+                // The tags of a subquery's rows are its dimensions, which are always there.
+                ColumnSource::Tag { at, .. } => {
+                    ColumnSource::Tag { at, blank: matches!(source, Source::Subquery(_)) }
+                }
+                column => column,
+            });
         }
         let shown_fields = wanted.fields.len();
         let dimensions = select.dimensions.iter().map(|name| wanted.tag(name)).collect();
@@ -253,6 +259,12 @@ impl Input {
         }
     }
 
+    /// The tag of a series as a cell.
+    pub(crate) fn tag_cell(&self, at: usize, blank: bool, series: u32) -> Cell {
+        let text = self.tag(at, series);
+        (blank || !text.is_empty()).then(|| Scalar::String(text.into()))
+    }
+
     /// The tag of a series in column `at` of the series table.
     pub(crate) fn tag(&self, at: usize, series: u32) -> &str {
         let tags = &self.scan.series().tags[at];
@@ -272,20 +284,20 @@ impl ColumnSource {
             Self::Column { at, cast: Some(to) } => {
                 Cow::Owned(cast(batch.columns[*at].clone(), *to))
             }
-            Self::Tag(at) => Cow::Owned(tag_column(batch, table, *at)),
+            Self::Tag { at, blank } => Cow::Owned(tag_column(batch, table, *at, *blank)),
             Self::Missing(field_type) => Cow::Owned(missing(*field_type, batch.rows)),
         }
     }
 }
 
-/// A tag, row by row; absent tags have no value.
-fn tag_column(batch: &ColumnBatch, table: &SeriesTable, at: usize) -> Column {
+/// A tag, row by row.
+fn tag_column(batch: &ColumnBatch, table: &SeriesTable, at: usize, blank: bool) -> Column {
     let tags = &table.tags[at];
     let mut codes = Vec::with_capacity(batch.rows);
     let mut all_there = true;
     for run in &batch.runs {
         let code = tags.codes[run.series as usize];
-        all_there &= !tags.values.get_bytes(code as usize).is_empty();
+        all_there &= blank || !tags.values.get_bytes(code as usize).is_empty();
         codes.resize(codes.len() + run.rows as usize, code);
     }
     let validity = (!all_there).then(|| {

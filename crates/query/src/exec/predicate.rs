@@ -24,8 +24,6 @@ pub(crate) enum Predicate {
     Compare { op: CompareOp, lhs: Expression, rhs: Expression },
     /// A text matches (or, negated, is there and does not match).
     Matches { value: Expression, regex: Regex, negated: bool },
-    /// A boolean that is true.
-    Holds(Expression),
 }
 
 /// What a predicate is evaluated over.
@@ -58,28 +56,6 @@ impl Predicate {
             Self::Matches { value: text, regex, negated } => {
                 matches(&value(text), regex, *negated, input.rows)
             }
-            Self::Holds(expression) => {
-                let column = value(expression);
-                match &column.values {
-                    Values::Boolean(bits) => only_valid(bits.clone(), column.validity.as_ref()),
-                    _ => Bitmap::filled(input.rows, false),
-                }
-            }
-        }
-    }
-
-    /// Calls `visit` with every slot that is used.
-    pub(crate) fn for_each_slot(&self, visit: &mut impl FnMut(usize)) {
-        match self {
-            Self::Constant(_) | Self::Tags(_) => {}
-            Self::All(parts) | Self::Any(parts) => {
-                parts.iter().for_each(|part| part.for_each_slot(visit));
-            }
-            Self::Compare { lhs, rhs, .. } => {
-                lhs.for_each_slot(visit);
-                rhs.for_each_slot(visit);
-            }
-            Self::Matches { value, .. } | Self::Holds(value) => value.for_each_slot(visit),
         }
     }
 }

@@ -121,7 +121,8 @@ impl Slots<'_> {
             Some(input) => function.result_type(input)?,
             None => function.result_type(FieldType::Float)?,
         };
-        Ok(CallPlan { function, field: name.into(), input, result })
+        let is_known = data_type.is_some() || function.has_fixed_type();
+        Ok(CallPlan { function, field: name.into(), input, result, is_known })
     }
 
     fn is_output(&self, name: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Looking names up: a compiled SELECT becomes a plan.
 
+use std::sync::Arc;
+
 use influxql::{Expr, Field, VarRef};
 use model::{FieldType, Name};
 
@@ -36,7 +38,7 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
                 found.extend(all.into_iter().map(Source::Measurement));
             }
             CompiledSource::Subquery(inner) => {
-                let select = Box::new(resolve_alone(inner, context)?);
+                let select = Arc::new(resolve_alone(inner, context)?);
                 let condition = Condition::none();
                 found.push(Source::Subquery(SubquerySource { select, condition }));
             }
@@ -67,7 +69,7 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
         windows: if raw { None } else { compiled.windows() },
         fill: compiled.fill,
         zone: compiled.zone.clone(),
-        shown_tags: dimensions.clone(),
+        own_dimensions: dimensions.clone(),
         dimensions,
         calls: lowered.calls,
         aux: lowered.aux,
@@ -98,7 +100,7 @@ fn resolve_conditions(select: &mut Select, compiled: &Compiled) -> Result<(), Qu
         Source::Measurement(_) => None,
     });
     for (subquery, inner) in subqueries.zip(inner) {
-        resolve_conditions(&mut subquery.select, inner)?;
+        resolve_conditions(subquery.select_mut(), inner)?;
     }
     Ok(())
 }
@@ -139,7 +141,7 @@ pub(crate) fn slot_source(source: &Source, name: &str, kind: ColumnKind) -> Slot
         Source::Subquery(inner) => {
             let outputs = &inner.select.outputs;
             let output = outputs.iter().find(|output| output.reference == name);
-            let is_dimension = inner.select.dimensions.iter().any(|d| **d == *name);
+            let is_dimension = inner.select.own_dimensions.iter().any(|d| **d == *name);
             match output {
                 Some(output) => {
                     let stored = output.data_type.and_then(types::field_type);

@@ -54,7 +54,7 @@ pub(crate) enum AuxColumn<'a> {
 }
 
 /// What keeps apart rows that `top()` and `bottom()` take one of.
-pub(crate) type OriginKey<'a> = &'a dyn Fn(Origin) -> Vec<u32>;
+pub(crate) type OriginKey<'a> = &'a dyn Fn(Origin) -> u32;
 
 impl Collect {
     /// No values yet; `aux` are the types of the other columns.

@@ -248,7 +248,7 @@ impl<T: Number> NumberTotals<T> {
     fn grow(&mut self, slots: usize) {
         let zero = T::default();
         self.count.resize(slots, 0);
-        let mut grow = |wanted: bool, part: &mut Vec<T>| {
+        let grow = |wanted: bool, part: &mut Vec<T>| {
             if wanted {
                 part.resize(slots, zero);
             }

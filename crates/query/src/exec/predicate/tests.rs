@@ -23,7 +23,7 @@ const OPS: [CompareOp; 6] = [
 proptest! {
     #[test]
     fn numbers_compare_across_types(
-        values in prop::collection::vec((-5i64..5, any::<bool>()), 0..150),
+        rows in prop::collection::vec((-5i64..5, any::<bool>()), 0..150),
         constant in -5i64..5,
         kind in 0usize..9,
     ) {
@@ -34,13 +34,13 @@ proptest! {
         };
         let real = |v: i64, kind: usize| if kind == 2 { v.abs() } else { v };
         let (left, right) = (kind % 3, kind / 3);
-        let mut column = Column::new(Values::empty(as_kind(0, left).field_type()));
-        for (v, valid) in &values {
-            crate::exec::column::push(&mut column, valid.then(|| as_kind(*v, left)).as_ref());
+        let mut values = Column::new(Values::empty(as_kind(0, left).field_type()));
+        for (v, valid) in &rows {
+            column::push(&mut values, valid.then(|| as_kind(*v, left)).as_ref());
         }
         for op in OPS {
-            let got = select(&compare_slot(op, as_kind(constant, right)), &[&column], values.len());
-            for (got, (v, valid)) in got.into_iter().zip(&values) {
+            let got = select(&compare_slot(op, as_kind(constant, right)), &[&values], rows.len());
+            for (got, (v, valid)) in got.into_iter().zip(&rows) {
                 let holds = op.holds(real(*v, left).cmp(&real(constant, right)));
                 prop_assert_eq!(got, *valid && holds);
             }

@@ -1,0 +1,93 @@
+//! What a statement needs to run besides its text.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use catalog::Catalog;
+use model::{Budget, Interrupt};
+use store::{ScanContext, Store};
+
+use crate::QueryError;
+
+/// Everything a statement may use.
+#[derive(Clone, Debug)]
+pub struct QueryContext {
+    /// Where the rows are.
+    pub store: Arc<dyn Store>,
+    /// Databases and policies.
+    pub catalog: Arc<Catalog>,
+    /// Database of names without one.
+    pub database: Option<String>,
+    /// Retention policy of names without one; `None`: the database's default.
+    pub policy: Option<String>,
+    /// The value of `now()`.
+    pub now_ns: i64,
+    /// Rows of one [`model::ResultBatch`] at most, at least 1.
+    pub chunk_rows: usize,
+    /// Memory the statement may take.
+    pub budget: Budget,
+    /// When to stop.
+    pub interrupt: Interrupt,
+    /// Configured limits.
+    pub limits: QueryLimits,
+    /// Threads a heavy query may use, at least 1.
+    pub threads: usize,
+    /// Whether statements that change something are refused.
+    pub read_only: bool,
+    /// Points read so far, for `max-select-point`. One counter a statement.
+    pub points_read: Arc<AtomicU64>,
+}
+
+/// Limits of SELECT statements; 0 switches one off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Points read.
+    pub max_select_point: u64,
+    /// Series read.
+    pub max_select_series: u64,
+    /// Windows of `GROUP BY time()`.
+    pub max_select_buckets: u64,
+}
+
+impl QueryContext {
+    /// A context without limits, for one statement.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, catalog: Arc<Catalog>, now_ns: i64) -> Self {
+        Self {
+            store,
+            catalog,
+            database: None,
+            policy: None,
+            now_ns,
+            chunk_rows: 10_000,
+            budget: Budget::unlimited(),
+            interrupt: Interrupt::new(),
+            limits: QueryLimits::default(),
+            threads: 1,
+            read_only: false,
+            points_read: Arc::default(),
+        }
+    }
+
+    /// The limits that reads of the store obey.
+    pub(crate) fn scan_context(&self) -> ScanContext {
+        ScanContext { budget: self.budget.clone(), interrupt: self.interrupt.clone() }
+    }
+
+    /// Counts points that were read.
+    pub(crate) fn count_points(&self, rows: usize) -> Result<(), QueryError> {
+        let limit = self.limits.max_select_point;
+        if limit == 0 {
+            return Ok(());
+        }
+        let rows = rows as u64;
+        let read = self.points_read.fetch_add(rows, Ordering::Relaxed).saturating_add(rows);
+        if read > limit {
+            // The spelling is InfluxDB's.
+            return Err(QueryError::Limit(format!(
+                "max-select-point limit exceeed: ({read}/{limit})"
+            )));
+        }
+        Ok(())
+    }
+}

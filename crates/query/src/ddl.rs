@@ -1,0 +1,82 @@
+//! Statements about databases and retention policies, and those that come later.
+
+use catalog::PolicySpec;
+use influxql::Statement;
+
+use crate::{Answer, QueryContext, QueryError};
+
+/// Runs a statement that defines something.
+///
+/// # Errors
+/// What the catalog says; [`QueryError::Unsupported`] for statements of later versions.
+pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryError> {
+    if let Some(what) = later(statement) {
+        return Err(QueryError::unsupported(what));
+    }
+    if context.read_only {
+        return Err(QueryError::ReadOnly);
+    }
+    let catalog = &context.catalog;
+    match statement {
+        Statement::CreateDatabase(create) => {
+            let spec = create.policy.as_ref().map(|policy| PolicySpec {
+                name: policy.name.as_deref().map(Into::into),
+                duration_ns: policy.duration_ns,
+                shard_duration_ns: policy.shard_duration_ns,
+                replica_n: policy.replication,
+            });
+            catalog.create_database(&create.name, spec.as_ref())?;
+        }
+        Statement::DropDatabase { name } => catalog.drop_database(name)?,
+        Statement::CreateRetentionPolicy(create) => {
+            let spec = PolicySpec {
+                name: Some(create.name.as_str().into()),
+                duration_ns: Some(create.duration_ns),
+                shard_duration_ns: create.shard_duration_ns,
+                replica_n: Some(create.replication),
+            };
+            catalog.create_policy(&create.database, &spec, create.default)?;
+        }
+        Statement::AlterRetentionPolicy(alter) => {
+            let spec = PolicySpec {
+                name: Some(alter.name.as_str().into()),
+                duration_ns: alter.duration_ns,
+                shard_duration_ns: alter.shard_duration_ns,
+                replica_n: alter.replication,
+            };
+            catalog.alter_policy(&alter.database, &spec, alter.default)?;
+        }
+        Statement::DropRetentionPolicy { name, database } => {
+            catalog.drop_policy(database, name)?;
+        }
+        other => panic!("BUG: {other:?} is executed elsewhere"),
+    }
+    Ok(Answer::empty())
+}
+
+/// What a statement of a later version is called.
+fn later(statement: &Statement) -> Option<&'static str> {
+    Some(match statement {
+        Statement::DropShard { .. } => "DROP SHARD",
+        Statement::CreateContinuousQuery(_) => "CREATE CONTINUOUS QUERY",
+        Statement::DropContinuousQuery { .. } => "DROP CONTINUOUS QUERY",
+        Statement::CreateSubscription(_) => "CREATE SUBSCRIPTION",
+        Statement::DropSubscription { .. } => "DROP SUBSCRIPTION",
+        Statement::CreateUser { .. } => "CREATE USER",
+        Statement::DropUser { .. } => "DROP USER",
+        Statement::SetPassword { .. } => "SET PASSWORD",
+        Statement::Grant { .. } | Statement::GrantAdmin { .. } => "GRANT",
+        Statement::Revoke { .. } | Statement::RevokeAdmin { .. } => "REVOKE",
+        Statement::KillQuery { .. } => "KILL QUERY",
+        Statement::ShowUsers => "SHOW USERS",
+        Statement::ShowQueries => "SHOW QUERIES",
+        Statement::ShowShards => "SHOW SHARDS",
+        Statement::ShowShardGroups => "SHOW SHARD GROUPS",
+        Statement::ShowSubscriptions => "SHOW SUBSCRIPTIONS",
+        Statement::ShowContinuousQueries => "SHOW CONTINUOUS QUERIES",
+        Statement::ShowGrants { .. } => "SHOW GRANTS",
+        Statement::ShowStats { .. } => "SHOW STATS",
+        Statement::ShowDiagnostics { .. } => "SHOW DIAGNOSTICS",
+        _ => return None,
+    })
+}

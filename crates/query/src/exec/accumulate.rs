@@ -1,0 +1,551 @@
+//! Values of groups and windows, gathered while rows stream by.
+//!
+//! Three kinds of state, chosen per function: totals (fixed size a slot), picks (a point a slot),
+//! collections (every value). Everything taken is reserved from the query's budget.
+
+pub(crate) mod collect;
+pub(crate) mod kernels;
+pub(crate) mod pick;
+pub(crate) mod slots;
+pub(crate) mod totals;
+
+use std::borrow::Cow;
+
+use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange, Values};
+
+use self::collect::{AuxColumn, Collect, Finished, Origin};
+use self::pick::Pick;
+use self::slots::{Run, SlotMap};
+use self::totals::{Parts, Totals};
+use super::column::{self, Cell, cast_scalar, cell};
+use super::input::{ColumnSource, Input};
+use crate::QueryError;
+use crate::functions::Function;
+use crate::functions::integral::{Cut, integral};
+use crate::plan::Select;
+
+/// Reservations follow memory in steps of this.
+const RESERVE_STEP_BYTES: usize = 1 << 20;
+
+/// What is computed, independent of groups and rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipe {
+    kinds: Vec<Kind>,
+    totals: Vec<TotalsPlan>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Totals, by their index.
+    Totals(usize),
+    Pick,
+    /// Values of each group and window.
+    Collect,
+    /// Values of each group over all windows.
+    CollectGroup,
+    /// The field does not exist.
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+struct TotalsPlan {
+    /// A function over the field.
+    call: usize,
+    input: FieldType,
+    parts: Parts,
+}
+
+impl Recipe {
+    /// How the functions of `select` are computed.
+    pub(crate) fn new(select: &Select) -> Self {
+        let shows_point = select.calls.len() == 1
+            && select.calls[0].function.is_selector()
+            && (select.windows.is_none() || !select.aux.is_empty());
+        let mut recipe = Self { kinds: Vec::new(), totals: Vec::new() };
+        for (at, call) in select.calls.iter().enumerate() {
+            let Some(input) = call.input else {
+                recipe.kinds.push(Kind::Nothing);
+                continue;
+            };
+            let mut parts = Parts::default();
+            let kind = match &call.function {
+                Function::Integral { .. } => Kind::CollectGroup,
+                function if !parts.add(function) => Kind::Collect,
+                _ if shows_point => Kind::Pick,
+                function => {
+                    let same = |plan: &TotalsPlan| {
+                        let other = &select.calls[plan.call];
+                        other.field == call.field && plan.input == input
+                    };
+                    let index = recipe.totals.iter().position(same).unwrap_or_else(|| {
+                        let parts = Parts::default();
+                        recipe.totals.push(TotalsPlan { call: at, input, parts });
+                        recipe.totals.len() - 1
+                    });
+                    recipe.totals[index].parts.add(function);
+                    Kind::Totals(index)
+                }
+            };
+            recipe.kinds.push(kind);
+        }
+        recipe
+    }
+
+    /// Whether summaries can stand for rows; then which parts of them are used.
+    pub(crate) fn summary_parts(&self) -> Option<store::SummaryParts> {
+        let only_totals =
+            self.kinds.iter().all(|kind| matches!(kind, Kind::Totals(_) | Kind::Nothing));
+        if !only_totals || self.totals.is_empty() {
+            return None;
+        }
+        let any = |part: fn(&Parts) -> bool| self.totals.iter().any(|plan| part(&plan.parts));
+        Some(store::SummaryParts {
+            sum: any(|p| p.sum),
+            min_max: any(|p| p.min || p.max),
+            first_last: any(|p| p.first || p.last),
+        })
+    }
+
+    /// Bytes a slot takes in totals and picks.
+    pub(crate) fn slot_bytes(&self) -> usize {
+        let totals: usize = self.totals.iter().map(|plan| plan.parts.slot_bytes()).sum();
+        let picks = self.kinds.iter().filter(|kind| **kind == Kind::Pick).count();
+        totals + picks * 64 + 8
+    }
+
+    /// Bytes a row takes in collections.
+    pub(crate) fn row_bytes(&self, select: &Select) -> usize {
+        let collects = self.kinds.iter().filter(|k| matches!(k, Kind::Collect | Kind::CollectGroup));
+        collects.count() * (40 + 16 * select.aux.len())
+    }
+}
+
+/// State of some groups.
+pub(crate) struct Accumulator<'a> {
+    select: &'a Select,
+    recipe: &'a Recipe,
+    slots: SlotMap,
+    groups: usize,
+    totals: Vec<Totals>,
+    states: Vec<State>,
+    runs: Vec<Run>,
+    group_runs: Vec<Run>,
+    reservation: Reservation,
+    /// Per input and series, what `top()` and `bottom()` tell apart.
+    combinations: &'a [Vec<u32>],
+}
+
+enum State {
+    Totals,
+    Pick(Pick),
+    Collect(Collect),
+    Nothing,
+}
+
+/// The points of one function in one group, in the order of the result.
+#[derive(Clone, Debug)]
+pub(crate) struct Points {
+    pub times: Vec<i64>,
+    pub values: Column,
+    pub aux: Vec<Column>,
+}
+
+impl Points {
+    /// No points.
+    pub(crate) fn none(result: FieldType, aux: impl Iterator<Item = FieldType>) -> Self {
+        Self {
+            times: Vec::new(),
+            values: Column::new(Values::empty(result)),
+            aux: aux.map(|t| Column::new(Values::empty(t))).collect(),
+        }
+    }
+
+    /// Adds the points of `more` behind these.
+    pub(crate) fn append(&mut self, more: &Self) {
+        self.times.extend_from_slice(&more.times);
+        column::append(&mut self.values, &more.values);
+        for (mine, theirs) in self.aux.iter_mut().zip(&more.aux) {
+            column::append(mine, theirs);
+        }
+    }
+}
+
+impl<'a> Accumulator<'a> {
+    /// Empty state of `groups` groups over rows within `range`.
+    pub(crate) fn new(
+        select: &'a Select,
+        recipe: &'a Recipe,
+        groups: usize,
+        range: TimeRange,
+        grid_slots_max: usize,
+        reservation: Reservation,
+        combinations: &'a [Vec<u32>],
+        seed: u64,
+    ) -> Self {
+        let totals =
+            recipe.totals.iter().map(|plan| Totals::new(plan.input, plan.parts)).collect();
+        let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
+        let state = |(kind, call): (&Kind, &crate::plan::CallPlan)| match (kind, call.input) {
+            (Kind::Totals(_), _) => State::Totals,
+            (Kind::Pick, _) => State::Pick(Pick::new(call.function.clone())),
+            (Kind::Collect | Kind::CollectGroup, Some(input)) => {
+                State::Collect(Collect::new(call.function.clone(), input, aux_types(), seed))
+            }
+            _ => State::Nothing,
+        };
+        Self {
+            select,
+            recipe,
+            slots: SlotMap::new(select.windows.as_ref(), range, groups, grid_slots_max),
+            groups,
+            totals,
+            states: recipe.kinds.iter().zip(&select.calls).map(state).collect(),
+            runs: Vec::new(),
+            group_runs: Vec::new(),
+            reservation,
+            combinations,
+        }
+    }
+
+    /// Adds rows of an input. `group_of` gives the local group of a series.
+    pub(crate) fn add_rows(
+        &mut self,
+        at: usize,
+        input: &Input,
+        batch: &ColumnBatch,
+        group_of: impl Fn(u32) -> Option<u32> + Copy,
+    ) -> Result<(), QueryError> {
+        let (times, ascending) = (batch.times(), input.ascending);
+        self.runs.clear();
+        self.slots.cut(times, &batch.runs, group_of, ascending, &mut self.runs);
+        let slots = self.slots.len();
+        let table = input.scan.series();
+        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+            totals.grow(slots);
+            if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
+                let column = source.column(batch, table);
+                totals.add_rows(&column, times, &self.runs, ascending);
+            }
+        }
+        if self.recipe.kinds.contains(&Kind::CollectGroup) {
+            let mut whole = SlotMap::Whole { groups: self.groups };
+            self.group_runs.clear();
+            whole.cut(times, &batch.runs, group_of, ascending, &mut self.group_runs);
+        }
+        self.add_points(at, input, batch, slots);
+        self.reserve()
+    }
+
+    fn add_points(&mut self, at: usize, input: &Input, batch: &ColumnBatch, slots: usize) {
+        let (times, table) = (batch.times(), input.scan.series());
+        let mut aux: Option<Vec<Cow<'_, Column>>> = None;
+        let needs_aux = |state: &State| !matches!(state, State::Totals | State::Nothing);
+        if self.states.iter().any(needs_aux) {
+            let column = |source: &ColumnSource| match source {
+                // Looked up per series where it is needed.
+                ColumnSource::Tag { .. } => Cow::Owned(Column::new(Values::empty(FieldType::String))),
+                source => source.column(batch, table),
+            };
+            aux = Some(input.aux.iter().map(column).collect());
+        }
+        let Some(aux) = aux else { return };
+        let combinations = self.combinations;
+        let key = |origin: Origin| combination(combinations, origin);
+        for ((state, kind), source) in
+            self.states.iter_mut().zip(&self.recipe.kinds).zip(&input.calls)
+        {
+            let ColumnSource::Column { .. } = source else {
+                if let State::Pick(pick) = state {
+                    pick.grow(slots);
+                }
+                continue;
+            };
+            match state {
+                State::Pick(pick) => {
+                    pick.grow(slots);
+                    let column = source.column(batch, table);
+                    let cells = |row: usize, series: u32| aux_cells(input, &aux, row, series);
+                    pick.add_rows(&column, times, &self.runs, input.ascending, cells);
+                }
+                State::Collect(collect) => {
+                    let whole = *kind == Kind::CollectGroup;
+                    let runs = if whole { &self.group_runs } else { &self.runs };
+                    let column = source.column(batch, table);
+                    let columns: Vec<AuxColumn<'_>> =
+                        input.aux.iter().zip(&aux).map(aux_column).collect();
+                    collect.add_rows(&column, times, runs, at as u32, &columns);
+                    collect.prune(if whole { self.groups } else { slots }, &key);
+                }
+                State::Totals | State::Nothing => {}
+            }
+        }
+    }
+
+    /// Adds summaries of an input's rows.
+    pub(crate) fn add_summaries(
+        &mut self,
+        input: &Input,
+        batch: &SummaryBatch,
+        group_of: impl Fn(u32) -> Option<u32>,
+    ) -> Result<(), QueryError> {
+        for (at, span) in batch.spans.iter().enumerate() {
+            let Some(group) = group_of(span.series) else { continue };
+            let slot = self.slots.slot(group, span.min_time);
+            let slots = self.slots.len();
+            for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+                totals.grow(slots);
+                if let ColumnSource::Column { at: column, .. } = &input.calls[plan.call] {
+                    totals.add_summary(slot as usize, &batch.fields[column - 1][at]);
+                }
+            }
+        }
+        self.reserve()
+    }
+
+    /// Adds the state of other rows of the same groups.
+    pub(crate) fn merge(&mut self, other: Self) -> Result<(), QueryError> {
+        let slots = self.slots.adopt(&other.slots);
+        let count = self.slots.len();
+        for (mine, mut theirs) in self.totals.iter_mut().zip(other.totals) {
+            mine.grow(count);
+            theirs.grow(other.slots.len());
+            mine.merge(&theirs, slots.iter().copied());
+        }
+        let groups: Vec<(usize, usize)> = (0..self.groups).map(|g| (g, g)).collect();
+        for ((mine, theirs), kind) in
+            self.states.iter_mut().zip(other.states).zip(&self.recipe.kinds)
+        {
+            match (mine, theirs) {
+                (State::Pick(mine), State::Pick(mut theirs)) => {
+                    mine.grow(count);
+                    theirs.grow(other.slots.len());
+                    mine.merge(theirs, slots.iter().copied());
+                }
+                (State::Collect(mine), State::Collect(theirs)) => {
+                    let whole = *kind == Kind::CollectGroup;
+                    mine.merge(theirs, if whole { &groups } else { &slots });
+                }
+                _ => {}
+            }
+        }
+        drop(other.reservation);
+        self.reserve()
+    }
+
+    fn reserve(&mut self) -> Result<(), QueryError> {
+        let totals: usize = self.totals.iter().map(Totals::memory_bytes).sum();
+        let states: usize = self
+            .states
+            .iter()
+            .map(|state| match state {
+                State::Pick(pick) => pick.memory_bytes(),
+                State::Collect(collect) => collect.memory_bytes(),
+                State::Totals | State::Nothing => 0,
+            })
+            .sum();
+        let bytes = totals + states + self.slots.memory_bytes();
+        let step = bytes.div_ceil(RESERVE_STEP_BYTES) * RESERVE_STEP_BYTES;
+        if step > self.reservation.bytes() {
+            self.reservation.resize(step)?;
+        }
+        Ok(())
+    }
+
+    /// The points of every group in turn, when all rows were added.
+    pub(crate) fn finish<T>(
+        mut self,
+        inputs: &[Input],
+        mut visit: impl FnMut(usize, Vec<Points>) -> T,
+    ) -> Vec<T> {
+        let count = self.slots.len();
+        self.totals.iter_mut().for_each(|totals| totals.grow(count));
+        for state in &mut self.states {
+            if let State::Pick(pick) = state {
+                pick.grow(count);
+            }
+        }
+        self.slots.sort();
+        let finished: Vec<Option<Finished<'_>>> = self
+            .states
+            .iter()
+            .zip(&self.recipe.kinds)
+            .map(|(state, kind)| match state {
+                State::Collect(collect) if *kind == Kind::CollectGroup => {
+                    Some(collect.finish(self.groups))
+                }
+                State::Collect(collect) => Some(collect.finish(count)),
+                _ => None,
+            })
+            .collect();
+        let output = PointsOutput { accumulator: &self, inputs, finished: &finished };
+        (0..self.groups).map(|group| visit(group, output.of_group(group))).collect()
+    }
+}
+
+fn combination(combinations: &[Vec<u32>], origin: Origin) -> u32 {
+    combinations.get(origin.input as usize).map_or(0, |of| of[origin.series as usize])
+}
+
+fn aux_column<'b>((source, column): (&ColumnSource, &'b Cow<'_, Column>)) -> AuxColumn<'b> {
+    match source {
+        ColumnSource::Tag { .. } => AuxColumn::Tag,
+        ColumnSource::Missing(_) => AuxColumn::Missing,
+        ColumnSource::Column { .. } => AuxColumn::Column(column),
+    }
+}
+
+/// The other cells of a row.
+fn aux_cells(input: &Input, aux: &[Cow<'_, Column>], row: usize, series: u32) -> Vec<Cell> {
+    let of = |(source, column): (&ColumnSource, &Cow<'_, Column>)| match source {
+        ColumnSource::Tag { at, blank } => input.tag_cell(*at, *blank, series),
+        ColumnSource::Missing(_) => None,
+        ColumnSource::Column { .. } => cell(column, row),
+    };
+    input.aux.iter().zip(aux).map(of).collect()
+}
+
+/// Makes points of finished state.
+struct PointsOutput<'b> {
+    accumulator: &'b Accumulator<'b>,
+    inputs: &'b [Input],
+    finished: &'b [Option<Finished<'b>>],
+}
+
+impl PointsOutput<'_> {
+    fn of_group(&self, group: usize) -> Vec<Points> {
+        let select = self.accumulator.select;
+        let mut slots = self.accumulator.slots.of_group(group as u32, whole_time(select));
+        if !select.ascending {
+            slots.reverse();
+        }
+        let own_times = select.windows.is_none() && select.calls.len() == 1;
+        let each = select.calls.iter().zip(&self.accumulator.recipe.kinds).enumerate();
+        each.map(|(at, (call, kind))| {
+            let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
+            match (kind, &self.accumulator.states[at], &self.finished[at]) {
+                (Kind::Totals(index), ..) => self.totals(*index, &call.function, &slots),
+                (Kind::CollectGroup, _, Some(finished)) => self.integral(group, call, finished),
+                (_, State::Pick(pick), _) => self.picked(pick, call.result, &slots, own_times),
+                (_, _, Some(finished)) => {
+                    let own = call.function.keeps_times()
+                        || (own_times && call.function.is_selector());
+                    self.collected(finished, call.result, &slots, own)
+                }
+                _ => Points::none(call.result, aux_types()),
+            }
+        })
+        .collect()
+    }
+
+    fn totals(&self, index: usize, function: &Function, slots: &[(usize, i64)]) -> Points {
+        let totals = &self.accumulator.totals[index];
+        let there = slots.iter().filter(|(slot, _)| totals.count(*slot) > 0);
+        let (rows, times): (Vec<usize>, Vec<i64>) = there.copied().unzip();
+        Points { times, values: totals.results(function, &rows), aux: Vec::new() }
+    }
+
+    fn picked(
+        &self,
+        pick: &Pick,
+        result: FieldType,
+        slots: &[(usize, i64)],
+        own_times: bool,
+    ) -> Points {
+        let aux = self.accumulator.select.aux.iter().map(|aux| aux.kind.field_type());
+        let mut points = Points::none(result, aux);
+        for (slot, start) in slots {
+            let Some(point) = pick.point(*slot) else { continue };
+            points.times.push(if own_times { point.time } else { *start });
+            column::push(&mut points.values, Some(&point.value));
+            for (column, cell) in points.aux.iter_mut().zip(&point.aux) {
+                column::push(column, cell.as_ref());
+            }
+        }
+        points
+    }
+
+    fn collected(
+        &self,
+        finished: &Finished<'_>,
+        result: FieldType,
+        slots: &[(usize, i64)],
+        own_times: bool,
+    ) -> Points {
+        let select = self.accumulator.select;
+        let combinations = self.accumulator.combinations;
+        let key = |origin: Origin| combination(combinations, origin);
+        let aux_types = select.aux.iter().map(|aux| aux.kind.field_type());
+        let mut points = Points::none(result, aux_types);
+        for (slot, start) in slots {
+            for found in finished.results(*slot, select.ascending, &key) {
+                let Some(row) = found.row else {
+                    points.times.push(*start);
+                    let value = found.value.and_then(|value| cast_scalar(&value, result));
+                    column::push(&mut points.values, value.as_ref());
+                    points.aux.iter_mut().for_each(|column| column.extend_missing(1));
+                    continue;
+                };
+                points.times.push(if own_times { finished.time(row) } else { *start });
+                let value = cell(finished.values(), row as usize);
+                column::push(&mut points.values, value.as_ref());
+                let origin = finished.origin(row);
+                let input = &self.inputs[origin.input as usize];
+                for (at, column) in points.aux.iter_mut().enumerate() {
+                    let cell = match input.aux[at] {
+                        ColumnSource::Tag { at, blank } => input.tag_cell(at, blank, origin.series),
+                        _ => cell(finished.aux(at), row as usize),
+                    };
+                    column::push(column, cell.as_ref());
+                }
+            }
+        }
+        points
+    }
+
+    fn integral(
+        &self,
+        group: usize,
+        call: &crate::plan::CallPlan,
+        finished: &Finished<'_>,
+    ) -> Points {
+        let select = self.accumulator.select;
+        let Function::Integral { unit_ns } = call.function else {
+            panic!("BUG: only integrals are collected by group");
+        };
+        let mut rows = finished.rows(group).to_vec();
+        if !select.ascending {
+            rows.reverse();
+        }
+        let times: Vec<i64> = rows.iter().map(|row| finished.time(*row)).collect();
+        let whole = if select.ascending {
+            whole_time(select)
+        } else {
+            select.range.max.saturating_add(1)
+        };
+        let windows = select.windows.as_ref();
+        let cut = Cut { windows, whole_time: whole, unit_ns, ascending: select.ascending };
+        let pick = |at: &u32| *at as usize;
+        let areas = match &finished.values().values {
+            Values::Float(v) => {
+                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
+            }
+            Values::Integer(v) => {
+                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
+            }
+            Values::Unsigned(v) => {
+                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
+            }
+            _ => Vec::new(),
+        };
+        Points {
+            times: areas.iter().map(|area| area.time).collect(),
+            values: Column::new(Values::Float(areas.iter().map(|area| area.value).collect())),
+            aux: Vec::new(),
+        }
+    }
+}
+
+/// The time of results over the whole range.
+fn whole_time(select: &Select) -> i64 {
+    if select.has_lower_bound() { select.range.min } else { 0 }
+}

@@ -1,0 +1,443 @@
+//! Runs a SELECT with functions.
+//!
+//! Groups are worked on in the order of the result, as many at a time as memory allows: all of them
+//! in one pass over the rows if their state is small. With windows and a LIMIT, time is read in
+//! slices in the order of the result, from small to large, until every group has enough rows.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{SeriesHeader, TimeRange};
+use store::ScanSlice;
+
+use super::accumulate::{Accumulator, Points, Recipe};
+use super::input::{ColumnSource, Input, ScanUse};
+use super::rows::{Block, RowMaker};
+use super::unit::{self, Item, Reader, Unit, UnitStats};
+use super::window::Windows;
+use crate::functions::Function;
+use crate::plan::Select;
+use crate::{QueryContext, QueryError};
+
+/// Slots of a grid at most.
+const GRID_SLOTS_MAX: usize = 1 << 22;
+/// Cells (rows times functions) from which several threads pay.
+const PARALLEL_CELLS: u64 = 1 << 20;
+/// Rows of the first slice of a limited query at least.
+const FIRST_SLICE_ROWS: u64 = 4096;
+
+/// A running SELECT with functions.
+pub(crate) struct Aggregate {
+    select: Arc<Select>,
+    context: QueryContext,
+    recipe: Recipe,
+    units: VecDeque<Unit>,
+    /// What was read for units that are done.
+    finished: Vec<UnitStats>,
+    /// Groups of the first unit that are done.
+    done: usize,
+    ready: VecDeque<(Arc<SeriesHeader>, Vec<Points>)>,
+    current: Option<(Arc<SeriesHeader>, RowMaker)>,
+}
+
+impl Aggregate {
+    /// Pins what is read; nothing is read yet.
+    pub(crate) fn open(select: Arc<Select>, context: QueryContext) -> Result<Self, QueryError> {
+        let recipe = Recipe::new(&select);
+        let units = unit::open(&select, usage(&select, &recipe), &context)?;
+        Ok(Self {
+            select,
+            context,
+            recipe,
+            units: units.into(),
+            finished: Vec::new(),
+            done: 0,
+            ready: VecDeque::new(),
+            current: None,
+        })
+    }
+
+    /// What is read, for estimates and EXPLAIN.
+    pub(crate) fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter()
+    }
+
+    /// What was read so far.
+    pub(crate) fn stats(&self) -> Vec<UnitStats> {
+        self.finished.iter().cloned().chain(self.units.iter().map(Unit::stats)).collect()
+    }
+
+    /// The next rows, at most `rows_max`, and the series they belong to.
+    pub(crate) fn next(
+        &mut self,
+        rows_max: usize,
+    ) -> Result<Option<(Arc<SeriesHeader>, Block)>, QueryError> {
+        loop {
+            if let Some((header, maker)) = &mut self.current {
+                self.context.interrupt.check()?;
+                if let Some(block) = maker.next(rows_max) {
+                    return Ok(Some((Arc::clone(header), block)));
+                }
+                self.current = None;
+            }
+            if let Some((header, points)) = self.ready.pop_front() {
+                let maker = RowMaker::new(Arc::clone(&self.select), points);
+                self.current = Some((header, maker));
+                continue;
+            }
+            let Some(unit) = self.units.front() else { return Ok(None) };
+            let left = unit.groups.len() - self.done;
+            if left == 0 {
+                self.finished.extend(self.units.pop_front().map(|unit| unit.stats()));
+                self.done = 0;
+                continue;
+            }
+            let run = Run {
+                select: &self.select,
+                context: &self.context,
+                recipe: &self.recipe,
+                unit,
+                combinations: combinations(&self.select, &unit.inputs),
+            };
+            let (groups, points) = run.next_groups(self.done)?;
+            self.done += groups.len();
+            let headers = groups.zip(points).filter(|(_, p)| p.iter().any(|p| !p.times.is_empty()));
+            let headers = headers.map(|(group, points)| (unit.header(group, &self.select), points));
+            self.ready = headers.collect();
+            if !self.select.ascending {
+                self.ready.make_contiguous().reverse();
+            }
+        }
+    }
+}
+
+/// How the scans of a SELECT with functions are used.
+fn usage(select: &Select, recipe: &Recipe) -> ScanUse {
+    let mut usage = ScanUse { ascending: true, ..ScanUse::default() };
+    if let [call] = select.calls.as_slice() {
+        // The first or last row of each series is enough.
+        if select.windows.is_none() && select.aux.is_empty() {
+            match call.function {
+                Function::First => usage.rows_per_series = Some(1),
+                Function::Last => {
+                    usage.rows_per_series = Some(1);
+                    usage.ascending = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    let parts = recipe.summary_parts();
+    usage.windows = parts.and_then(|parts| match &select.windows {
+        None => Some(store::Windows { every_ns: None, offset_ns: 0, parts }),
+        Some(Windows { every_ns, offset_ns, zone: None }) => {
+            Some(store::Windows { every_ns: Some(*every_ns), offset_ns: *offset_ns, parts })
+        }
+        Some(_) => None,
+    });
+    usage
+}
+
+/// What `top()` and `bottom()` take one value of: a number per series for each combination of tags.
+fn combinations(select: &Select, inputs: &[Input]) -> Vec<Vec<u32>> {
+    let by = match select.calls.first().map(|call| &call.function) {
+        Some(function) => function.column_args(),
+        None => return Vec::new(),
+    };
+    if by.is_empty() {
+        return Vec::new();
+    }
+    let mut known: hashbrown::HashMap<Vec<&str>, u32> = hashbrown::HashMap::new();
+    let tag_of = |input: &Input, name: &str| {
+        let at = select.aux.iter().position(|aux| *aux.name == *name)?;
+        match input.aux[at] {
+            ColumnSource::Tag { at, .. } => Some(at),
+            _ => None,
+        }
+    };
+    let mut numbers = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let tags: Vec<Option<usize>> = by.iter().map(|name| tag_of(input, name)).collect();
+        let of_series = (0..input.scan.series().len).map(|series| {
+            let text = |at: &Option<usize>| at.map_or("", |at| input.tag(at, series));
+            let next = known.len() as u32;
+            *known.entry(tags.iter().map(text).collect()).or_insert(next)
+        });
+        numbers.push(of_series.collect());
+    }
+    numbers
+}
+
+/// One step of a running SELECT: some groups of one unit.
+struct Run<'a> {
+    select: &'a Select,
+    context: &'a QueryContext,
+    recipe: &'a Recipe,
+    unit: &'a Unit,
+    combinations: Vec<Vec<u32>>,
+}
+
+impl Run<'_> {
+    /// The points of the next groups behind the first `done`. Going backwards in time, groups come
+    /// from the last to the first; the range says which, always ascending.
+    fn next_groups(&self, done: usize) -> Result<(Range<usize>, Vec<Vec<Points>>), QueryError> {
+        let range = self.read_range();
+        let count = self.groups_at_once(done, range);
+        let groups = if self.select.ascending {
+            done..done + count
+        } else {
+            let end = self.unit.groups.len() - done;
+            end - count..end
+        };
+        let points = if self.reads_in_slices(range) {
+            self.read_slices(groups.clone(), range)?
+        } else {
+            self.read(groups.clone(), range, None)?
+        };
+        Ok((groups, points))
+    }
+
+    /// The times that have rows.
+    fn read_range(&self) -> TimeRange {
+        self.select.range.intersect(&self.unit.extent.bounds())
+    }
+
+    fn windows_within(&self, range: TimeRange) -> u64 {
+        let Some(windows) = &self.select.windows else { return 1 };
+        if range.is_empty() {
+            return 0;
+        }
+        let span = i128::from(range.max) - i128::from(range.min);
+        (span / i128::from(windows.every_ns) + 2).min(i128::from(u64::MAX)) as u64
+    }
+
+    /// How many groups fit into memory together.
+    fn groups_at_once(&self, done: usize, range: TimeRange) -> usize {
+        let left = self.unit.groups.len() - done;
+        let budget = &self.context.budget;
+        let share = (budget.limit_bytes() - budget.used_bytes().min(budget.limit_bytes())) / 4;
+        let share = (share as u64).clamp(1 << 16, 256 << 20);
+        let total = self.unit.groups.len() as u64;
+        let rows = self.unit.rows_estimate(0..self.unit.groups.len()) / total.max(1);
+        // No more windows can have rows than there are rows.
+        let windows = self.windows_within(range).min(rows.saturating_mul(4).saturating_add(16));
+        let slots = windows.saturating_mul(self.recipe.slot_bytes() as u64);
+        let values = rows.saturating_mul(self.recipe.row_bytes(self.select) as u64);
+        let each = slots.saturating_add(values).max(1);
+        ((share / each).max(1) as usize).min(left)
+    }
+
+    fn reads_in_slices(&self, range: TimeRange) -> bool {
+        let wanted = self.select.limit.saturating_add(self.select.offset);
+        self.select.windows.is_some()
+            && self.select.limit > 0
+            && self.windows_within(range) > wanted.saturating_mul(4).saturating_add(16)
+            // An area reaches over the edges of slices.
+            && !self.select.calls.iter().any(|c| matches!(c.function, Function::Integral { .. }))
+    }
+
+    /// The points of `groups` from rows within `range`; `only` leaves out groups that need no more.
+    fn read(
+        &self,
+        groups: Range<usize>,
+        range: TimeRange,
+        only: Option<&[bool]>,
+    ) -> Result<Vec<Vec<Points>>, QueryError> {
+        let mut state = self.accumulator(groups.len(), range)?;
+        for (at, input) in self.unit.inputs.iter().enumerate() {
+            let Some(mut slice) = self.unit.slice(at, groups.clone(), range) else { continue };
+            if let Some(only) = only.filter(|only| !only.iter().all(|wanted| *wanted)) {
+                slice.series = Some(self.series_of(at, &slice, groups.clone(), only));
+            }
+            let shares = self.shares(input, &slice, groups.clone());
+            if shares.len() <= 1 {
+                self.read_share(&mut state, at, &slice, groups.clone(), only)?;
+                continue;
+            }
+            for part in self.read_parallel(at, &shares, groups.clone(), range, only)? {
+                state.merge(part)?;
+            }
+        }
+        Ok(state.finish(&self.unit.inputs, |_, points| points))
+    }
+
+    fn accumulator(
+        &self,
+        groups: usize,
+        range: TimeRange,
+    ) -> Result<Accumulator<'_>, QueryError> {
+        let rows = self.unit.extent.rows().min(1 << 40) as usize;
+        let grid = GRID_SLOTS_MAX.min(rows.saturating_mul(4) + 4096);
+        Ok(Accumulator::new(
+            self.select,
+            self.recipe,
+            groups,
+            range,
+            grid,
+            self.context.budget.reserve(0)?,
+            &self.combinations,
+            self.context.now_ns.cast_unsigned(),
+        ))
+    }
+
+    fn read_share(
+        &self,
+        state: &mut Accumulator<'_>,
+        at: usize,
+        slice: &ScanSlice,
+        groups: Range<usize>,
+        only: Option<&[bool]>,
+    ) -> Result<(), QueryError> {
+        let input = &self.unit.inputs[at];
+        let (start, end) = (groups.start as u32, groups.end as u32);
+        let group_of = |series: u32| {
+            let group = self.unit.groups.of(at, series)?;
+            let local = (start <= group && group < end).then(|| group - start)?;
+            only.is_none_or(|only| only[local as usize]).then_some(local)
+        };
+        let reader = Reader { context: self.context, interrupt: &self.context.interrupt };
+        reader.read(input, slice, |item| match item {
+            Item::Rows(batch) => state.add_rows(at, input, &batch, group_of),
+            Item::Summaries(batch) => state.add_summaries(input, &batch, group_of),
+        })
+    }
+
+    /// The series of a slice whose groups are wanted.
+    fn series_of(
+        &self,
+        at: usize,
+        slice: &ScanSlice,
+        groups: Range<usize>,
+        only: &[bool],
+    ) -> Arc<[u32]> {
+        let wanted = |series: &u32| {
+            let group = self.unit.groups.of(at, *series).map(|group| group as usize);
+            group.is_some_and(|g| groups.contains(&g) && only[g - groups.start])
+        };
+        match &slice.series {
+            Some(series) => series.iter().copied().filter(wanted).collect(),
+            None => (0..self.unit.inputs[at].scan.series().len).filter(wanted).collect(),
+        }
+    }
+
+    /// The series of a slice cut into as many parts as threads pay.
+    fn shares(&self, input: &Input, slice: &ScanSlice, groups: Range<usize>) -> Vec<ScanSlice> {
+        let threads = self.context.threads.max(1);
+        let cells = self.unit.rows_estimate(groups).saturating_mul(self.select.calls.len() as u64);
+        let series: Vec<u32> = match &slice.series {
+            _ if threads == 1 || cells < PARALLEL_CELLS => return Vec::new(),
+            Some(series) => series.to_vec(),
+            None => (0..input.scan.series().len).collect(),
+        };
+        let each = series.len().div_ceil(threads).max(1);
+        let share =
+            |part: &[u32]| ScanSlice { series: Some(part.into()), time: slice.time };
+        series.chunks(each).map(share).collect()
+    }
+
+    fn read_parallel(
+        &self,
+        at: usize,
+        shares: &[ScanSlice],
+        groups: Range<usize>,
+        range: TimeRange,
+        only: Option<&[bool]>,
+    ) -> Result<Vec<Accumulator<'_>>, QueryError> {
+        std::thread::scope(|scope| {
+            let work = |share| {
+                let groups = groups.clone();
+                move || {
+                    let mut state = self.accumulator(groups.len(), range)?;
+                    self.read_share(&mut state, at, share, groups, only)?;
+                    Ok(state)
+                }
+            };
+            let threads: Vec<_> = shares.iter().map(|share| scope.spawn(work(share))).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    /// Reads slices of time until every group has the rows that LIMIT wants.
+    fn read_slices(
+        &self,
+        groups: Range<usize>,
+        range: TimeRange,
+    ) -> Result<Vec<Vec<Points>>, QueryError> {
+        let aux_types = || self.select.aux.iter().map(|aux| aux.kind.field_type());
+        let none = || {
+            let calls = self.select.calls.iter();
+            calls.map(|call| Points::none(call.result, aux_types())).collect::<Vec<_>>()
+        };
+        let mut points: Vec<Vec<Points>> = groups.clone().map(|_| none()).collect();
+        let mut only = vec![true; groups.len()];
+        let ascending = self.select.ascending;
+        let mut done = None;
+        let mut rows = FIRST_SLICE_ROWS;
+        while let Some(slice) = self.unit.extent.slice(done, rows, ascending) {
+            let slice = self.whole_windows(slice.intersect(&range), range);
+            done = Some(if ascending { slice.max } else { slice.min });
+            rows = rows.saturating_mul(4);
+            if slice.is_empty() {
+                if slice.min > range.max && ascending || slice.max < range.min && !ascending {
+                    break;
+                }
+                continue;
+            }
+            let more = self.read(groups.clone(), slice, Some(&only))?;
+            for (mine, more) in points.iter_mut().zip(&more) {
+                mine.iter_mut().zip(more).for_each(|(mine, more)| mine.append(more));
+            }
+            for (only, points) in only.iter_mut().zip(&points) {
+                *only = !self.has_enough(points);
+            }
+            if !only.contains(&true) {
+                break;
+            }
+        }
+        Ok(points)
+    }
+
+    /// The slice, widened to whole windows in the direction of reading.
+    fn whole_windows(&self, slice: TimeRange, range: TimeRange) -> TimeRange {
+        let Some(windows) = &self.select.windows else { return slice };
+        if slice.is_empty() {
+            return slice;
+        }
+        let widened = if self.select.ascending {
+            TimeRange::new(slice.min, windows.at(slice.max).end.saturating_sub(1).max(slice.max))
+        } else {
+            TimeRange::new(windows.at(slice.min).start.min(slice.min), slice.max)
+        };
+        widened.intersect(&range)
+    }
+
+    /// Whether LIMIT cuts the rows before the last point of every function.
+    fn has_enough(&self, points: &[Points]) -> bool {
+        let wanted = self.select.limit.saturating_add(self.select.offset);
+        let Some(windows) = &self.select.windows else { return false };
+        let enough = |(points, call): (&Points, &crate::plan::CallPlan)| {
+            let rows = match (points.times.first(), points.times.last()) {
+                _ if call.input.is_none() => return true,
+                (Some(first), Some(last)) => {
+                    let filled = self.select.fill != influxql::Fill::None
+                        && call.function.is_filled();
+                    let from = match (self.select.ascending, self.select.has_lower_bound()) {
+                        (true, true) => windows.at(self.select.range.min).start,
+                        (true, false) => *first,
+                        (false, _) => windows.at(self.select.range.max).start,
+                    };
+                    let span = (i128::from(*last) - i128::from(from)).abs();
+                    let windows = (span / i128::from(windows.every_ns)) as u64;
+                    if filled { windows } else { points.times.len() as u64 }
+                }
+                _ => 0,
+            };
+            rows >= wanted
+        };
+        points.iter().zip(&self.select.calls).all(enough)
+    }
+}

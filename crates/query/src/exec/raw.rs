@@ -1,0 +1,291 @@
+//! Runs a SELECT without functions: rows as they are, in order of time.
+//!
+//! One series: its rows stream through. Several groups of few rows: they are read together and
+//! sorted. A group of many series and many rows: time is read in slices, so that memory stays
+//! bounded and a LIMIT stops the reading.
+
+mod gather;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use influxql::Fill;
+use model::{Column, SeriesHeader, TimeRange};
+use store::{ScanCursor, ScanItem};
+
+use self::gather::Gathered;
+use super::column::{Cell, fill_forward, fill_missing, slice};
+use super::input::ScanUse;
+use super::rows::{Block, number};
+use super::unit::{self, Unit, UnitStats};
+use crate::plan::Select;
+use crate::{QueryContext, QueryError};
+
+/// Rows that are read and sorted together, about.
+const GATHER_ROWS: u64 = 1 << 17;
+/// Rows of the first slice of a limited query at least.
+const FIRST_SLICE_ROWS: u64 = 2048;
+
+/// A running SELECT without functions.
+pub(crate) struct Raw {
+    select: Arc<Select>,
+    context: QueryContext,
+    units: VecDeque<Unit>,
+    /// What was read for units that are done.
+    finished: Vec<UnitStats>,
+    /// Groups of the first unit that are done.
+    done: usize,
+    ready: VecDeque<(Arc<SeriesHeader>, Block)>,
+    /// The group whose rows are being read part by part.
+    current: Option<Current>,
+    /// Series that was handed out last, with what its next rows depend on.
+    series: Option<SeriesState>,
+}
+
+struct Current {
+    group: usize,
+    header: Arc<SeriesHeader>,
+    reading: Reading,
+}
+
+enum Reading {
+    /// One series: rows in order.
+    Stream { input: usize, cursor: Box<dyn ScanCursor> },
+    /// Slices of time; what is done, and the size of the next.
+    Slices { done: Option<i64>, rows: u64 },
+}
+
+/// What passes from one part of a series' rows to the next.
+struct SeriesState {
+    header: Arc<SeriesHeader>,
+    skip: u64,
+    left: u64,
+    last: Vec<Cell>,
+}
+
+impl Raw {
+    /// Pins what is read; nothing is read yet.
+    pub(crate) fn open(select: Arc<Select>, context: QueryContext) -> Result<Self, QueryError> {
+        let enough = select.limit.saturating_add(select.offset);
+        let usage = ScanUse {
+            ascending: select.ascending,
+            rows_per_series: (select.limit > 0).then_some(enough),
+            windows: None,
+        };
+        let units = unit::open(&select, usage, &context)?;
+        Ok(Self {
+            select,
+            context,
+            units: units.into(),
+            finished: Vec::new(),
+            done: 0,
+            ready: VecDeque::new(),
+            current: None,
+            series: None,
+        })
+    }
+
+    /// What is read, for estimates and EXPLAIN.
+    pub(crate) fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter()
+    }
+
+    /// What was read so far.
+    pub(crate) fn stats(&self) -> Vec<UnitStats> {
+        self.finished.iter().cloned().chain(self.units.iter().map(Unit::stats)).collect()
+    }
+
+    /// The next rows and the series they belong to.
+    pub(crate) fn next(&mut self) -> Result<Option<(Arc<SeriesHeader>, Block)>, QueryError> {
+        loop {
+            self.context.interrupt.check()?;
+            while let Some((header, block)) = self.ready.pop_front() {
+                if let Some(block) = self.limited(&header, block) {
+                    return Ok(Some((header, block)));
+                }
+            }
+            if let Some(current) = self.current.take() {
+                self.read_part(current)?;
+                continue;
+            }
+            let Some(unit) = self.units.front() else { return Ok(None) };
+            if self.done == unit.groups.len() {
+                self.finished.extend(self.units.pop_front().map(|unit| unit.stats()));
+                self.done = 0;
+                continue;
+            }
+            self.start_groups()?;
+        }
+    }
+
+    /// Applies OFFSET, LIMIT and fill to rows of a series.
+    fn limited(&mut self, header: &Arc<SeriesHeader>, block: Block) -> Option<Block> {
+        let select = &self.select;
+        if self.series.as_ref().is_none_or(|series| !Arc::ptr_eq(&series.header, header)) {
+            self.series = Some(SeriesState {
+                header: Arc::clone(header),
+                skip: select.offset,
+                left: if select.limit == 0 { u64::MAX } else { select.limit },
+                last: vec![None; block.slots.len()],
+            });
+        }
+        let state = self.series.as_mut()?;
+        let rows = block.times.len();
+        let from = state.skip.min(rows as u64) as usize;
+        state.skip -= from as u64;
+        let count = ((rows - from) as u64).min(state.left) as usize;
+        state.left -= count as u64;
+        if count == 0 {
+            return None;
+        }
+        let mut block = block;
+        if count < rows {
+            let range = from..from + count;
+            block = Block {
+                times: block.times[range.clone()].to_vec(),
+                slots: block.slots.iter().map(|column| slice(column, range.clone())).collect(),
+            };
+        }
+        for (column, last) in block.slots.iter_mut().zip(&mut state.last) {
+            fill(column, last, select.fill);
+        }
+        Some(block)
+    }
+
+    /// Whether the series has had all rows that LIMIT allows.
+    fn is_full(&self, header: &Arc<SeriesHeader>) -> bool {
+        let same = |series: &&SeriesState| Arc::ptr_eq(&series.header, header);
+        self.series.as_ref().filter(same).is_some_and(|series| series.left == 0)
+    }
+
+    /// Starts on the next groups of the first unit.
+    fn start_groups(&mut self) -> Result<(), QueryError> {
+        let unit = &self.units[0];
+        let groups = self.next_groups(unit);
+        let count = groups.len();
+        if count == 1 {
+            let group = groups.start;
+            let header = unit.header(group, &self.select);
+            if let Some((input, series)) = unit.only_series(group) {
+                let mut slice = store::ScanSlice::all();
+                slice.series = Some(Arc::new([series]));
+                let cursor = unit.inputs[input].cursor(&slice)?;
+                let reading = Reading::Stream { input, cursor };
+                self.current = Some(Current { group, header, reading });
+                self.done += count;
+                return Ok(());
+            }
+            if self.rows_wanted(unit, groups.clone()) > FIRST_SLICE_ROWS {
+                let limited = self.select.limit > 0;
+                let wanted = self.select.limit.saturating_add(self.select.offset);
+                let rows = if limited { wanted.max(FIRST_SLICE_ROWS) } else { GATHER_ROWS };
+                let reading = Reading::Slices { done: None, rows };
+                self.current = Some(Current { group, header, reading });
+                self.done += count;
+                return Ok(());
+            }
+        }
+        self.gather(groups, TimeRange::ALL)?;
+        self.done += count;
+        Ok(())
+    }
+
+    /// The groups to read together, in a range that always ascends.
+    fn next_groups(&self, unit: &Unit) -> Range<usize> {
+        let total = unit.groups.len();
+        let at = |count: usize| {
+            if self.select.ascending {
+                self.done..self.done + count
+            } else {
+                total - self.done - count..total - self.done
+            }
+        };
+        let left = total - self.done;
+        let each = (self.rows_wanted(unit, 0..total) / total as u64).max(1);
+        at(((GATHER_ROWS / each).max(1) as usize).min(left))
+    }
+
+    /// An estimate of the rows of `groups` that have to be read.
+    fn rows_wanted(&self, unit: &Unit, groups: Range<usize>) -> u64 {
+        let rows = unit.rows_estimate(groups.clone());
+        let filtered = unit.inputs.iter().any(|input| input.filter.is_some());
+        if self.select.limit == 0 || filtered {
+            return rows;
+        }
+        let enough = self.select.limit.saturating_add(self.select.offset);
+        rows.min(enough.saturating_mul(unit.groups.series_count(groups) as u64))
+    }
+
+    /// Reads the next part of a group.
+    fn read_part(&mut self, mut current: Current) -> Result<(), QueryError> {
+        if self.is_full(&current.header) {
+            return Ok(());
+        }
+        let unit = &self.units[0];
+        match &mut current.reading {
+            Reading::Stream { input, cursor } => {
+                let Some(item) = cursor.next()? else { return Ok(()) };
+                let ScanItem::Rows(batch) = item else {
+                    panic!("BUG: summaries were not asked for");
+                };
+                self.context.count_points(batch.rows)?;
+                let input = &unit.inputs[*input];
+                let batch = input.wanted_rows(batch);
+                if batch.rows > 0 {
+                    let table = input.scan.series();
+                    let column = |s: &super::input::ColumnSource| s.column(&batch, table).into_owned();
+                    let slots = input.aux.iter().map(column).collect();
+                    let block = Block { times: batch.times().to_vec(), slots };
+                    self.ready.push_back((Arc::clone(&current.header), block));
+                }
+            }
+            Reading::Slices { done, rows } => {
+                let slice = unit.extent.slice(*done, *rows, self.select.ascending);
+                let Some(slice) = slice else { return Ok(()) };
+                *done = Some(if self.select.ascending { slice.max } else { slice.min });
+                *rows = rows.saturating_mul(4).min(GATHER_ROWS.max(*rows));
+                let header = Arc::clone(&current.header);
+                self.gather_group(current.group, &header, slice)?;
+            }
+        }
+        self.current = Some(current);
+        Ok(())
+    }
+
+    fn gather_group(
+        &mut self,
+        group: usize,
+        header: &Arc<SeriesHeader>,
+        time: TimeRange,
+    ) -> Result<(), QueryError> {
+        let unit = &self.units[0];
+        let mut gathered = Gathered::read(&self.select, &self.context, unit, group..group + 1, time)?;
+        for (_, block) in gathered.blocks(self.select.ascending) {
+            self.ready.push_back((Arc::clone(header), block));
+        }
+        Ok(())
+    }
+
+    /// Reads and sorts the rows of `groups`.
+    fn gather(&mut self, groups: Range<usize>, time: TimeRange) -> Result<(), QueryError> {
+        let unit = &self.units[0];
+        let mut gathered = Gathered::read(&self.select, &self.context, unit, groups, time)?;
+        for (group, block) in gathered.blocks(self.select.ascending) {
+            self.ready.push_back((unit.header(group, &self.select), block));
+        }
+        Ok(())
+    }
+}
+
+/// `fill()` of rows without functions: a number or the value before.
+fn fill(column: &mut Column, last: &mut Cell, fill: Fill) {
+    match fill {
+        Fill::Previous => fill_forward(column, last),
+        fill => {
+            if let Some(value) = number(fill) {
+                fill_missing(column, &value);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Rows of several series, read together and put in order: by group, time, and for equal times by
+//! the text of leading columns and by series.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use model::{Column, Reservation, TimeRange, Values};
+
+use crate::exec::column::{append, take, type_of};
+use crate::exec::rows::Block;
+use crate::exec::unit::{Item, Reader, Unit};
+use crate::plan::Select;
+use crate::{QueryContext, QueryError};
+
+/// Rows in the order they were read.
+pub(super) struct Gathered {
+    times: Vec<i64>,
+    groups: Vec<u32>,
+    slots: Vec<Column>,
+    /// Leading columns of text, which decide between equal times; of rows from the store only.
+    texts: usize,
+    _reservation: Reservation,
+}
+
+impl Gathered {
+    /// Reads the rows of `groups` within `time`.
+    pub(super) fn read(
+        select: &Select,
+        context: &QueryContext,
+        unit: &Unit,
+        groups: Range<usize>,
+        time: TimeRange,
+    ) -> Result<Self, QueryError> {
+        let slots = select.aux.iter().map(|aux| Column::new(Values::empty(aux.kind.field_type())));
+        let mut gathered = Self {
+            times: Vec::new(),
+            groups: Vec::new(),
+            slots: slots.collect(),
+            texts: 0,
+            _reservation: context.budget.reserve(0)?,
+        };
+        let reader = Reader { context, interrupt: &context.interrupt };
+        for (at, input) in unit.inputs.iter().enumerate() {
+            let Some(slice) = unit.slice(at, groups.clone(), time) else { continue };
+            let table = input.scan.series();
+            reader.read(input, &slice, |item| {
+                let Item::Rows(batch) = item else {
+                    panic!("BUG: summaries were not asked for");
+                };
+                gathered.times.extend_from_slice(batch.times());
+                for run in &batch.runs {
+                    // A store may hand out only the series it was asked for.
+                    let group = unit.groups.of(at, run.series).unwrap_or(u32::MAX);
+                    let len = gathered.groups.len() + run.rows as usize;
+                    gathered.groups.resize(len, group);
+                }
+                for (slot, source) in gathered.slots.iter_mut().zip(&input.aux) {
+                    append(slot, &source.column(&batch, table));
+                }
+                gathered.reserve()
+            })?;
+        }
+        let is_text = |c: &Column| type_of(&c.values) == model::FieldType::String;
+        if unit.inputs.iter().all(|input| input.request.is_some()) {
+            gathered.texts = gathered.slots.iter().take_while(|c| is_text(c)).count();
+        }
+        Ok(gathered)
+    }
+
+    fn reserve(&mut self) -> Result<(), QueryError> {
+        let columns: usize = self.slots.iter().map(|c| c.values.memory_bytes()).sum();
+        let bytes = columns + self.times.capacity() * 12;
+        // Rows exist twice while they are put in order.
+        let wanted = bytes * 2;
+        if wanted > self._reservation.bytes() {
+            self._reservation.resize(wanted)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of each group in order, group after group in the direction of the query.
+    pub(super) fn blocks(&mut self, ascending: bool) -> Vec<(usize, Block)> {
+        let mut order: Vec<u32> = (0..self.times.len() as u32).collect();
+        let sorted = |order: &[u32]| order.is_sorted_by(|a, b| self.compare(*a, *b).is_le());
+        if ascending && sorted(&order) {
+            // Rows of one series come in order.
+        } else if ascending {
+            order.sort_by(|a, b| self.compare(*a, *b));
+        } else {
+            order.sort_by(|a, b| self.compare(*b, *a));
+        }
+        let mut blocks = Vec::new();
+        let mut from = 0;
+        while from < order.len() {
+            let group = self.groups[order[from] as usize];
+            let same = |row: &u32| self.groups[*row as usize] == group;
+            let to = from + order[from..].iter().take_while(|row| same(row)).count();
+            let rows = &order[from..to];
+            let identity = rows.len() == self.times.len() && rows.is_sorted();
+            let block = if identity {
+                Block { times: self.times.clone(), slots: self.slots.clone() }
+            } else {
+                Block {
+                    times: rows.iter().map(|row| self.times[*row as usize]).collect(),
+                    slots: self.slots.iter().map(|column| take(column, rows)).collect(),
+                }
+            };
+            blocks.push((group as usize, block));
+            from = to;
+        }
+        blocks
+    }
+
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let (x, y) = (a as usize, b as usize);
+        self.groups[x]
+            .cmp(&self.groups[y])
+            .then_with(|| self.times[x].cmp(&self.times[y]))
+            .then_with(|| self.compare_texts(x, y))
+            .then(a.cmp(&b))
+    }
+
+    /// Order by leading text, as far as both rows have it.
+    fn compare_texts(&self, x: usize, y: usize) -> Ordering {
+        for column in &self.slots[..self.texts] {
+            if !column.is_valid(x) || !column.is_valid(y) {
+                return Ordering::Equal;
+            }
+            let order = text(column, x).cmp(text(column, y));
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+}
+
+fn text(column: &Column, row: usize) -> &[u8] {
+    match &column.values {
+        Values::String(texts) => texts.get_bytes(row),
+        Values::Dictionary(codes, texts) => texts.get_bytes(codes[row] as usize),
+        _ => b"",
+    }
+}

@@ -1,0 +1,136 @@
+//! A running SELECT, with or without functions, as a stream of result columns.
+
+use std::sync::Arc;
+
+use model::{Column, SeriesHeader, Values};
+
+use super::aggregate::Aggregate;
+use super::column::hide_nan;
+use super::expression::{Division, Expression};
+use super::raw::Raw;
+use super::rows::Block;
+use super::unit::{Unit, UnitStats};
+use crate::plan::Select;
+use crate::{QueryContext, QueryError};
+
+/// A running SELECT.
+pub(crate) struct SelectStream {
+    select: Arc<Select>,
+    rows: Rows,
+}
+
+enum Rows {
+    Raw(Box<Raw>),
+    Aggregate(Box<Aggregate>),
+}
+
+/// Some rows of one output series: the time, then the outputs.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub header: Arc<SeriesHeader>,
+    pub columns: Vec<Column>,
+}
+
+impl Part {
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.columns[0].len()
+    }
+}
+
+impl SelectStream {
+    /// Pins what is read and runs subqueries.
+    pub(crate) fn open(select: Arc<Select>, context: &QueryContext) -> Result<Self, QueryError> {
+        check_buckets(&select, context)?;
+        let rows = if select.is_raw() {
+            Rows::Raw(Box::new(Raw::open(Arc::clone(&select), context.clone())?))
+        } else {
+            Rows::Aggregate(Box::new(Aggregate::open(Arc::clone(&select), context.clone())?))
+        };
+        Ok(Self { select, rows })
+    }
+
+    /// The plan.
+    pub(crate) fn select(&self) -> &Select {
+        &self.select
+    }
+
+    /// What is read.
+    pub(crate) fn units(&self) -> Vec<&Unit> {
+        match &self.rows {
+            Rows::Raw(raw) => raw.units().collect(),
+            Rows::Aggregate(aggregate) => aggregate.units().collect(),
+        }
+    }
+
+    /// What was read so far.
+    pub(crate) fn stats(&self) -> Vec<UnitStats> {
+        match &self.rows {
+            Rows::Raw(raw) => raw.stats(),
+            Rows::Aggregate(aggregate) => aggregate.stats(),
+        }
+    }
+
+    /// The next rows; with functions at most `rows_max`.
+    pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
+        let next = match &mut self.rows {
+            Rows::Raw(raw) => raw.next()?,
+            Rows::Aggregate(aggregate) => aggregate.next(rows_max)?,
+        };
+        let Some((header, block)) = next else { return Ok(None) };
+        Ok(Some(Part { header, columns: outputs(&self.select, block) }))
+    }
+}
+
+/// The result columns of some rows.
+fn outputs(select: &Select, block: Block) -> Vec<Column> {
+    let rows = block.times.len();
+    let mut columns = Vec::with_capacity(select.outputs.len() + 1);
+    columns.push(Column::new(Values::Time(block.times)));
+    if let Some(order) = plain_slots(select) {
+        let mut slots: Vec<Option<Column>> = block.slots.into_iter().map(Some).collect();
+        let taken = |slot: usize| slots[slot].take();
+        columns.extend(order.into_iter().filter_map(taken));
+    } else {
+        let slots: Vec<&Column> = block.slots.iter().collect();
+        for output in &select.outputs {
+            let column = output.expression.evaluate(&slots, rows, Division::Float);
+            columns.push(column.into_owned());
+        }
+    }
+    columns.iter_mut().for_each(hide_nan);
+    columns
+}
+
+/// The slots shown, if each is shown once and as it is.
+fn plain_slots(select: &Select) -> Option<Vec<usize>> {
+    let mut seen = vec![false; select.calls.len() + select.aux.len()];
+    let mut order = Vec::with_capacity(select.outputs.len());
+    for output in &select.outputs {
+        let Expression::Slot(slot) = output.expression else { return None };
+        if std::mem::replace(&mut seen[slot], true) {
+            return None;
+        }
+        order.push(slot);
+    }
+    Some(order)
+}
+
+/// Refuses more windows than configured.
+fn check_buckets(select: &Select, context: &QueryContext) -> Result<(), QueryError> {
+    let limit = context.limits.max_select_buckets;
+    let Some(windows) = select.windows.as_ref().filter(|_| limit > 0) else { return Ok(()) };
+    if !select.has_lower_bound() || select.range.is_empty() {
+        return Ok(());
+    }
+    let first = windows.at(select.range.min).start;
+    let last = windows.at(select.range.max.saturating_sub(1).max(select.range.min)).start;
+    let span = i128::from(last) - i128::from(first);
+    let buckets = span / i128::from(windows.every_ns) + 1;
+    if buckets > i128::from(limit) {
+        return Err(QueryError::Limit(format!(
+            "max-select-buckets limit exceeded: ({buckets}/{limit})"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! A measurement's share of a running SELECT: its inputs and its output series.
+
+use std::sync::Arc;
+
+use model::{ColumnBatch, Interrupt, Name, SeriesHeader, TimeRange};
+use store::{ScanItem, ScanSlice, ScanStats};
+
+use super::extent::Extent;
+use super::groups::Groups;
+use super::input::{self, Input, ScanUse};
+use crate::plan::{ColumnKind, Select, Source};
+use crate::{QueryContext, QueryError};
+
+/// Inputs of one name and their groups.
+pub(crate) struct Unit {
+    pub name: Name,
+    pub inputs: Vec<Input>,
+    pub groups: Groups,
+    pub extent: Extent,
+}
+
+/// What was read of a unit.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitStats {
+    pub name: Name,
+    pub series: usize,
+    pub groups: usize,
+    pub scans: Vec<ScanStats>,
+}
+
+/// Opens everything `select` reads, in the order of the result.
+pub(crate) fn open(
+    select: &Select,
+    usage: ScanUse,
+    context: &QueryContext,
+) -> Result<Vec<Unit>, QueryError> {
+    let unknown = select.aux.iter().all(|aux| aux.kind == ColumnKind::Unknown);
+    if select.is_raw() && unknown {
+        return Ok(Vec::new());
+    }
+    let mut inputs = input::open(select, usage, context)?;
+    check_series(&inputs, context)?;
+    let mut units = Vec::new();
+    while let Some(first) = inputs.first() {
+        let same = inputs.iter().take_while(|input| input.name == first.name).count();
+        let rest = inputs.split_off(same);
+        let of_name = std::mem::replace(&mut inputs, rest);
+        let mut groups = Groups::new(&of_name);
+        let measured = select.sources.iter().any(|s| matches!(s, Source::Measurement(_)));
+        if measured {
+            let (limit, offset) = (select.series_limit, select.series_offset);
+            groups.limit(limit, offset, &select.dimensions, &of_name);
+        }
+        let extent = Extent::of(&of_name);
+        units.push(Unit { name: of_name[0].name.clone(), inputs: of_name, groups, extent });
+    }
+    if !select.ascending {
+        units.reverse();
+    }
+    Ok(units)
+}
+
+/// Refuses queries over more series than configured.
+fn check_series(inputs: &[Input], context: &QueryContext) -> Result<(), QueryError> {
+    let limit = context.limits.max_select_series;
+    let series: u64 = inputs
+        .iter()
+        .filter(|input| input.request.is_some())
+        .map(|input| u64::from(input.scan.series().len))
+        .sum();
+    if limit > 0 && series > limit {
+        return Err(QueryError::Limit(format!(
+            "max-select-series limit exceeded: ({}/{limit})",
+            limit + 1
+        )));
+    }
+    Ok(())
+}
+
+impl Unit {
+    /// The slice of input `at` with the series of the groups `groups`; `None` if it has none.
+    pub(crate) fn slice(
+        &self,
+        at: usize,
+        groups: std::ops::Range<usize>,
+        time: TimeRange,
+    ) -> Option<ScanSlice> {
+        let series = self.groups.ordinals(at, groups);
+        if series.as_ref().is_some_and(|series| series.is_empty()) {
+            return None;
+        }
+        Some(ScanSlice { series, time })
+    }
+
+    /// What the rows of a group have in common in the result.
+    pub(crate) fn header(&self, group: usize, select: &Select) -> Arc<SeriesHeader> {
+        let values = self.groups.values(group, &self.inputs);
+        let tags = select.dimensions.iter().cloned().zip(values).collect();
+        let columns = std::iter::once(&select.time_column)
+            .chain(select.outputs.iter().map(|output| &output.column))
+            .cloned()
+            .collect();
+        Arc::new(SeriesHeader { name: self.name.clone(), tags, columns })
+    }
+
+    /// What was read so far.
+    pub(crate) fn stats(&self) -> UnitStats {
+        UnitStats {
+            name: self.name.clone(),
+            series: self.groups.series_count(0..self.groups.len()),
+            groups: self.groups.len(),
+            scans: self.inputs.iter().map(|input| input.scan.stats()).collect(),
+        }
+    }
+
+    /// The series of a group that has just one, and its input.
+    pub(crate) fn only_series(&self, group: usize) -> Option<(usize, u32)> {
+        if self.groups.series_count(group..group + 1) != 1 {
+            return None;
+        }
+        (0..self.inputs.len()).find_map(|input| {
+            match self.groups.ordinals(input, group..group + 1) {
+                Some(series) => series.first().map(|series| (input, *series)),
+                None => (self.inputs[input].scan.series().len == 1).then_some((input, 0)),
+            }
+        })
+    }
+
+    /// An estimate of the rows of `groups`.
+    pub(crate) fn rows_estimate(&self, groups: std::ops::Range<usize>) -> u64 {
+        let all = self.groups.series_count(0..self.groups.len()).max(1) as u128;
+        let some = self.groups.series_count(groups) as u128;
+        let rows = u128::from(self.extent.rows()) * some / all;
+        rows.min(u128::from(u64::MAX)) as u64
+    }
+}
+
+/// Reads rows of a cursor to its end, with the limits of the query checked between batches.
+pub(crate) struct Reader<'a> {
+    pub context: &'a QueryContext,
+    pub interrupt: &'a Interrupt,
+}
+
+impl Reader<'_> {
+    /// Calls `visit` with every item of a slice of `input`; rows come filtered and never empty.
+    pub(crate) fn read(
+        &self,
+        input: &Input,
+        slice: &ScanSlice,
+        mut visit: impl FnMut(Item) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let mut cursor = input.cursor(slice)?;
+        while let Some(item) = cursor.next()? {
+            self.interrupt.check()?;
+            match item {
+                ScanItem::Rows(batch) => {
+                    self.context.count_points(batch.rows)?;
+                    let batch = input.wanted_rows(batch);
+                    if batch.rows > 0 {
+                        visit(Item::Rows(batch))?;
+                    }
+                }
+                ScanItem::Summaries(batch) => visit(Item::Summaries(batch))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a reader hands on.
+pub(crate) enum Item {
+    Rows(ColumnBatch),
+    Summaries(model::SummaryBatch),
+}

@@ -1,0 +1,83 @@
+//! Databases and measurements that statements other than SELECT name.
+
+use influxql::{Measurement, MeasurementName};
+use model::{DatabaseId, Name};
+use store::NameFilter;
+
+use crate::plan::{matching, regex};
+use crate::{QueryContext, QueryError};
+
+/// The database called `given`, or that of the request.
+///
+/// # Errors
+/// If there is no name, or no such database.
+pub(crate) fn database_id(
+    given: Option<&str>,
+    context: &QueryContext,
+) -> Result<DatabaseId, QueryError> {
+    let name = database_name(given, context)?;
+    let catalog = context.catalog.snapshot();
+    let missing = || QueryError::invalid(format!("database not found: {name}"));
+    Ok(catalog.database(name).ok_or_else(missing)?.id)
+}
+
+/// The name `given`, or that of the request's database.
+///
+/// # Errors
+/// If there is neither.
+pub(crate) fn database_name<'a>(
+    given: Option<&'a str>,
+    context: &'a QueryContext,
+) -> Result<&'a str, QueryError> {
+    given
+        .or(context.database.as_deref())
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| QueryError::invalid("database name required"))
+}
+
+/// The measurements that a FROM without policies names: one filter for all names, one for each
+/// regex. No FROM names all.
+///
+/// # Errors
+/// A regex that does not compile.
+pub(crate) fn source_filters(sources: &[Measurement]) -> Result<Vec<NameFilter>, QueryError> {
+    if sources.is_empty() {
+        return Ok(vec![NameFilter::All]);
+    }
+    let mut filters = Vec::new();
+    let mut names: Vec<Name> = Vec::new();
+    for source in sources {
+        match &source.name {
+            MeasurementName::Name(name) => names.push(name.as_str().into()),
+            MeasurementName::Regex(pattern) => filters.push(NameFilter::Matches(regex(pattern)?)),
+        }
+    }
+    if !names.is_empty() {
+        names.sort_unstable();
+        names.dedup();
+        filters.push(NameFilter::In(names));
+    }
+    Ok(filters)
+}
+
+/// As [`source_filters`], as one filter.
+///
+/// # Errors
+/// A regex that does not compile, a failing store.
+pub(crate) fn source_filter(
+    sources: &[Measurement],
+    database: DatabaseId,
+    context: &QueryContext,
+) -> Result<NameFilter, QueryError> {
+    let mut filters = source_filters(sources)?;
+    if filters.len() == 1 {
+        return Ok(filters.remove(0));
+    }
+    let mut names = Vec::new();
+    for filter in filters {
+        names.extend(matching(filter, database, context)?);
+    }
+    names.sort_unstable();
+    names.dedup();
+    Ok(NameFilter::In(names))
+}

@@ -1,0 +1,279 @@
+//! SHOW statements: names of databases, policies, measurements, series, tags and fields.
+
+mod cardinality;
+mod stream;
+
+use influxql::{
+    Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues,
+    Statement, TagKeyMatch, Utc, split_condition,
+};
+use model::{Column, Name, TagExpr, Values};
+use store::{MetadataKind, MetadataRequest, NameFilter};
+
+pub(crate) use stream::NameStream;
+
+use self::stream::{Limits, Shape};
+use crate::answer::{header, text_column};
+use crate::exec::stream::Part;
+use crate::names::{database_id, database_name, source_filter};
+use crate::plan::{matching, regex, tag_condition};
+use crate::{Answer, QueryContext, QueryError};
+
+/// Runs a SHOW statement.
+///
+/// # Errors
+/// Unknown databases, conditions that are none, a failing store.
+pub(crate) fn show(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryError> {
+    match statement {
+        Statement::ShowDatabases => Ok(databases(context)),
+        Statement::ShowRetentionPolicies { database } => policies(database.as_deref(), context),
+        Statement::ShowMeasurements(show) => measurements(show, context),
+        Statement::ShowSeries(show) => series(show, context),
+        Statement::ShowTagKeys(show) => tag_keys(show, context),
+        Statement::ShowTagValues(show) => tag_values(show, context),
+        Statement::ShowFieldKeys(show) => field_keys(show, context),
+        Statement::ShowCardinality(show) => cardinality::show(show, context),
+        other => panic!("BUG: {other:?} is executed elsewhere"),
+    }
+}
+
+fn databases(context: &QueryContext) -> Answer {
+    let catalog = context.catalog.snapshot();
+    let names = text_column(catalog.databases().iter().map(|database| &*database.name));
+    let part = Part { header: header("databases", &["name"]), columns: vec![names] };
+    // Shown even when it is empty.
+    Answer::ready(vec![part], context.chunk_rows)
+}
+
+fn policies(database: Option<&str>, context: &QueryContext) -> Result<Answer, QueryError> {
+    let name = database_name(database, context)?;
+    let catalog = context.catalog.snapshot();
+    let missing = || QueryError::invalid(format!("database not found: {name}"));
+    let database = catalog.database(name).ok_or_else(missing)?;
+    let all = &database.policies;
+    let durations: Vec<String> = all.iter().map(|p| go_duration(p.duration_ns.unwrap_or(0))).collect();
+    let shards: Vec<String> = all.iter().map(|p| go_duration(p.shard_duration_ns)).collect();
+    let columns = vec![
+        text_column(all.iter().map(|policy| &*policy.name)),
+        text_column(durations.iter().map(String::as_str)),
+        text_column(shards.iter().map(String::as_str)),
+        Column::new(Values::Integer(all.iter().map(|p| i64::from(p.replica_n)).collect())),
+        Column::new(Values::Boolean(
+            all.iter().map(|policy| policy.name == database.default_policy).collect(),
+        )),
+    ];
+    let names = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
+    let part = Part { header: header("", &names), columns };
+    Ok(Answer::ready(vec![part], context.chunk_rows))
+}
+
+/// A duration as Go prints it: `168h0m0s`, `0s`.
+fn go_duration(ns: i64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let fraction = ns % 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let seconds = if fraction == 0 {
+        seconds.to_string()
+    } else {
+        let text = format!("{seconds}.{fraction:09}");
+        text.trim_end_matches('0').to_owned()
+    };
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, minutes) => format!("{minutes}m{seconds}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answer, QueryError> {
+    let name = database_name(show.database.as_deref(), context)?;
+    let series = match tags_only(show.condition.as_ref(), context)? {
+        Timed::No(series) => series,
+        Timed::Yes(_) => {
+            return Err(QueryError::invalid("SHOW MEASUREMENTS doesn't support time in WHERE clause"));
+        }
+    };
+    // A database that does not exist has no measurements.
+    let Some(database) = context.catalog.snapshot().database(name).map(|d| d.id) else {
+        return Ok(Answer::empty());
+    };
+    let sources: Vec<_> = show.source.iter().cloned().collect();
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::Measurements,
+        measurements: source_filter(&sources, database, context)?,
+        series,
+        context: context.scan_context(),
+    };
+    let shape = Shape::Flat { header: header("measurements", &["name"]), column: 0 };
+    let limits = Limits::rows(show.limit, show.offset);
+    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+}
+
+fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryError> {
+    let database = database_id(show.database.as_deref(), context)?;
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::Series,
+        measurements: source_filter(&show.sources, database, context)?,
+        series: tags_only(show.condition.as_ref(), context)?.any(),
+        context: context.scan_context(),
+    };
+    let shape = Shape::Flat { header: header("", &["key"]), column: 1 };
+    let limits = Limits::rows(show.limit, show.offset);
+    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+}
+
+fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryError> {
+    let database = database_id(show.database.as_deref(), context)?;
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::TagKeys,
+        measurements: source_filter(&show.sources, database, context)?,
+        series: tags_only(show.condition.as_ref(), context)?.any(),
+        context: context.scan_context(),
+    };
+    let limits = Limits {
+        rows: show.limit,
+        rows_offset: show.offset,
+        series: show.series_limit,
+        series_offset: show.series_offset,
+    };
+    let shape = Shape::Measurement { columns: vec!["tagKey".into()], value: None };
+    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+}
+
+fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, QueryError> {
+    let database = database_id(show.database.as_deref(), context)?;
+    let (series, value) = split_value(tags_only(show.condition.as_ref(), context)?.any());
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::TagValues(key_filter(&show.key)?),
+        measurements: source_filter(&show.sources, database, context)?,
+        series,
+        context: context.scan_context(),
+    };
+    let limits = Limits::rows(show.limit, show.offset);
+    let shape = Shape::Measurement { columns: vec!["key".into(), "value".into()], value };
+    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+}
+
+/// The keys that `WITH KEY` names.
+fn key_filter(key: &TagKeyMatch) -> Result<NameFilter, QueryError> {
+    let one = |name: &String| NameFilter::In(vec![name.as_str().into()]);
+    Ok(match key {
+        TagKeyMatch::Eq(name) => one(name),
+        TagKeyMatch::NotEq(name) => NameFilter::Not(Box::new(one(name))),
+        TagKeyMatch::In(names) => {
+            let mut names: Vec<Name> = names.iter().map(|name| name.as_str().into()).collect();
+            names.sort_unstable();
+            names.dedup();
+            NameFilter::In(names)
+        }
+        TagKeyMatch::Regex(pattern) => NameFilter::Matches(regex(pattern)?),
+        TagKeyMatch::NotRegex(pattern) => {
+            NameFilter::Not(Box::new(NameFilter::Matches(regex(pattern)?)))
+        }
+    })
+}
+
+/// Splits off what a condition says of the pseudo tag `value`, which is the listed value itself.
+fn split_value(condition: TagExpr) -> (TagExpr, Option<TagExpr>) {
+    let only_value = |part: &TagExpr| {
+        let (mut any, mut all) = (false, true);
+        crate::plan::tag_names(part, &mut |name| {
+            any = true;
+            all &= &**name == "value";
+        });
+        any && all
+    };
+    match condition {
+        TagExpr::And(parts) => {
+            let (value, series): (Vec<_>, Vec<_>) = parts.into_iter().partition(only_value);
+            let value = (!value.is_empty()).then_some(TagExpr::And(value));
+            (TagExpr::And(series), value)
+        }
+        part if only_value(&part) => (TagExpr::True, Some(part)),
+        part => (part, None),
+    }
+}
+
+fn field_keys(show: &ShowFieldKeys, context: &QueryContext) -> Result<Answer, QueryError> {
+    let database = database_id(show.database.as_deref(), context)?;
+    let filter = source_filter(&show.sources, database, context)?;
+    let mut parts = Vec::new();
+    for measurement in matching(filter, database, context)? {
+        let Some(schema) = context.store.schema(database, &measurement)? else { continue };
+        let (from, to) = window(schema.fields.len(), show.limit, show.offset);
+        let fields = &schema.fields[from..to];
+        if fields.is_empty() {
+            continue;
+        }
+        parts.push(Part {
+            header: header(&measurement, &["fieldKey", "fieldType"]),
+            columns: vec![
+                text_column(fields.iter().map(|field| &*field.0)),
+                text_column(fields.iter().map(|field| field.1.name())),
+            ],
+        });
+    }
+    Ok(Answer::ready(parts, context.chunk_rows))
+}
+
+/// The part of `len` entries that LIMIT and OFFSET leave.
+fn window(len: usize, limit: u64, offset: u64) -> (usize, usize) {
+    let from = offset.min(len as u64);
+    let to = if limit == 0 { len as u64 } else { from.saturating_add(limit).min(len as u64) };
+    (from as usize, to as usize)
+}
+
+/// A condition on tags, and whether it came with one on time.
+enum Timed {
+    No(TagExpr),
+    Yes(TagExpr),
+}
+
+impl Timed {
+    fn any(self) -> TagExpr {
+        match self {
+            Self::No(tags) | Self::Yes(tags) => tags,
+        }
+    }
+}
+
+fn tags_only(condition: Option<&Expr>, context: &QueryContext) -> Result<Timed, QueryError> {
+    let Some(condition) = condition else { return Ok(Timed::No(TagExpr::True)) };
+    let (rest, time) = split_condition(condition, context.now_ns, &Utc)?;
+    let tags = match &rest {
+        Some(rest) => tag_condition(rest)?,
+        None => TagExpr::True,
+    };
+    let timed = time.min_ns.is_some() || time.max_ns.is_some();
+    Ok(if timed { Timed::Yes(tags) } else { Timed::No(tags) })
+}
+
+/// A part of one series with one column of counts.
+fn counts_part(name: &str, column: &str, count: i64) -> Part {
+    Part {
+        header: header(name, &[column]),
+        columns: vec![Column::new(Values::Integer(vec![count]))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_go_prints_them() {
+        for (ns, text) in [
+            (0, "0s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (604_800_000_000_000, "168h0m0s"),
+            (90_000_000_000, "1m30s"),
+            (1_500_000_000, "1.5s"),
+        ] {
+            assert_eq!(go_duration(ns), text);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading the body of a request: bounded in length, memory and time.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::EXPECT;
+use hyper::{HeaderMap, StatusCode};
+use tokio::time::{Instant, timeout};
+
+use crate::app::App;
+use crate::error::HttpError;
+use crate::room::{Room, START_BYTES};
+
+/// What a body may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimits {
+    /// Longest body, bytes.
+    pub(crate) bytes_max: usize,
+    /// Memory set aside for it and for what is made of it, as a multiple of its length.
+    pub(crate) memory_factor: usize,
+}
+
+/// A whole body, with the room it was given.
+#[derive(Debug)]
+pub(crate) struct WholeBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) room: Room,
+}
+
+/// A slow body has this long, and a second more for each [`BYTES_PER_SECOND_MIN`] that arrived.
+const WHOLE_BODY_MIN: Duration = Duration::from_secs(60);
+const BYTES_PER_SECOND_MIN: u64 = 16 << 10;
+
+/// A body that is too long is still taken off the wire, up to so much and so long: a client that
+/// only looks for an answer when it has sent everything would never see it otherwise.
+const DISCARD_BYTES_MAX: usize = 256 << 20;
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Reads all of `body`.
+pub(crate) async fn collect(
+    app: &App,
+    headers: &HeaderMap,
+    body: Incoming,
+    limits: BodyLimits,
+) -> Result<WholeBody, HttpError> {
+    let announced = body.size_hint().exact().map(|len| usize::try_from(len).unwrap_or(usize::MAX));
+    if announced.is_some_and(|len| len > limits.bytes_max) {
+        return Err(too_large(headers, body).await);
+    }
+    let mut arriving = Arriving {
+        body,
+        bytes: Vec::new(),
+        start: Instant::now(),
+        patience: app.config.patience.body,
+    };
+    let room = match read_start(app, &mut arriving).await? {
+        Start::Whole => app.room.whole(arriving.bytes.len() * limits.memory_factor).await?,
+        Start::Part(held) => {
+            let len = announced.unwrap_or(limits.bytes_max);
+            let mut room = app.room.whole(len.saturating_mul(limits.memory_factor)).await?;
+            drop(held);
+            arriving.bytes.reserve_exact(announced.unwrap_or(0).saturating_sub(START_BYTES));
+            while let Some(piece) = arriving.next().await? {
+                if arriving.bytes.len() + piece.len() > limits.bytes_max {
+                    return Err(too_large(headers, arriving.body).await);
+                }
+                arriving.bytes.extend_from_slice(&piece);
+            }
+            room.shrink(arriving.bytes.len().saturating_mul(limits.memory_factor));
+            room
+        }
+    };
+    if arriving.bytes.len() > limits.bytes_max {
+        return Err(too_large(headers, arriving.body).await);
+    }
+    app.metrics.bytes_in.add(arriving.bytes.len() as u64);
+    Ok(WholeBody { bytes: arriving.bytes, room })
+}
+
+/// What there is after the first bytes.
+enum Start {
+    Whole,
+    /// More is to come; the bytes so far are counted here.
+    Part(Option<Room>),
+}
+
+/// Reads up to [`START_BYTES`] and the piece that passes them.
+async fn read_start(app: &App, arriving: &mut Arriving) -> Result<Start, HttpError> {
+    let mut held: Option<Room> = None;
+    while arriving.bytes.len() < START_BYTES {
+        let Some(piece) = arriving.next().await? else { return Ok(Start::Whole) };
+        arriving.bytes.extend_from_slice(&piece);
+        if arriving.body.is_end_stream() {
+            return Ok(Start::Whole);
+        }
+        match &mut held {
+            None => held = Some(app.room.start(arriving.bytes.len()).await?),
+            Some(held) => held.grow(arriving.bytes.len().min(START_BYTES))?,
+        }
+    }
+    Ok(Start::Part(held))
+}
+
+struct Arriving {
+    body: Incoming,
+    bytes: Vec<u8>,
+    start: Instant,
+    patience: Duration,
+}
+
+impl Arriving {
+    /// The next piece, `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        loop {
+            let frame = match timeout(self.patience, self.body.frame()).await {
+                Err(_) => return Err(too_slow()),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(error))) => {
+                    let text = format!("cannot read the request's body: {error}");
+                    return Err(HttpError::bad_request(text).and_close());
+                }
+                Ok(Some(Ok(frame))) => frame,
+            };
+            let earned = Duration::from_secs(self.bytes.len() as u64 / BYTES_PER_SECOND_MIN);
+            if self.start.elapsed() > WHOLE_BODY_MIN + earned {
+                return Err(too_slow());
+            }
+            // Trailers say nothing that is of use here.
+            if let Ok(piece) = frame.into_data() {
+                return Ok(Some(piece));
+            }
+        }
+    }
+}
+
+fn too_slow() -> HttpError {
+    HttpError::new(StatusCode::REQUEST_TIMEOUT, "the request's body arrives too slowly").and_close()
+}
+
+/// The refusal of a body that is too long.
+async fn too_large(headers: &HeaderMap, mut body: Incoming) -> HttpError {
+    let refusal = HttpError::too_large();
+    // A client that asks before it sends the body has not sent it.
+    if headers.contains_key(EXPECT) {
+        return refusal.and_close();
+    }
+    let discard = async {
+        let mut left = DISCARD_BYTES_MAX;
+        while let Some(Ok(frame)) = body.frame().await {
+            let len = frame.data_ref().map_or(0, Bytes::len);
+            left = left.checked_sub(len)?;
+        }
+        body.is_end_stream().then_some(())
+    };
+    match timeout(DISCARD_TIME_MAX, discard).await {
+        Ok(Some(())) => refusal,
+        _ => refusal.and_close(),
+    }
+}

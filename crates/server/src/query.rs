@@ -1,0 +1,132 @@
+//! `/query`: statements in, their answers out.
+//!
+//! A request whose statements are light is executed on the thread that received it, into one
+//! buffer. As soon as something turns out to be more than that (a heavy statement, one that changes
+//! something and waits for the disk, a large answer), the execution moves on to a worker thread as
+//! it is, and its answer is streamed. So a wrong estimate costs a moment and not a thread.
+
+mod execution;
+mod gate;
+mod kinds;
+mod request;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_ENCODING, HeaderValue};
+use hyper::{Request, StatusCode};
+use tokio::sync::oneshot;
+
+pub(crate) use gate::QueryGate;
+
+use crate::app::App;
+use crate::error::HttpError;
+use crate::gzip;
+use crate::response::{self, CancelOnDrop, Response, ResponseBody, Stream};
+use execution::Execution;
+use gate::{Active, Need};
+use request::{AnswerForm, QueryRequest};
+use worker::{First, Sink};
+
+/// Pieces that wait for the client before the worker does.
+const PIECES_MAX: usize = 4;
+
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+
+/// Answers a query request.
+pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Response {
+    let form = AnswerForm::of_headers(request.headers());
+    match respond(app, request, &form).await {
+        Ok(response) => response,
+        Err(error) => response::refusal_as(&error, form.options.format, form.content_type),
+    }
+}
+
+async fn respond(
+    app: &Arc<App>,
+    request: Request<Incoming>,
+    form: &AnswerForm,
+) -> Result<Response, HttpError> {
+    let request = QueryRequest::read(app, request, form).await?;
+    let active = match Active::enter(app) {
+        Ok(active) => active,
+        Err(text) => return Ok(whole(form, request.gzip, execution::only_error(&request, &text))),
+    };
+    if request.is_async {
+        run_detached(app, request, active);
+        return Ok(response::empty(StatusCode::NO_CONTENT));
+    }
+    let gzip = request.gzip;
+    let start = Instant::now();
+    let mut execution = Execution::new(app, request);
+    match execution.advance_light() {
+        None => {
+            app.metrics.light_queries.observe(start.elapsed());
+            Ok(whole(form, gzip, execution.take()))
+        }
+        Some(need) => continue_on_worker(app, form, execution, need, active, gzip).await,
+    }
+}
+
+/// An answer that is complete.
+fn whole(form: &AnswerForm, gzip: bool, bytes: Vec<u8>) -> Response {
+    let bytes = if gzip { gzip::pack(&bytes) } else { bytes };
+    with_encoding(form, gzip, ResponseBody::whole(bytes))
+}
+
+fn with_encoding(form: &AnswerForm, gzip: bool, body: ResponseBody) -> Response {
+    let mut response = response::with_body(StatusCode::OK, form.content_type.clone(), body);
+    if gzip {
+        response.headers_mut().insert(CONTENT_ENCODING, GZIP);
+    }
+    response
+}
+
+async fn continue_on_worker(
+    app: &Arc<App>,
+    form: &AnswerForm,
+    execution: Execution,
+    need: Need,
+    active: Active,
+    gzip: bool,
+) -> Result<Response, HttpError> {
+    // From here on the client's leaving ends the work, also while nothing is sent yet.
+    let cancel = CancelOnDrop(execution.interrupt().clone());
+    let turn = app.queries.turn(need, &app.metrics).await?;
+    let (pieces, receiver) = tokio::sync::mpsc::channel(PIECES_MAX);
+    let (first, first_seen) = oneshot::channel();
+    let sink = Sink::new(app, pieces, first, gzip, turn);
+    tokio::task::spawn_blocking(move || {
+        let _active = active;
+        worker::run(execution, sink);
+    });
+    match first_seen.await {
+        Ok(First::Whole(bytes)) => Ok(with_encoding(form, gzip, ResponseBody::whole(bytes))),
+        Ok(First::Streaming) => {
+            let stream = Stream { pieces: receiver, _cancel: cancel };
+            Ok(with_encoding(form, gzip, ResponseBody::stream(stream)))
+        }
+        Ok(First::Failed(error)) => Err(error),
+        Err(_) => Err(HttpError::internal("the server stops")),
+    }
+}
+
+/// Executes a request that nobody waits for.
+fn run_detached(app: &Arc<App>, request: QueryRequest, active: Active) {
+    let app = Arc::clone(app);
+    tokio::spawn(async move {
+        match app.queries.turn(Need::Processor, &app.metrics).await {
+            Ok(turn) => {
+                let sink = Sink::discard(&app, turn);
+                let execution = Execution::new(&app, request);
+                tokio::task::spawn_blocking(move || {
+                    let _active = active;
+                    worker::run(execution, sink);
+                });
+            }
+            Err(error) => tracing::warn!("an asynchronous query was not executed: {}", error.text),
+        }
+    });
+}

@@ -1,0 +1,256 @@
+//! The statements of one request, executed one after another into one answer.
+//!
+//! All were parsed before any is executed; after one that fails, the others are not.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use model::{Interrupt, Reservation};
+use query::{Answer, Cost, Prepared, QueryContext, QueryError, QueryLimits};
+use render::{Encoder, ZoneOffset};
+
+use super::gate::Need;
+use super::kinds::{changes, get_warning};
+use super::request::QueryRequest;
+use crate::app::App;
+
+/// A light answer is at most so large, bytes, and takes at most so long, or it is not light.
+const LIGHT_BYTES_MAX: usize = 256 << 10;
+const LIGHT_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// Rows of a batch: enough to forget what a batch costs, few enough to stay in a cache.
+const BATCH_ROWS_MAX: usize = 4096;
+
+/// Where an execution is.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    app: Arc<App>,
+    request: QueryRequest,
+    context: QueryContext,
+    encoder: Encoder,
+    /// The statement that is being executed, or will be next.
+    at: usize,
+    state: State,
+    /// What the encoder holds is counted as the query's.
+    held: Option<Reservation>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Between statements.
+    Next,
+    /// Planned; waits for a processor.
+    Planned(Box<Prepared>),
+    /// Its rows are being pulled.
+    Running(Box<Answer>),
+    /// All is said.
+    Ended,
+}
+
+/// What one step of an execution brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// More bytes, maybe.
+    Went,
+    /// The next step needs this first.
+    Needs(Need),
+    Ended,
+}
+
+impl Execution {
+    pub(crate) fn new(app: &Arc<App>, request: QueryRequest) -> Self {
+        let config = &app.config;
+        let interrupt = match config.query_timeout {
+            Duration::ZERO => Interrupt::new(),
+            timeout => Interrupt::with_deadline(Instant::now() + timeout),
+        };
+        let chunk_rows = request.options.chunk_rows.map_or(BATCH_ROWS_MAX, Into::into);
+        let context = QueryContext {
+            store: Arc::clone(&app.store),
+            catalog: Arc::clone(&app.catalog),
+            database: request.database.clone(),
+            policy: request.policy.clone(),
+            now_ns: app.clock.now_ns(),
+            chunk_rows: chunk_rows.min(BATCH_ROWS_MAX),
+            budget: app.queries.budget(),
+            interrupt,
+            limits: QueryLimits {
+                max_select_point: config.max_select_point,
+                max_select_series: config.max_select_series,
+                max_select_buckets: config.max_select_buckets,
+            },
+            threads: 1,
+            read_only: false,
+            points_read: Arc::new(AtomicU64::new(0)),
+        };
+        let encoder = Encoder::new(request.options);
+        let app = Arc::clone(app);
+        Self { app, request, context, encoder, at: 0, state: State::Next, held: None }
+    }
+
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.context.interrupt
+    }
+
+    pub(crate) fn is_chunked(&self) -> bool {
+        self.request.options.chunk_rows.is_some()
+    }
+
+    /// Executes what is light; then says what it needs for the rest, if there is one.
+    pub(crate) fn advance_light(&mut self) -> Option<Need> {
+        let start = Instant::now();
+        loop {
+            match self.step(None) {
+                Step::Ended => return None,
+                Step::Needs(need) => return Some(need),
+                Step::Went => {}
+            }
+            let large = self.encoder.buffered_bytes() > LIGHT_BYTES_MAX;
+            if large || start.elapsed() > LIGHT_TIME_MAX {
+                return Some(Need::Processor);
+            }
+        }
+    }
+
+    /// Goes on by a little, with what is there for it: nothing but the thread that serves
+    /// connections if `has` is `None`.
+    pub(crate) fn step(&mut self, has: Option<Need>) -> Step {
+        match std::mem::replace(&mut self.state, State::Next) {
+            State::Ended => {
+                self.state = State::Ended;
+                Step::Ended
+            }
+            State::Next => self.begin(has),
+            State::Planned(prepared) if has == Some(Need::Processor) => self.run(*prepared),
+            State::Planned(prepared) => {
+                self.state = State::Planned(prepared);
+                Step::Needs(Need::Processor)
+            }
+            State::Running(answer) => self.pull(answer),
+        }
+    }
+
+    /// Plans the next statement, and starts it if it may.
+    fn begin(&mut self, has: Option<Need>) -> Step {
+        let Some(statement) = self.request.statements.get(self.at) else {
+            self.encoder.end();
+            self.state = State::Ended;
+            return Step::Went;
+        };
+        if has.is_none() && changes(statement) {
+            return Step::Needs(Need::Thread);
+        }
+        self.app.metrics.statements.add(1);
+        self.context.points_read = Arc::default();
+        self.context.threads = self.app.queries.threads();
+        match query::prepare(statement, &self.context) {
+            Err(error) => {
+                self.encoder.begin_statement(self.id(), None);
+                self.fail(&error)
+            }
+            Ok(prepared) if prepared.cost() == Cost::Heavy && has != Some(Need::Processor) => {
+                self.state = State::Planned(Box::new(prepared));
+                Step::Needs(Need::Processor)
+            }
+            Ok(prepared) => self.run(prepared),
+        }
+    }
+
+    fn run(&mut self, prepared: Prepared) -> Step {
+        match prepared.run() {
+            Err(error) => {
+                self.encoder.begin_statement(self.id(), None);
+                self.fail(&error)
+            }
+            Ok(answer) => {
+                let zone = answer.zone().cloned();
+                let zone = zone.map(|zone| ZoneOffset::new(move |at_ns| zone.offset_s(at_ns)));
+                self.encoder.begin_statement(self.id(), zone);
+                let statement = &self.request.statements[self.at];
+                if let Some(text) = get_warning(statement).filter(|_| self.request.is_get) {
+                    self.encoder.message("warning", &text);
+                }
+                for message in answer.messages() {
+                    self.encoder.message(message.level, &message.text);
+                }
+                self.state = State::Running(Box::new(answer));
+                Step::Went
+            }
+        }
+    }
+
+    fn pull(&mut self, mut answer: Box<Answer>) -> Step {
+        if self.encoder.is_full() {
+            return self.end_statement();
+        }
+        match answer.next() {
+            Ok(Some(part)) => {
+                self.encoder.batch(&part);
+                if let Err(error) = self.count_memory() {
+                    return self.fail(&error);
+                }
+                self.state = State::Running(answer);
+                Step::Went
+            }
+            Ok(None) => self.end_statement(),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn end_statement(&mut self) -> Step {
+        self.encoder.end_statement();
+        self.at += 1;
+        Step::Went
+    }
+
+    /// Ends the statement that was begun with an error, and leaves out those behind it.
+    fn fail(&mut self, error: &QueryError) -> Step {
+        self.app.metrics.statements_failed.add(1);
+        let statement = &self.request.statements[self.at];
+        if matches!(error, QueryError::Store(_)) {
+            tracing::error!("a statement failed: {error}: {statement}");
+        } else {
+            tracing::debug!("a statement failed: {error}: {statement}");
+        }
+        let behind = self.request.statements.len() - self.at - 1;
+        let behind = u32::try_from(behind).unwrap_or(u32::MAX);
+        self.encoder.fail_statement(&error.to_string(), behind);
+        self.at = self.request.statements.len();
+        Step::Went
+    }
+
+    fn id(&self) -> u32 {
+        u32::try_from(self.at).unwrap_or(u32::MAX)
+    }
+
+    /// Counts what the encoder holds.
+    fn count_memory(&mut self) -> Result<(), QueryError> {
+        let bytes = self.encoder.buffered_bytes();
+        match &mut self.held {
+            Some(held) => held.resize(bytes)?,
+            // What a light answer may hold anyway is not worth counting.
+            None if bytes <= LIGHT_BYTES_MAX => {}
+            None => self.held = Some(self.context.budget.reserve(bytes)?),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.encoder.buffered_bytes()
+    }
+
+    /// The bytes that can be sent.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.encoder.take()
+    }
+}
+
+/// The answer to a request that is not executed, for a reason that is told as its statement's.
+pub(crate) fn only_error(request: &QueryRequest, text: &str) -> Vec<u8> {
+    let mut encoder = Encoder::new(request.options);
+    encoder.begin_statement(0, None);
+    encoder.fail_statement(text, 0);
+    encoder.end();
+    encoder.take()
+}

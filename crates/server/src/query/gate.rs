@@ -1,0 +1,178 @@
+//! Who may execute queries when.
+//!
+//! Light ones always may. The others take a place, of which there are many: a worker thread. Those
+//! of them that compute also need one of as many slots as there are processors, and give it up
+//! while their client is slow to take the answer. So reports queue with reports, and dashboards
+//! with nobody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use model::{Budget, Interrupt};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::ServerConfig;
+use crate::app::App;
+use crate::error::HttpError;
+use crate::metrics::Metrics;
+
+/// Worker threads that queries may hold beyond one a processor: those that wait for a turn, for the
+/// disk, or for a slow client.
+const PLACES_BEYOND: usize = 256;
+
+/// What an execution waits for before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// A thread that may wait for the disk.
+    Thread,
+    /// A thread and a processor.
+    Processor,
+}
+
+/// The state all queries share.
+#[derive(Debug)]
+pub(crate) struct QueryGate {
+    active: AtomicUsize,
+    active_max: usize,
+    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
+    slots_total: usize,
+    wait_max: Duration,
+    memory: Budget,
+    query_bytes_max: usize,
+    next_id: AtomicU64,
+    /// Those on worker threads, so that a stopping server can end them.
+    running: parking_lot::Mutex<Vec<(u64, Interrupt)>>,
+}
+
+/// Counts a query as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Active {
+    app: Arc<App>,
+}
+
+/// The right to execute on a worker thread.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _place: OwnedSemaphorePermit,
+    slot: Option<OwnedSemaphorePermit>,
+}
+
+impl QueryGate {
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        Self {
+            active: AtomicUsize::new(0),
+            active_max: match config.max_concurrent_queries {
+                0 => usize::MAX,
+                max => max,
+            },
+            places: Arc::new(Semaphore::new(config.threads + PLACES_BEYOND)),
+            slots: Arc::new(Semaphore::new(config.threads)),
+            slots_total: config.threads,
+            wait_max: config.admission_wait,
+            memory: Budget::new("queries-memory-limit", config.queries_memory_bytes),
+            query_bytes_max: config.query_memory_bytes,
+            next_id: AtomicU64::new(0),
+            running: parking_lot::Mutex::default(),
+        }
+    }
+
+    /// A budget for one request's statements.
+    pub(crate) fn budget(&self) -> Budget {
+        self.memory.child("query-memory-limit", self.query_bytes_max)
+    }
+
+    /// Threads that one more heavy query may use: what the others leave.
+    pub(crate) fn threads(&self) -> usize {
+        let busy = self.slots_total.saturating_sub(self.slots.available_permits()).max(1);
+        (self.slots_total / busy).max(1)
+    }
+
+    /// A place, and a slot if one is needed.
+    pub(crate) async fn turn(&self, need: Need, metrics: &Metrics) -> Result<Turn, HttpError> {
+        let refuse = |what: &str| {
+            metrics.queries_refused.add(1);
+            let text = format!("overloaded: {what}; try again in 1 s");
+            HttpError::overloaded(text, Duration::from_secs(1))
+        };
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let mut turn = Turn {
+            _place: place.map_err(|_| refuse("too many queries wait for their turn"))?,
+            slot: None,
+        };
+        if need == Need::Processor {
+            let slot = Arc::clone(&self.slots).acquire_owned();
+            let slot = tokio::time::timeout(self.wait_max, slot).await;
+            let refusal = |_| refuse("all processors are busy with other queries");
+            turn.slot = slot.map_err(refusal)?.ok();
+        }
+        Ok(turn)
+    }
+
+    /// Gives `turn` a slot if it has none. For worker threads, which wait as long as it takes.
+    pub(crate) fn take_slot(&self, turn: &mut Turn, interrupt: &Interrupt) {
+        const LOOK_UP: Duration = Duration::from_millis(200);
+        while turn.slot.is_none() && interrupt.check().is_ok() {
+            let slot = Arc::clone(&self.slots).acquire_owned();
+            let slot =
+                Handle::current().block_on(async { tokio::time::timeout(LOOK_UP, slot).await });
+            match slot {
+                Ok(Ok(slot)) => turn.slot = Some(slot),
+                Ok(Err(_)) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Remembers a query on a worker thread; the id is for [`QueryGate::forget`].
+    pub(crate) fn remember(&self, interrupt: &Interrupt) -> u64 {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.running.lock().push((id, interrupt.clone()));
+        id
+    }
+
+    pub(crate) fn forget(&self, id: u64) {
+        self.running.lock().retain(|(other, _)| *other != id);
+    }
+
+    /// Ends all queries on worker threads.
+    pub(crate) fn cancel_all(&self) {
+        self.running.lock().iter().for_each(|(_, interrupt)| interrupt.cancel());
+    }
+}
+
+impl Turn {
+    /// Leaves the slot to others.
+    pub(crate) fn release_slot(&mut self) {
+        self.slot = None;
+    }
+
+    pub(crate) fn has_slot(&self) -> bool {
+        self.slot.is_some()
+    }
+}
+
+impl Active {
+    /// Counts one more query, unless there are as many as there may be: then the text says so.
+    pub(crate) fn enter(app: &Arc<App>) -> Result<Self, String> {
+        let gate = &app.queries;
+        let before = gate.active.fetch_add(1, Ordering::Relaxed);
+        let active = Self { app: Arc::clone(app) };
+        app.metrics.queries_active.add(1);
+        if before >= gate.active_max {
+            app.metrics.queries_refused.add(1);
+            let max = gate.active_max;
+            return Err(format!("max-concurrent-queries limit exceeded({before}, {max})"));
+        }
+        Ok(active)
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.app.queries.active.fetch_sub(1, Ordering::Relaxed);
+        self.app.metrics.queries_active.sub(1);
+    }
+}

@@ -1,0 +1,61 @@
+//! What kinds of statements there are, as far as the network is concerned.
+
+use influxql::Statement;
+
+/// Whether a statement changes something, and waits for the disk when it does.
+pub(super) fn changes(statement: &Statement) -> bool {
+    match statement {
+        Statement::Select(select) => select.into.is_some(),
+        Statement::Explain { .. }
+        | Statement::ShowDatabases
+        | Statement::ShowUsers
+        | Statement::ShowQueries
+        | Statement::ShowShards
+        | Statement::ShowShardGroups
+        | Statement::ShowSubscriptions
+        | Statement::ShowContinuousQueries
+        | Statement::ShowGrants { .. }
+        | Statement::ShowStats { .. }
+        | Statement::ShowDiagnostics { .. }
+        | Statement::ShowRetentionPolicies { .. }
+        | Statement::ShowMeasurements(_)
+        | Statement::ShowSeries(_)
+        | Statement::ShowTagKeys(_)
+        | Statement::ShowTagValues(_)
+        | Statement::ShowFieldKeys(_)
+        | Statement::ShowCardinality(_) => false,
+        _ => true,
+    }
+}
+
+/// What a client is told that sends `statement` with GET, if it should not.
+pub(super) fn get_warning(statement: &Statement) -> Option<String> {
+    if !changes(statement) || matches!(statement, Statement::Delete { .. }) {
+        return None;
+    }
+    Some(format!(
+        "deprecated use of '{statement}' in a read only context, please use a POST request instead"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use influxql::{Params, parse_statement};
+
+    #[test]
+    fn warnings() {
+        let of = |text| get_warning(&parse_statement(text, &Params::new()).unwrap());
+        assert_eq!(
+            of("create database  mydb").as_deref(),
+            Some(
+                "deprecated use of 'CREATE DATABASE mydb' in a read only context, please use a \
+                 POST request instead"
+            )
+        );
+        assert!(of("SELECT v INTO n FROM m").is_some());
+        assert_eq!(of("SELECT v FROM m"), None);
+        assert_eq!(of("DELETE FROM m"), None);
+        assert_eq!(of("SHOW DATABASES"), None);
+    }
+}
