@@ -1,2 +1,29 @@
-//! The nyala binary: serve and the command line tools
-fn main() {}
+//! The `nyala` command: the database server and its tools.
+//!
+//! The only place that knows which store there is. Everything else is put together here and done
+//! elsewhere.
+
+mod banner;
+mod cli;
+mod logging;
+mod machine;
+mod serve;
+mod settings;
+mod signals;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(code) => code,
+        Err(error) => {
+            // The last resort is not to fail over a closed stderr.
+            let _ = writeln!(std::io::stderr(), "nyala: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -34,6 +34,8 @@ pub struct QueryContext {
     pub threads: usize,
     /// Whether statements that change something are refused.
     pub read_only: bool,
+    /// Sizes that decide between ways of doing the same thing.
+    pub tuning: QueryTuning,
     /// Points read so far, for `max-select-point`. One counter a statement.
     pub points_read: Arc<AtomicU64>,
 }
@@ -47,6 +49,34 @@ pub struct QueryLimits {
     pub max_select_series: u64,
     /// Windows of `GROUP BY time()`.
     pub max_select_buckets: u64,
+}
+
+/// Sizes that decide between ways of doing the same thing. The answer never depends on them; the
+/// defaults are measured, others serve tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryTuning {
+    /// Cells (rows times functions) from which several threads share the work.
+    pub parallel_cells: u64,
+    /// Rows that are read and put in order together, about.
+    pub gather_rows: u64,
+    /// Rows of the first slice of time that a query with LIMIT reads, at least.
+    pub first_slice_rows: u64,
+    /// Slots (groups times windows) that are laid out as a grid at most.
+    pub grid_slots: usize,
+    /// Bytes of state that groups worked on together may take.
+    pub state_bytes: u64,
+}
+
+impl Default for QueryTuning {
+    fn default() -> Self {
+        Self {
+            parallel_cells: 1 << 20,
+            gather_rows: 1 << 17,
+            first_slice_rows: 1 << 12,
+            grid_slots: 1 << 22,
+            state_bytes: 256 << 20,
+        }
+    }
 }
 
 impl QueryContext {
@@ -65,6 +95,7 @@ impl QueryContext {
             limits: QueryLimits::default(),
             threads: 1,
             read_only: false,
+            tuning: QueryTuning::default(),
             points_read: Arc::default(),
         }
     }

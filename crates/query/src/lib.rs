@@ -25,7 +25,7 @@ mod show;
 mod zone;
 
 pub use answer::{Answer, Message};
-pub use context::{QueryContext, QueryLimits};
+pub use context::{QueryContext, QueryLimits, QueryTuning};
 pub use error::QueryError;
 pub use execute::{Cost, Prepared, estimate, execute, prepare};
 pub use zone::Zone;

@@ -1,8 +1,8 @@
 //! Series dictionary and inverted index, on disk and memory-bounded.
 //!
 //! From series keys to ids, from ids to keys, from conditions on tags to sets of ids, and the
-//! names of measurements, tag keys and tag values: for all databases of one store. Rows, the log and time are
-//! not known here.
+//! names of measurements, tag keys and tag values: for all databases of one store. Rows, the log
+//! and time are not known here.
 
 mod block;
 mod bytes;

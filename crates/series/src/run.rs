@@ -1,12 +1,12 @@
 //! A run: an immutable file with the series of one flush or merge.
 //!
-//! Layout: docs/formats/series-index.md is normative. In memory are the meta block (where the blocks
-//! are and what they begin with) and the filter; everything else is read through the page cache.
+//! Layout: docs/formats/series-index.md is normative. In memory are the meta block (where the
+//! blocks are and what they begin with) and the filter; everything else is read through the page cache.
 //!
 //! Invariants
 //! - Blocks are verified before anything in them is used; a damaged block fails the question that
 //!   needs it and no other.
-//! - Series are numbered in the order of their keys, terms in the order of (measurement, key, value).
+//! - Series are numbered in the order of their keys, terms in that of (measurement, key, value).
 //!
 //! Not here: which series are removed (index), how several runs become one (merge).
 
@@ -130,7 +130,8 @@ impl Run {
         self.meta.heap_bytes() + self.filter.bytes()
     }
 
-    /// Whether the key, or a tag by its [`KeyHash::of_term`], may be in this run; `false` is certain.
+    /// Whether the key, or a tag by its [`KeyHash::of_term`], may be in this run; `false` is
+    /// certain.
     #[inline]
     pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
         self.filter.may_contain(hash)

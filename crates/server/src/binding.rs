@@ -24,6 +24,9 @@ pub(crate) fn bound_values(text: &str) -> Result<influxql::Params, String> {
             .into_iter()
             .map(|(name, value)| Ok((name, param(value.get())?)))
             .collect(),
+        Some(Err(error)) if error.is_eof() => {
+            Err("error parsing query parameters: unexpected EOF".to_owned())
+        }
         Some(Err(error)) => Err(format!("error parsing query parameters: {error}")),
         None => Err("error parsing query parameters: EOF".to_owned()),
     }
@@ -100,7 +103,7 @@ mod tests {
         assert_eq!(bound_values("").unwrap(), influxql::Params::new());
         assert!(bound_values("{}").is_ok());
         let refused = |text: &str| bound_values(text).unwrap_err();
-        assert!(refused("{\"a\"").starts_with("error parsing query parameters: "));
+        assert_eq!(refused("{\"a\""), "error parsing query parameters: unexpected EOF");
         assert!(refused("[]").starts_with("error parsing query parameters: "));
         assert_eq!(refused(" "), "error parsing query parameters: EOF");
         assert_eq!(

@@ -10,7 +10,8 @@ pub const COMPATIBLE_VERSION: &str = "1.8.10";
 /// field does not say otherwise.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address to listen on, `host:port`; port 0 takes a free one.
+    /// Address to listen on: `host:port`, or `:port` for every address of the machine; port 0 takes
+    /// a free one.
     pub http_bind: String,
     /// Connections at a time; further ones are closed at once.
     pub max_connections: usize,

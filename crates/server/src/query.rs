@@ -37,7 +37,7 @@ const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
 /// Answers a query request.
 pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Response {
-    let form = AnswerForm::of_headers(request.headers());
+    let form = AnswerForm::of_request(&request);
     match respond(app, request, &form).await {
         Ok(response) => response,
         Err(error) => response::refusal_as(&error, form.options.format, form.content_type),

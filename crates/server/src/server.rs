@@ -1,7 +1,7 @@
 //! The listener: accepting, serving, and stopping in good order.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Server {
         catalog: Arc<Catalog>,
         now_ns: Arc<dyn Fn() -> i64 + Send + Sync>,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(&*config.http_bind)?;
+        let listener = listen(&config.http_bind)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let app = Arc::new(App::new(config, store, catalog, Clock(now_ns)));
@@ -110,6 +110,18 @@ impl Server {
     }
 }
 
+/// Listens on `host:port`; without a host on every address of the machine.
+fn listen(address: &str) -> io::Result<TcpListener> {
+    let Some(port) = address.strip_prefix(':') else { return TcpListener::bind(address) };
+    let port = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+    // An IPv6 socket takes both kinds of connections; some machines have no IPv6.
+    let addresses = [
+        SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+        SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+    ];
+    TcpListener::bind(&addresses[..])
+}
+
 /// Waits for requests in flight, and cuts off those that take too long.
 async fn finish(app: &App, graceful: GracefulShutdown) -> Stopped {
     let finished = graceful.shutdown();
@@ -140,6 +152,7 @@ fn serve_connection(
         service_fn(move |request| service::answer(Arc::clone(&app), activity.clone(), request))
     };
     let connection = http1::Builder::new()
+        .title_case_headers(true)
         .header_read_timeout(None)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)

@@ -51,14 +51,24 @@ impl Manifest {
             sync: SyncPolicy::Always,
             ..WalOptions::default()
         };
+        // Edits before a snapshot are void, and may be of what files given up since say.
+        let mut misfit = None;
         let (log, report) = Wal::open(disk, dir, options, &mut |lsn: Lsn, payload: &[u8]| {
             let malformed = |e| corrupt_record(dir, lsn, e);
             for edit in decode_edits(payload).map_err(malformed)? {
-                state.apply(&edit).map_err(malformed)?;
+                if edit == Edit::Snapshot {
+                    misfit = None;
+                }
+                if misfit.is_none() {
+                    misfit = state.apply(&edit).map_err(malformed).err();
+                }
             }
             Ok::<(), StoreError>(())
         })
         .map_err(wal_error)?;
+        if let Some(misfit) = misfit {
+            return Err(misfit);
+        }
         if let Some(first) = report.corruptions.into_iter().next() {
             return Err(StoreError::Corruption {
                 path: first.path,

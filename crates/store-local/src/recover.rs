@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use model::{SeriesKey, TimeRange};
 use parking_lot::Mutex;
 use platform::{Disk, PageCache};
-use segment::SegmentReader;
+use segment::{SegmentError, SegmentReader};
 use series::{SeriesIndex, SeriesOptions};
 use store::StoreError;
 use wal::{Lsn, Wal, WalOptions};
@@ -149,6 +149,11 @@ fn open_segments(
         let path = segment_path(options, meta.id);
         let reader = match SegmentReader::open(&**disk, &path, Arc::clone(cache)) {
             Ok(reader) => Arc::new(reader),
+            // What may be there at the next attempt must not be left out now: later changes would
+            // not reach it.
+            Err(SegmentError::Disk(error)) if !error.is_not_found() => {
+                return Err(disk_error(error));
+            }
             Err(error) => {
                 broken.push((meta, segment_error(error)));
                 continue;

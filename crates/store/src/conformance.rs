@@ -48,7 +48,7 @@ pub type Factory<'a> = &'a dyn Fn() -> Box<dyn TestStore>;
 /// If the store fails, with everything that failed.
 pub fn run(factory: Factory<'_>) {
     run_cases(factory);
-    for seed in 1..=12 {
+    for seed in 1..=8 {
         run_random(factory, seed, 200);
     }
 }

@@ -19,6 +19,9 @@ use crate::format::{DATA_START, FileHeader, Lsn};
 /// Retired files kept for the next: overwriting allocated blocks syncs faster than new ones.
 const SPARES_MAX: usize = 2;
 
+/// No log gets this far, so that a name made up by hand cannot use up the numbers.
+const SEQUENCE_END: u64 = 1 << 62;
+
 /// A name in the directory of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
@@ -30,7 +33,7 @@ impl Name {
     /// Reads a name; `None` if it is not one the log would give.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (number, kind) = name.split_once('.')?;
-        let sequence = number.parse().ok()?;
+        let sequence = number.parse().ok().filter(|sequence| *sequence < SEQUENCE_END)?;
         let parsed = match kind {
             "log" => Self::Log(sequence),
             "spare" => Self::Spare(sequence),

@@ -104,7 +104,7 @@ pub(crate) fn recover(
         report.clean = true;
     }
     let last_sequence = found.iter().map(|file| file.sequence).chain(spares.iter().map(|s| s.0));
-    let next_sequence = last_sequence.max().map_or(1, |last| last.saturating_add(1));
+    let next_sequence = last_sequence.max().map_or(1, |last| last + 1);
     let next_base = next_base(&found);
     Ok(Recovered { report, closed, spares, next_sequence, next_base })
 }
@@ -234,7 +234,7 @@ impl Recovery<'_> {
         limit: Limit,
     ) -> Result<(Lsn, u64), WalError> {
         self.report.end = self.report.end.max(header.previous_end);
-        let mut bytes = file.len - DATA_START as u64;
+        let mut bytes = file.len.saturating_sub(DATA_START as u64);
         if let Some(end) = limit.end {
             // The next one continues before the base of this one if this one has no records.
             bytes = bytes.min(end.0.saturating_sub(header.base.0));
@@ -310,7 +310,11 @@ fn read_data(file: &Found, bytes: u64, data: &mut Vec<u8>) -> Result<(), WalErro
     data.clear();
     data.try_reserve_exact(bytes).map_err(|_| too_large())?;
     data.resize(bytes, 0);
-    Ok(file.file.read_at(data, DATA_START as u64)?)
+    // A file cut before its data has nothing to read there.
+    if !data.is_empty() {
+        file.file.read_at(data, DATA_START as u64)?;
+    }
+    Ok(())
 }
 
 /// The end of the last file.

@@ -20,13 +20,6 @@ use crate::functions::Function;
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
-/// Slots of a grid at most.
-const GRID_SLOTS_MAX: usize = 1 << 22;
-/// Cells (rows times functions) from which several threads pay.
-const PARALLEL_CELLS: u64 = 1 << 20;
-/// Rows of the first slice of a limited query at least.
-const FIRST_SLICE_ROWS: u64 = 4096;
-
 /// A running SELECT with functions.
 pub(crate) struct Aggregate {
     select: Arc<Select>,
@@ -217,7 +210,7 @@ impl Run<'_> {
         let left = self.unit.groups.len() - done;
         let budget = &self.context.budget;
         let share = (budget.limit_bytes() - budget.used_bytes().min(budget.limit_bytes())) / 4;
-        let share = (share as u64).clamp(1 << 16, 256 << 20);
+        let share = (share as u64).min(self.context.tuning.state_bytes);
         let total = self.unit.groups.len() as u64;
         let rows = self.unit.rows_estimate(0..self.unit.groups.len()) / total.max(1);
         // No more windows can have rows than there are rows.
@@ -268,7 +261,7 @@ impl Run<'_> {
         range: TimeRange,
     ) -> Result<Accumulator<'_>, QueryError> {
         let rows = self.unit.extent.rows().min(1 << 40) as usize;
-        let grid = GRID_SLOTS_MAX.min(rows.saturating_mul(4) + 4096);
+        let grid = self.context.tuning.grid_slots.min(rows.saturating_mul(4) + 4096);
         Ok(Accumulator::new(
             self.select,
             self.recipe,
@@ -326,7 +319,7 @@ impl Run<'_> {
         let threads = self.context.threads.max(1);
         let cells = self.unit.rows_estimate(groups).saturating_mul(self.select.calls.len() as u64);
         let series: Vec<u32> = match &slice.series {
-            _ if threads == 1 || cells < PARALLEL_CELLS => return Vec::new(),
+            _ if threads == 1 || cells < self.context.tuning.parallel_cells => return Vec::new(),
             Some(series) => series.to_vec(),
             None => (0..input.scan.series().len).collect(),
         };
@@ -376,7 +369,7 @@ impl Run<'_> {
         let mut only = vec![true; groups.len()];
         let ascending = self.select.ascending;
         let mut done = None;
-        let mut rows = FIRST_SLICE_ROWS;
+        let mut rows = self.context.tuning.first_slice_rows;
         while let Some(slice) = self.unit.extent.slice(done, rows, ascending) {
             let slice = self.whole_windows(slice.intersect(&range), range);
             done = Some(if ascending { slice.max } else { slice.min });

@@ -8,7 +8,7 @@ use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TimeOrder, Wi
 
 use super::column::{self, Cell, cast, missing};
 use super::predicate::{Predicate, Rows};
-use super::subquery;
+use super::subquery::{self, SubqueryScan};
 use crate::plan::{ColumnKind, Condition, Select, SlotSource, Source};
 use crate::{QueryContext, QueryError};
 
@@ -158,11 +158,10 @@ pub(crate) fn open(
             Source::Subquery(inner) => {
                 // Every row of a subquery is a row, with or without the columns wanted here.
                 let filter = plan.filter(&inner.condition, &mut wanted, false);
-                let scans = subquery::scans(inner, &wanted.fields, &wanted.tags, context)?;
-                for scan in scans {
-                    let name = scan.name.clone();
-                    let scan = scan.read_in(order(usage.ascending));
-                    inputs.push(plan.input(name, Box::new(scan), filter.clone(), None));
+                let (fields, tags) = (&wanted.fields, &wanted.tags);
+                let scans = subquery::scans(inner, fields, tags, usage.ascending, context)?;
+                for SubqueryScan { name, scan } in scans {
+                    inputs.push(plan.input(name, scan, filter.clone(), None));
                 }
             }
         }

@@ -22,11 +22,6 @@ use super::unit::{self, Unit, UnitStats};
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
-/// Rows that are read and sorted together, about.
-const GATHER_ROWS: u64 = 1 << 17;
-/// Rows of the first slice of a limited query at least.
-const FIRST_SLICE_ROWS: u64 = 2048;
-
 /// A running SELECT without functions.
 pub(crate) struct Raw {
     select: Arc<Select>,
@@ -176,10 +171,11 @@ impl Raw {
                 self.done += count;
                 return Ok(());
             }
-            if self.rows_wanted(unit, groups.clone()) > FIRST_SLICE_ROWS {
+            if self.rows_wanted(unit, groups.clone()) > self.context.tuning.first_slice_rows {
+                let tuning = self.context.tuning;
                 let limited = self.select.limit > 0;
                 let wanted = self.select.limit.saturating_add(self.select.offset);
-                let rows = if limited { wanted.max(FIRST_SLICE_ROWS) } else { GATHER_ROWS };
+                let rows = if limited { wanted.max(tuning.first_slice_rows) } else { tuning.gather_rows };
                 let reading = Reading::Slices { done: None, rows };
                 self.current = Some(Current { group, header, reading });
                 self.done += count;
@@ -203,7 +199,8 @@ impl Raw {
         };
         let left = total - self.done;
         let each = (self.rows_wanted(unit, 0..total) / total as u64).max(1);
-        at(((GATHER_ROWS / each).max(1) as usize).min(left))
+        let count = (self.context.tuning.gather_rows / each).max(1);
+        at((count as usize).min(left))
     }
 
     /// An estimate of the rows of `groups` that have to be read.
@@ -244,7 +241,7 @@ impl Raw {
                 let slice = unit.extent.slice(*done, *rows, self.select.ascending);
                 let Some(slice) = slice else { return Ok(()) };
                 *done = Some(if self.select.ascending { slice.max } else { slice.min });
-                *rows = rows.saturating_mul(4).min(GATHER_ROWS.max(*rows));
+                *rows = rows.saturating_mul(4).min(self.context.tuning.gather_rows.max(*rows));
                 let header = Arc::clone(&current.header);
                 self.gather_group(current.group, &header, slice)?;
             }

@@ -82,8 +82,8 @@ impl SelectStream {
     }
 }
 
-/// The result columns of some rows.
-fn outputs(select: &Select, block: Block) -> Vec<Column> {
+/// The result columns of some rows: the time, then the outputs.
+pub(crate) fn outputs(select: &Select, block: Block) -> Vec<Column> {
     let rows = block.times.len();
     let mut columns = Vec::with_capacity(select.outputs.len() + 1);
     columns.push(Column::new(Values::Time(block.times)));

@@ -55,8 +55,14 @@ impl Windows {
             });
         }
         let next = self.zoned(window.end, self.zone.as_ref()?);
-        // A change longer than a window may lead back; go on where this window ended then.
-        Some(Window { start: if next.start > window.start { next.start } else { window.end }, ..next })
+        // A change of the zone may lead back; go on where this window ended then, always ahead.
+        let start = if next.start > window.start { next.start } else { window.end };
+        let end = if next.end > window.end {
+            next.end
+        } else {
+            window.end.saturating_add(self.every_ns)
+        };
+        Some(Window { start, end })
     }
 
     /// The window before `window`; `None` at the beginning of time.
@@ -80,16 +86,16 @@ impl Windows {
         let every = i128::from(self.every_ns);
         let offset_at = |t: i128| i128::from(zone.offset_ns(clamp(t)));
         let small = |change: i128| change != 0 && change.abs() < every;
-        let shifted = i128::from(time_ns) - i128::from(self.offset_ns);
-        let here = offset_at(shifted);
-        let into = (shifted + here).rem_euclid(every);
+        let time = i128::from(time_ns);
+        let here = offset_at(time);
+        let into = (time + here - i128::from(self.offset_ns)).rem_euclid(every);
 
-        let mut start = shifted - into + i128::from(self.offset_ns);
+        let mut start = time - into;
         let change = here - offset_at(start);
         if small(change) {
             start += change;
         }
-        let mut end = shifted + (every - into) + i128::from(self.offset_ns);
+        let mut end = time + (every - into);
         let end_offset = offset_at(end);
         let change = here - end_offset;
         // Time added by a change belongs to the window before it; time left out is taken from this

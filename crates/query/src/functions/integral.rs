@@ -85,22 +85,33 @@ mod tests {
         Cut { windows, whole_time: 0, unit_ns: 1, ascending }
     }
 
-    /// Figures of InfluxDB 1.6.7 for the same points.
+    /// Figures of InfluxDB 1.6.7 for the same points (as floats; it cuts integers wrongly).
     #[test]
     fn areas_are_cut_at_windows() {
         let windows = Windows::new(20, 0, None);
         let figures = |areas: Vec<Area>| areas.iter().map(|a| (a.time, a.value)).collect::<Vec<_>>();
-        // Of two points at one time the last one read counts.
-        let (values, times) = ([7i64, 1, 9, 3, 6], [10, 12, 25, 25, 47]);
+        let (values, times) = ([7.0, 1.0, 3.0, 6.0, 2.0], [10, 12, 25, 47, 60]);
         assert_eq!(
             figures(integral(&values, &times, &cut(Some(&windows), true))),
-            [(0, 20.923076923076923), (20, 127.73601398601399), (40, 55.84090909090909)]
+            [(0, 20.923076923076923), (20, 73.41783216783216), (40, 90.6590909090909)]
         );
-        let (values, times) = ([6i64, 3, 9, 1, 7], [47, 25, 25, 12, 10]);
+        let (values, times) = ([2.0, 6.0, 3.0, 1.0, 7.0], [60, 47, 25, 12, 10]);
         assert_eq!(
             figures(integral(&values, &times, &cut(Some(&windows), false))),
-            [(60, -38.659090909090914), (40, -120.1486013986014), (20, -67.6923076923077)]
+            [
+                (80, 0.0),
+                (60, -90.6590909090909),
+                (40, -73.41783216783217),
+                (20, -20.923076923076923)
+            ]
         );
+    }
+
+    #[test]
+    fn of_points_at_one_time_the_last_counts() {
+        let (values, times) = ([1i64, 5, 3, 3], [0, 10, 10, 20]);
+        let areas = integral(&values, &times, &cut(None, true));
+        assert_eq!(areas, [Area { time: 0, value: 60.0 }]);
     }
 
     #[test]

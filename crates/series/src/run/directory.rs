@@ -2,7 +2,8 @@
 //!
 //! Layout: count u16; per measurement the length of its entry (varint) and the entry: database
 //! u32, name, first series, series, first term (varints), list of its series, number of keys; per
-//! key its name, number of terms, and 0 if every series has it, else 1 and the list of those that do.
+//! key its name, number of terms, and 0 if every series has it, else 1 and the list of those that
+//! do.
 //! Series and terms are numbered through the run; the terms of the keys follow one another.
 
 use std::ops::Range;

@@ -4,7 +4,8 @@
 //! series of a run ascend as tuples. Entry: terms shared with the tuple before and own terms in
 //! one byte (four bits each; 255: two varints follow), the id as zigzag delta to the id before,
 //! the first own term as delta to the term it replaces (or, where there was none, to the term
-//! before it), the others as delta to the term before, minus one. At a restart the id before is the run's base id.
+//! before it), the others as delta to the term before, minus one. At a restart the id before is
+//! the run's base id.
 
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::error::Malformed;

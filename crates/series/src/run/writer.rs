@@ -1,8 +1,9 @@
 //! Writes one run file, front to back.
 //!
 //! Order of calls: for each measurement, sorted by (database, name): `begin_measurement`; for each
-//! key, sorted: its terms, sorted, then `end_key`; the series sorted by tuple; `end_measurement`. Then the hashes in
-//! ascending order, then `finish`. Memory in use: the meta block, the filter, and four bytes a series.
+//! key, sorted: its terms, sorted, then `end_key`; the series sorted by tuple; `end_measurement`.
+//! Then the hashes in ascending order, then `finish`. Memory in use: the meta block, the filter,
+//! and four bytes a series.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 //! All were parsed before any is executed; after one that fails, the others are not.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use model::{Interrupt, Reservation};
@@ -66,12 +65,10 @@ impl Execution {
             timeout => Interrupt::with_deadline(Instant::now() + timeout),
         };
         let chunk_rows = request.options.chunk_rows.map_or(BATCH_ROWS_MAX, Into::into);
+        let (store, catalog) = (Arc::clone(&app.store), Arc::clone(&app.catalog));
         let context = QueryContext {
-            store: Arc::clone(&app.store),
-            catalog: Arc::clone(&app.catalog),
             database: request.database.clone(),
             policy: request.policy.clone(),
-            now_ns: app.clock.now_ns(),
             chunk_rows: chunk_rows.min(BATCH_ROWS_MAX),
             budget: app.queries.budget(),
             interrupt,
@@ -80,9 +77,7 @@ impl Execution {
                 max_select_series: config.max_select_series,
                 max_select_buckets: config.max_select_buckets,
             },
-            threads: 1,
-            read_only: false,
-            points_read: Arc::new(AtomicU64::new(0)),
+            ..QueryContext::new(store, catalog, app.clock.now_ns())
         };
         let encoder = Encoder::new(request.options);
         let app = Arc::clone(app);

@@ -74,17 +74,13 @@ impl QueryRequest {
         let chunked = params.get("chunked") == "true";
         let chunk_rows = params.get("chunk_size").parse().ok().and_then(NonZeroUsize::new);
         let chunk_rows = chunk_rows.or(NonZeroUsize::new(CHUNK_ROWS));
-        let format = match form.options.format {
-            Format::Json { .. } => Format::Json { pretty: params.get("pretty") == "true" },
-            other => other,
-        };
         let named = |name| Some(params.get(name)).filter(|v| !v.is_empty()).map(str::to_owned);
         Ok(Self {
             statements: query.statements,
             database: named("db"),
             policy: named("rp"),
             options: Options {
-                format,
+                format: form.options.format,
                 epoch: Epoch::from_parameter(params.get("epoch").trim()),
                 chunk_rows: chunk_rows.filter(|_| chunked),
                 max_rows: NonZeroUsize::new(max_row_limit),
@@ -98,8 +94,9 @@ impl QueryRequest {
 
 impl AnswerForm {
     /// The first form that the client accepts, by its preference; JSON if it accepts none.
-    pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
-        let text = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    pub(crate) fn of_request<B>(request: &Request<B>) -> Self {
+        let text =
+            request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
         let mut ranges: Vec<(&str, f32)> = text.split(',').map(media_range).collect();
         // Stable: what comes first counts more among equals.
         ranges.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -107,9 +104,15 @@ impl AnswerForm {
             .iter()
             .filter(|(_, quality)| *quality > 0.0)
             .find_map(|(kind, _)| FORMS.iter().find(|form| matches(kind, form.0)));
-        let (content_type, format) = known.unwrap_or(&FORMS[0]);
+        let (accepted, format) = known.unwrap_or(&FORMS[0]);
+        let format = match format {
+            Format::Json { .. } => Format::Json { pretty: wants_pretty(request.uri().query()) },
+            other => *other,
+        };
+        // The answer has one name for both kinds of CSV.
+        let content_type = if format == Format::Csv { "text/csv" } else { accepted };
         Self {
-            options: Options { format: *format, ..Options::default() },
+            options: Options { format, ..Options::default() },
             content_type: HeaderValue::from_static(content_type),
         }
     }
@@ -122,6 +125,13 @@ const FORMS: [(&str, Format); 4] = [
     ("text/csv", Format::Csv),
     ("application/x-msgpack", Format::MessagePack),
 ];
+
+/// Whether a URL asks for indented JSON. Bodies are not asked: their errors have a form, too.
+fn wants_pretty(query: Option<&str>) -> bool {
+    query.is_some_and(|text| {
+        text.contains("pretty") && Params::of_url(query).get("pretty") == "true"
+    })
+}
 
 /// A media range and its quality.
 fn media_range(text: &str) -> (&str, f32) {
@@ -149,7 +159,8 @@ mod tests {
     use super::*;
 
     fn check(query: &str) -> Result<QueryRequest, String> {
-        let form = AnswerForm::of_headers(&HeaderMap::new());
+        let request = Request::get(format!("/query?{query}")).body(()).unwrap();
+        let form = AnswerForm::of_request(&request);
         QueryRequest::check(&Params::of_url(Some(query)), &form, true, false, 0)
             .map_err(|error| error.text)
     }
@@ -161,15 +172,14 @@ mod tests {
             ("*/*", "application/json"),
             ("text/html", "application/json"),
             ("text/csv", "text/csv"),
-            ("application/csv", "application/csv"),
+            ("application/csv", "text/csv"),
             ("text/*", "text/csv"),
             ("application/x-msgpack, application/json;q=0.5", "application/x-msgpack"),
             ("application/json;q=0.5, text/csv;q=0.7", "text/csv"),
             ("text/csv;q=0, application/json", "application/json"),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
-            assert_eq!(AnswerForm::of_headers(&headers).content_type, expected, "{accept}");
+            let request = Request::get("/query").header(ACCEPT, accept).body(()).unwrap();
+            assert_eq!(AnswerForm::of_request(&request).content_type, expected, "{accept}");
         }
     }
 

@@ -97,3 +97,23 @@ fn survives_reopening_and_snapshots() {
     assert_eq!(manifest.next_segment_id(), 20);
     assert_eq!(manifest.next_segment_id(), 21);
 }
+
+#[test]
+fn edits_before_a_snapshot_may_be_of_files_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Manifest::open(Arc::new(SystemDisk), dir.path(), 4 << 10).unwrap();
+    let fill = |manifest: &Manifest, version| {
+        manifest.commit(&[Edit::Catalog { version, bytes: vec![7; 3 << 10] }]).unwrap();
+    };
+    let manifest = open();
+    manifest.commit(&[Edit::AddSegment(segment(5))]).unwrap();
+    fill(&manifest, 1);
+    manifest.close().unwrap();
+    // The next file begins with an edit of the segment; then comes the snapshot.
+    let manifest = open();
+    manifest.commit(&[Edit::RemoveSegment(5)]).unwrap();
+    (2..5).for_each(|version| fill(&manifest, version));
+    let before = manifest.read(|s| format!("{:?}", s.snapshot()));
+    manifest.close().unwrap();
+    assert_eq!(open().read(|s| format!("{:?}", s.snapshot())), before);
+}

@@ -193,7 +193,6 @@ fn the_model_conforms_whatever_it_chooses() {
     for summaries in [SummaryMode::Never, SummaryMode::Always, SummaryMode::Mixed] {
         run(&|| Flawed::boxed(Flaw::None, options(summaries)));
     }
-    run(&|| Flawed::boxed(Flaw::None, ReferenceOptions::default()));
 }
 
 #[test]

@@ -230,13 +230,13 @@ pub(super) fn many_rows(pair: &mut Pair) -> Result<(), String> {
         let some = &fields[..1 + (n % 4) as usize];
         Row::new(&format!("m,h={}", n % 7), some, n * 10_000_000_000)
     };
-    let rows: Vec<Row> = (0..20_000).map(row).collect();
-    for part in rows.chunks(4_000) {
+    let rows: Vec<Row> = (0..6_000).map(row).collect();
+    for part in rows.chunks(1_500) {
         pair.write(POLICY, part)?;
     }
     pair.test.maintain();
     let again: Vec<Row> =
-        (0..20_000).step_by(37).map(|n| integer(&rows[n].key, "i", -1, rows[n].time_ns)).collect();
+        (0..6_000).step_by(37).map(|n| integer(&rows[n].key, "i", -1, rows[n].time_ns)).collect();
     pair.write(POLICY, &again)?;
     check_thrice(pair)
 }

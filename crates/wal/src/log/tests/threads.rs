@@ -7,7 +7,7 @@ use platform::{DiskResult, Entry, File, FileLock, SystemDisk};
 
 use super::*;
 
-/// A disk whose files sync only while the gate is open.
+/// A disk whose files sync and reserve space only while the gate is open.
 #[derive(Debug)]
 struct GatedDisk {
     disk: SimDisk,
@@ -107,6 +107,7 @@ impl File for GatedFile {
         self.file.set_len(len)
     }
     fn reserve(&self, len: u64) -> DiskResult<()> {
+        self.gate.pass();
         self.file.reserve(len)
     }
     fn start_writeback(&self, offset: u64, len: u64) {
@@ -201,6 +202,29 @@ fn an_append_without_room_goes_on_when_there_is_some() {
 }
 
 #[test]
+fn what_a_full_disk_refused_stays_before_what_was_appended_meanwhile() {
+    let (disk, gate, wal) = gated(WalOptions { pending_bytes_max: 10_000, ..small() });
+    append_durably(&wal, b"fits");
+    gate.set(true);
+    let refused = wal.append(&[&[1; 1500]]).unwrap();
+    let later = std::thread::scope(|scope| {
+        let leader = scope.spawn(|| wal.wait_durable(refused));
+        gate.until_waiting();
+        let later = wal.append(&[b"later"]).unwrap();
+        disk.set_faults(FaultConfig { capacity_bytes: 3000, ..Default::default() });
+        gate.set(false);
+        assert!(matches!(leader.join().unwrap(), Err(WalError::DiskFull { .. })));
+        later
+    });
+    assert!(matches!(wal.wait_durable(later), Err(WalError::DiskFull { .. })));
+    disk.set_faults(FaultConfig::default());
+    wal.wait_durable(later).unwrap();
+    let replayed = open(&disk.crash(), small()).2;
+    let expected = [(refused, vec![1; 1500]), (later, b"later".to_vec())];
+    assert_eq!(replayed[1..], expected);
+}
+
+#[test]
 fn a_panic_while_writing_stops_the_log_and_leaves_nobody_waiting() {
     let (_, gate, wal) = gated(WalOptions::default());
     let before = append_durably(&wal, b"before");
@@ -208,12 +232,10 @@ fn a_panic_while_writing_stops_the_log_and_leaves_nobody_waiting() {
     let lsn = wal.append(&[b"leads"]).unwrap();
     std::thread::scope(|scope| {
         let leader = scope.spawn(|| wal.wait_durable(lsn));
-        let follower = scope.spawn(|| {
-            gate.until_waiting();
-            let follows = wal.append(&[b"follows"]).unwrap();
-            wal.wait_durable(follows)
-        });
         gate.until_waiting();
+        let follows = wal.append(&[b"follows"]).unwrap();
+        let wal = &wal;
+        let follower = scope.spawn(move || wal.wait_durable(follows));
         *gate.panics.lock() = true;
         gate.set(false);
         assert!(leader.join().is_err());

@@ -1,0 +1,116 @@
+//! The command line.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+
+use crate::serve;
+use crate::settings::{Layers, Resolved, SETTINGS, Settings, environment_name};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const SETTINGS_HELP: &str = "\
+Every setting can be given as a flag, as an environment variable or in a TOML file (by its name \
+without the dashes in front: data-dir = \"/var/lib/nyala\"). Flags count more than the environment, \
+the environment more than the file. `nyala config` shows what holds and why.";
+
+/// Does what the command line says.
+///
+/// # Errors
+/// Whatever the command says went wrong.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version come this way as well; exit codes are clap's.
+            error.print()?;
+            return Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1)));
+        }
+    };
+    match matches.subcommand() {
+        Some(("serve", flags)) => serve::serve(&Settings::read(&resolve(flags)?)?)?,
+        Some(("config", flags)) => {
+            let resolved = resolve(flags)?;
+            Settings::read(&resolved)?;
+            io::stdout().write_all(as_toml(&resolved).as_bytes())?;
+        }
+        Some(("version", _)) => writeln!(io::stdout(), "nyala {VERSION}")?,
+        _ => command().print_help()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn command() -> Command {
+    Command::new("nyala")
+        .version(VERSION)
+        .about("A time-series database that speaks InfluxDB's 1.x API")
+        .after_help("Start with: nyala serve")
+        .subcommand(
+            with_settings(Command::new("serve").about("Run the database"))
+                .after_help(SETTINGS_HELP),
+        )
+        .subcommand(
+            with_settings(
+                Command::new("config").about("Show all settings and where they come from"),
+            )
+            .after_help(SETTINGS_HELP),
+        )
+        .subcommand(Command::new("version").about("Show the version"))
+}
+
+fn with_settings(command: Command) -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .value_parser(value_parser!(PathBuf))
+        .help("TOML file with settings [env: NYALA_CONFIG]");
+    SETTINGS.iter().fold(command.arg(config), |command, setting| {
+        let variable = environment_name(setting);
+        let help = format!("{} [default: {}] [env: {variable}]", setting.help, setting.default);
+        let flag = Arg::new(setting.name).long(setting.name).value_name(setting.value_name);
+        command.arg(flag.help(help))
+    })
+}
+
+fn resolve(matches: &ArgMatches) -> anyhow::Result<Vec<Resolved>> {
+    let given = |name: &str| matches.get_one::<String>(name).cloned();
+    let flags = SETTINGS.iter().filter_map(|s| Some((s.name.to_owned(), given(s.name)?)));
+    let config = matches.get_one::<PathBuf>("config");
+    Layers::collect(flags.collect(), config.map(PathBuf::as_path))?.resolve()
+}
+
+/// The settings as a file that says the same.
+fn as_toml(resolved: &[Resolved]) -> String {
+    let mut out = String::new();
+    for Resolved { name, text, origin } in resolved {
+        let value = toml::Value::String(text.clone());
+        out.push_str(&format!("{name} = {value} # {origin}\n"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read_back() {
+        let flags = vec![("data-dir".to_owned(), "a \"quoted\" dir".to_owned())];
+        let layers = Layers { flags, ..Layers::default() };
+        let shown = as_toml(&layers.resolve().unwrap());
+        assert!(shown.contains("# flag --data-dir\n") && shown.contains("# default\n"), "{shown}");
+        let again = Layers { file: Some(("f".into(), shown)), ..Layers::default() };
+        let texts = |layers: &Layers| -> Vec<String> {
+            layers.resolve().unwrap().into_iter().map(|r| r.text).collect()
+        };
+        assert_eq!(texts(&again), texts(&layers));
+    }
+}

@@ -1,0 +1,143 @@
+//! `nyala serve`: puts the parts together, runs them, and takes them apart in good order.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use catalog::{Catalog, CatalogOptions};
+use platform::{Clock, SystemClock, SystemDisk};
+use server::{Server, ServerConfig, Stopped};
+use store::Store;
+use store_local::{LocalStore, StoreOptions, SyncPolicy};
+
+use crate::banner;
+use crate::logging;
+use crate::machine;
+use crate::settings::{LogFormat, MemoryPlan, Settings, Sync};
+use crate::signals::Signals;
+
+/// Threads that may wait for the disk or for slow clients. Writes and queries bound themselves far
+/// below; threads are made when they are needed.
+const BLOCKING_THREADS_MAX: usize = 1024;
+/// Work that was cut off has so long to notice.
+const LEFT_BEHIND_MAX: Duration = Duration::from_secs(5);
+
+/// Runs the server until it is told to stop.
+///
+/// # Errors
+/// It cannot start, or cannot stop in good order.
+pub(crate) fn serve(settings: &Settings) -> anyhow::Result<()> {
+    logging::start(settings)?;
+    let plan = settings.memory_plan();
+    let local = Arc::new(open_store(settings, &plan)?);
+    let store: Arc<dyn Store> = Arc::clone(&local) as Arc<dyn Store>;
+    let options = CatalogOptions { retention_autocreate: settings.retention_autocreate };
+    let catalog = Catalog::open_with(Arc::clone(&store), options)
+        .with_context(|| format!("cannot read the catalog in {}", settings.data_dir.display()))?;
+    let clock = Arc::new(|| SystemClock.now_ns());
+    let config = server_config(settings, &plan);
+    let server = Server::bind(config, Arc::clone(&store), Arc::new(catalog), clock)
+        .map_err(|error| bind_error(settings, &error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(machine::processors())
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_name("nyala")
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let stopped = runtime.block_on(async {
+        let signals = Signals::listen().context("cannot listen to signals")?;
+        announce(settings, &plan, &server, &local);
+        server.serve(signals.first()).await.context("cannot listen")
+    })?;
+    if stopped == Stopped::InHaste {
+        tracing::warn!("cut off requests that took longer than shutdown-timeout");
+    }
+    runtime.shutdown_timeout(LEFT_BEHIND_MAX);
+    store.close().context("cannot close the store")?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<LocalStore> {
+    let sync = match settings.wal_sync {
+        Sync::Always => SyncPolicy::Always,
+        Sync::Interval(interval) => SyncPolicy::Interval(interval),
+        Sync::Never => SyncPolicy::Never,
+    };
+    let options = StoreOptions { sync, ..StoreOptions::new(&settings.data_dir, plan.store) };
+    LocalStore::open(Arc::new(SystemDisk), options).with_context(|| {
+        format!("cannot open the data directory {}", shown_path(&settings.data_dir))
+    })
+}
+
+fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
+    ServerConfig {
+        http_bind: settings.http_bind.clone(),
+        max_connections: settings.max_connections,
+        max_body_bytes: settings.max_body_bytes,
+        body_memory_bytes: plan.bodies,
+        query_memory_bytes: plan.query,
+        queries_memory_bytes: plan.queries,
+        query_timeout: settings.query_timeout,
+        max_concurrent_queries: settings.max_concurrent_queries,
+        max_row_limit: settings.max_row_limit,
+        max_select_point: settings.max_select_point,
+        max_select_series: settings.max_select_series,
+        max_select_buckets: settings.max_select_buckets,
+        threads: machine::processors(),
+        retention_check_interval: settings.retention_check_interval,
+        shutdown_grace: settings.shutdown_timeout,
+        ..ServerConfig::default()
+    }
+}
+
+fn bind_error(settings: &Settings, error: &io::Error) -> anyhow::Error {
+    let address = &settings.http_bind;
+    match error.kind() {
+        io::ErrorKind::AddrInUse => anyhow!(
+            "cannot listen on {address}: another program does already; stop it, or choose another \
+             address with --http-bind"
+        ),
+        io::ErrorKind::PermissionDenied => anyhow!(
+            "cannot listen on {address}: not permitted; ports below 1024 are for root, choose \
+             another with --http-bind"
+        ),
+        _ => anyhow!("cannot listen on {address}: {error}; choose another with --http-bind"),
+    }
+}
+
+/// Says what runs: a screen for people, an event for machines.
+fn announce(settings: &Settings, plan: &MemoryPlan, server: &Server, local: &LocalStore) {
+    let report = local.open_report();
+    let data_dir = shown_path(&settings.data_dir);
+    let address = server.local_addr();
+    for damage in &report.damage {
+        tracing::error!("damage: {damage}");
+    }
+    match settings.log_format {
+        LogFormat::Text => {
+            let screen = banner::screen(settings, plan, address, &data_dir, report);
+            // Nobody may be looking.
+            let mut out = io::stdout().lock();
+            let _ = out.write_all(screen.as_bytes()).and_then(|()| out.flush());
+        }
+        LogFormat::Json => tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            address = %format!("http://{address}"),
+            data_dir,
+            memory_bytes = plan.total,
+            durability = banner::durability(settings.wal_sync),
+            recovered = banner::recovered(report),
+            "started"
+        ),
+    }
+}
+
+/// A path as people look for it.
+fn shown_path(path: &Path) -> String {
+    let full = std::path::absolute(path);
+    full.as_deref().unwrap_or(path).display().to_string()
+}

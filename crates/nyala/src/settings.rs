@@ -1,0 +1,126 @@
+//! Settings: one table says which there are; flags, environment, file and defaults give the values.
+
+mod layers;
+mod table;
+mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[cfg(test)]
+pub(crate) use layers::Origin;
+pub(crate) use layers::{Layers, Resolved, environment_name};
+pub(crate) use table::SETTINGS;
+pub(crate) use value::{LogFormat, MemoryLimit, Sync};
+
+use crate::machine;
+
+/// All settings, with their types.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) http_bind: String,
+    pub(crate) memory_limit: MemoryLimit,
+    pub(crate) wal_sync: Sync,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) max_concurrent_queries: usize,
+    pub(crate) query_timeout: Duration,
+    /// `None`: what suits the memory limit.
+    pub(crate) query_memory_bytes: Option<usize>,
+    pub(crate) max_row_limit: usize,
+    pub(crate) max_select_point: u64,
+    pub(crate) max_select_series: u64,
+    pub(crate) max_select_buckets: u64,
+    pub(crate) retention_autocreate: bool,
+    pub(crate) retention_check_interval: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) log_level: String,
+    pub(crate) log_format: LogFormat,
+}
+
+impl Settings {
+    /// Reads the values of all settings.
+    ///
+    /// # Errors
+    /// A value is not of its setting's kind: names the value and where it comes from.
+    pub(crate) fn read(resolved: &[Resolved]) -> anyhow::Result<Self> {
+        let values = value::Reader::new(resolved);
+        Ok(Self {
+            data_dir: values.text("data-dir")?.into(),
+            http_bind: values.address("http-bind")?,
+            memory_limit: values.memory_limit("memory-limit")?,
+            wal_sync: values.sync("wal-sync")?,
+            max_body_bytes: values.size("max-body-size")?,
+            max_connections: values.count("max-connections")?,
+            max_concurrent_queries: values.count("max-concurrent-queries")?,
+            query_timeout: values.duration("query-timeout")?,
+            query_memory_bytes: values.size_or_auto("query-memory-limit")?,
+            max_row_limit: values.count("max-row-limit")?,
+            max_select_point: values.count("max-select-point")? as u64,
+            max_select_series: values.count("max-select-series")? as u64,
+            max_select_buckets: values.count("max-select-buckets")? as u64,
+            retention_autocreate: values.truth("retention-autocreate")?,
+            retention_check_interval: values.duration("retention-check-interval")?,
+            shutdown_timeout: values.duration("shutdown-timeout")?,
+            log_level: values.log_level("log-level")?,
+            log_format: values.log_format("log-format")?,
+        })
+    }
+
+    /// How the memory limit is shared out on this machine.
+    pub(crate) fn memory_plan(&self) -> MemoryPlan {
+        MemoryPlan::new(self.memory_limit.bytes(machine::memory_bytes()), self.query_memory_bytes)
+    }
+}
+
+/// How the memory limit is shared out; all in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryPlan {
+    pub(crate) total: usize,
+    pub(crate) store: usize,
+    /// All queries together.
+    pub(crate) queries: usize,
+    /// One of them.
+    pub(crate) query: usize,
+    /// Bodies of requests, and what is made of them.
+    pub(crate) bodies: usize,
+}
+
+/// More than this for bodies only lets more writes wait for the same disk.
+const BODIES_BYTES_MAX: usize = 256 << 20;
+
+impl MemoryPlan {
+    fn new(total: usize, query: Option<usize>) -> Self {
+        let bodies = (total / 8).min(BODIES_BYTES_MAX);
+        let queries = total / 4;
+        let query = query.unwrap_or(queries / 2).min(queries);
+        Self { total, store: total - bodies - queries, queries, query, bodies }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_legal() {
+        let layers = Layers { flags: Vec::new(), environment: Vec::new(), file: None };
+        let settings = Settings::read(&layers.resolve().unwrap()).unwrap();
+        assert_eq!(settings.http_bind, "127.0.0.1:8086");
+        assert_eq!(settings.wal_sync, Sync::Always);
+        assert_eq!(settings.max_body_bytes, 25_000_000);
+        assert_eq!(settings.memory_limit, MemoryLimit::Percent(25));
+        assert_eq!(settings.query_memory_bytes, None);
+        assert_eq!(settings.retention_check_interval, Duration::from_secs(1800));
+    }
+
+    #[test]
+    fn memory_is_shared_out_completely() {
+        for total in [64 << 20, 512 << 20, 6 << 30, 1 << 40] {
+            let plan = MemoryPlan::new(total, None);
+            assert_eq!(plan.store + plan.queries + plan.bodies, total);
+            assert!(plan.store >= total / 2 && plan.query <= plan.queries);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Inner queries that run to their end: their rows are kept in memory and read like those of a store.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{
+    Column, ColumnBatch, FieldType, Name, Reservation, SeriesRun, Strings, TimeRange, Values,
+};
+use store::{
+    ExtentPart, Scan, ScanCursor, ScanItem, ScanSlice, ScanStats, SeriesTable, StoreError,
+    TagColumn,
+};
+
+use super::SubqueryScan;
+use crate::exec::column::{append, cast, take, undictionary};
+use crate::exec::stream::{Part, SelectStream};
+use crate::plan::Select;
+use crate::{QueryContext, QueryError};
+
+/// Rows of the parts that the inner query is asked for.
+const PART_ROWS: usize = 1 << 14;
+
+/// The kept rows of one name.
+#[derive(Debug)]
+struct KeptRows {
+    table: SeriesTable,
+    /// Where the rows of each series start, and the end.
+    starts: Vec<usize>,
+    /// Rows in the direction of `ascending`.
+    rows: Arc<ColumnBatch>,
+    /// Direction of time of the kept rows.
+    ascending: bool,
+    /// Direction of time they are read in.
+    read_ascending: bool,
+    _reservation: Reservation,
+}
+
+/// Runs a subquery and keeps its rows; one scan a name.
+pub(super) fn scans(
+    select: &Arc<Select>,
+    outputs: &[(usize, FieldType)],
+    tags: &[Name],
+    ascending: bool,
+    context: &QueryContext,
+) -> Result<Vec<SubqueryScan>, QueryError> {
+    let mut stream = SelectStream::open(Arc::clone(select), context)?;
+    let mut kept: Vec<Keeper> = Vec::new();
+    while let Some(part) = stream.next(PART_ROWS)? {
+        context.interrupt.check()?;
+        if kept.last().is_none_or(|keeper| keeper.name != part.header.name) {
+            kept.push(Keeper::new(&part.header.name, outputs, tags, context)?);
+        }
+        let keeper = kept.last_mut().expect("BUG: just added");
+        keeper.add(part, outputs)?;
+    }
+    Ok(kept.into_iter().map(|keeper| keeper.finish(select.ascending, ascending)).collect())
+}
+
+/// Collects the rows of one name.
+struct Keeper {
+    name: Name,
+    tags: Vec<(Name, Vec<Name>)>,
+    header: Option<Arc<model::SeriesHeader>>,
+    starts: Vec<usize>,
+    columns: Vec<Column>,
+    reservation: Reservation,
+}
+
+impl Keeper {
+    fn new(
+        name: &Name,
+        outputs: &[(usize, FieldType)],
+        tags: &[Name],
+        context: &QueryContext,
+    ) -> Result<Self, QueryError> {
+        let mut columns = vec![Column::new(Values::Time(Vec::new()))];
+        columns.extend(outputs.iter().map(|(_, t)| Column::new(Values::empty(*t))));
+        Ok(Self {
+            name: name.clone(),
+            tags: tags.iter().map(|tag| (tag.clone(), Vec::new())).collect(),
+            header: None,
+            starts: Vec::new(),
+            columns,
+            reservation: context.budget.reserve(0)?,
+        })
+    }
+
+    fn add(&mut self, part: Part, outputs: &[(usize, FieldType)]) -> Result<(), QueryError> {
+        let same = |header: &Arc<model::SeriesHeader>| Arc::ptr_eq(header, &part.header);
+        if !self.header.as_ref().is_some_and(same) {
+            self.starts.push(self.columns[0].len());
+            for (key, values) in &mut self.tags {
+                let found = part.header.tags.iter().find(|(name, _)| name == key);
+                values.push(found.map_or_else(|| Name::from(""), |(_, value)| value.clone()));
+            }
+            self.header = Some(part.header);
+        }
+        append(&mut self.columns[0], &part.columns[0]);
+        for (column, (at, field_type)) in self.columns[1..].iter_mut().zip(outputs) {
+            let mut more = cast(part.columns[*at + 1].clone(), *field_type);
+            undictionary(&mut more);
+            append(column, &more);
+        }
+        let bytes: usize = self.columns.iter().map(|c| c.values.memory_bytes()).sum();
+        let bytes = bytes + self.starts.len() * (64 + 32 * self.tags.len());
+        if bytes > self.reservation.bytes() {
+            // In steps, so that the budget is not asked for every part.
+            self.reservation.resize(bytes + bytes / 4)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, ascending: bool, read_ascending: bool) -> SubqueryScan {
+        let rows = self.columns[0].len();
+        let series = self.starts.len() as u32;
+        self.starts.push(rows);
+        let tags = self.tags.into_iter().map(|(key, values)| tag_column(key, &values)).collect();
+        let scan = KeptRows {
+            table: SeriesTable { len: series, tags },
+            starts: self.starts,
+            rows: Arc::new(ColumnBatch { rows, runs: Vec::new(), columns: self.columns }),
+            ascending,
+            read_ascending,
+            _reservation: self.reservation,
+        };
+        SubqueryScan { name: self.name, scan: Box::new(scan) }
+    }
+}
+
+fn tag_column(key: Name, values: &[Name]) -> TagColumn {
+    let mut distinct: Vec<&Name> = values.iter().collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let code = |value: &Name| distinct.binary_search(&value).unwrap_or(0) as u32;
+    let codes = values.iter().map(code).collect();
+    let texts: Strings = distinct.iter().map(|value| &***value).collect();
+    TagColumn { key, codes, values: Arc::new(texts) }
+}
+
+impl KeptRows {
+    fn times(&self) -> &[i64] {
+        self.rows.times()
+    }
+
+    /// The rows of a series within `time`.
+    fn within(&self, series: u32, time: TimeRange) -> Range<usize> {
+        let (start, end) = (self.starts[series as usize], self.starts[series as usize + 1]);
+        let times = &self.times()[start..end];
+        let (from, to) = if self.ascending {
+            (times.partition_point(|t| *t < time.min), times.partition_point(|t| *t <= time.max))
+        } else {
+            (times.partition_point(|t| *t > time.max), times.partition_point(|t| *t >= time.min))
+        };
+        start + from..start + to.max(from)
+    }
+}
+
+impl Scan for KeptRows {
+    fn series(&self) -> &SeriesTable {
+        &self.table
+    }
+
+    fn extent(&self) -> Vec<ExtentPart> {
+        let times = self.times().iter();
+        let (Some(min), Some(max)) = (times.clone().min(), times.max()) else { return Vec::new() };
+        let rows = self.rows.rows as u64;
+        vec![ExtentPart { time: TimeRange::new(*min, *max), rows }]
+    }
+
+    fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
+        let all: Vec<u32> = match &slice.series {
+            Some(series) => series.to_vec(),
+            None => (0..self.table.len).collect(),
+        };
+        let ranges = all.into_iter().map(|series| (series, self.within(series, slice.time)));
+        let ranges: Vec<_> = ranges.filter(|(_, range)| !range.is_empty()).collect();
+        let reverse = self.ascending != self.read_ascending;
+        let rows = Arc::clone(&self.rows);
+        Ok(Box::new(KeptCursor { rows, ranges: ranges.into_iter(), reverse }))
+    }
+
+    fn stats(&self) -> ScanStats {
+        ScanStats::default()
+    }
+}
+
+/// Hands out kept rows, a batch of one or more series at a time.
+struct KeptCursor {
+    rows: Arc<ColumnBatch>,
+    ranges: std::vec::IntoIter<(u32, Range<usize>)>,
+    reverse: bool,
+}
+
+impl ScanCursor for KeptCursor {
+    fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
+        let mut rows: Vec<u32> = Vec::new();
+        let mut runs = Vec::new();
+        while rows.len() < PART_ROWS {
+            let Some((series, range)) = self.ranges.next() else { break };
+            runs.push(SeriesRun { series, rows: range.len() as u32 });
+            let range = range.start as u32..range.end as u32;
+            if self.reverse {
+                rows.extend(range.rev());
+            } else {
+                rows.extend(range);
+            }
+        }
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let columns = self.rows.columns.iter().map(|column| take(column, &rows)).collect();
+        Ok(Some(ScanItem::Rows(ColumnBatch { rows: rows.len(), runs, columns })))
+    }
+}

@@ -1,0 +1,139 @@
+//! The answer does not depend on how it is found: on what a store chooses to do with hints, on
+//! sizes, on threads, on the chunks it is asked for in.
+
+#[path = "support/database.rs"]
+mod support;
+
+use model::Scalar;
+use proptest::prelude::*;
+use query::QueryTuning;
+use store::reference::{ReferenceOptions, SummaryMode};
+use store::testing::Row;
+use support::Database;
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let value = |name: &'static str, value: BoxedStrategy<Scalar>| {
+        prop::option::of(value).prop_map(move |v| v.map(|v| (name, v)))
+    };
+    let fields = (
+        value("i", (-20i64..20).prop_map(Scalar::Integer).boxed()),
+        value("f", (-80i32..80).prop_map(|v| Scalar::Float(f64::from(v) / 4.0)).boxed()),
+        value("b", any::<bool>().prop_map(Scalar::Boolean).boxed()),
+        value("s", prop::sample::select(vec!["u", "v", "w"])
+            .prop_map(|s| Scalar::String(s.into())).boxed()),
+    );
+    let key = prop::sample::select(vec!["m,h=a", "m,h=a,r=x", "m,h=b", "m,h=b,r=y", "n,h=a", "n,r=x"]);
+    let row = (key, fields, -40i64..200).prop_map(|(key, (i, f, b, s), time)| {
+        let mut fields: Vec<(&str, Scalar)> = [i, f, b, s].into_iter().flatten().collect();
+        if fields.is_empty() {
+            fields.push(("i", Scalar::Integer(0)));
+        }
+        Row::new(key, &fields, time)
+    });
+    prop::collection::vec(row, 1..60)
+}
+
+fn pick(texts: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop::sample::select(texts)
+}
+
+fn query() -> impl Strategy<Value = String> {
+    let from = pick(&["m", "n", "m, n", "/m|n/", "m, m"]);
+    let condition = pick(&[
+        "",
+        " AND i > 3",
+        " AND f <= 2.5 AND h = 'a'",
+        " AND (r = 'x' OR f > 0)",
+        " AND h != 'a'",
+        " AND i * 2 > f",
+        " AND s = 'u'",
+    ]);
+    let time = pick(&["time < 150", "time >= 10 AND time < 150", "time > -30 AND time <= 97"]);
+    let limit = pick(&["", "", " LIMIT 1", " LIMIT 3 OFFSET 2", " SLIMIT 1"]);
+    let order = pick(&["", " ORDER BY time DESC"]);
+    let raw = (
+        pick(&["*", "i", "f, s", "i + f, h", "h, i", "f::integer, b"]),
+        pick(&["", " GROUP BY h", " GROUP BY *"]),
+        Just(""),
+    );
+    let aggregate = (
+        pick(&[
+            "count(i)", "mean(f), max(i)", "sum(i), spread(f), count(s)", "first(f), last(i)",
+            "min(i), h", "max(f), *", "median(i), mode(s)", "percentile(f, 60)", "stddev(f)",
+            "distinct(i)", "top(i, 2), h", "bottom(f, h, 2)", "integral(i, 1ns)", "last(f)",
+            "first(i)", "first(b), last(s)", "count(distinct(i))", "count(*)",
+        ]),
+        pick(&["", " GROUP BY h", " GROUP BY time(20ns)", " GROUP BY time(7ns, 3ns), h", " GROUP BY *, time(60ns)"]),
+        pick(&["", " fill(none)", " fill(previous)", " fill(3)", " fill(linear)"]),
+    );
+    let plain = (prop_oneof![raw.boxed(), aggregate.boxed()], from, time, condition, order, limit)
+        .prop_map(|((fields, group, fill), from, time, condition, order, limit)| {
+            format!("SELECT {fields} FROM {from} WHERE {time}{condition}{group}{fill}{order}{limit}")
+        });
+    let nested = (
+        pick(&["max(q)", "q", "mean(q), count(q)", "*", "last(q), h"]),
+        pick(&[
+            "SELECT i + f AS q FROM m",
+            "SELECT i AS q, h FROM m, n WHERE f > 0",
+            "SELECT max(i) AS q FROM m WHERE time >= 0 AND time < 150 GROUP BY time(20ns), h",
+            "SELECT q FROM (SELECT f AS q, i FROM m WHERE i > -10)",
+        ]),
+        pick(&["", " GROUP BY h", " GROUP BY time(50ns)"]),
+        pick(&["", " AND q > 1", " AND h = 'a'"]),
+    )
+        .prop_map(|(fields, inner, group, condition)| {
+            let group = if fields == "q" || fields == "*" { group.replace(" GROUP BY time(50ns)", "") } else { group.to_owned() };
+            format!("SELECT {fields} FROM ({inner}) WHERE time >= -20 AND time < 150{condition}{group}")
+        });
+    prop_oneof![4 => plain.boxed(), 1 => nested.boxed()]
+}
+
+fn tiny() -> QueryTuning {
+    QueryTuning {
+        parallel_cells: 1,
+        gather_rows: 2,
+        first_slice_rows: 1,
+        grid_slots: 2,
+        state_bytes: 64,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn answers_do_not_depend_on_the_way(
+        rows in rows(),
+        query in query(),
+        item_rows in 1usize..6,
+        summaries in prop::sample::select(vec![
+            SummaryMode::Never, SummaryMode::Always, SummaryMode::Mixed,
+        ]),
+        (filters, rows_per_series) in (any::<bool>(), any::<bool>()),
+        (is_tiny, threads, chunk_rows) in (any::<bool>(), 1usize..4, 1usize..20),
+    ) {
+        let plain = Database::new(ReferenceOptions::default());
+        plain.write_rows(&rows);
+        let want = plain.short(&query);
+        // Of the errors only this one is made on purpose.
+        prop_assume!(!want.starts_with("error: limit ("));
+        prop_assert!(!want.starts_with("error"), "{} {}", query, want);
+
+        let options = ReferenceOptions { item_rows, summaries, filters, rows_per_series };
+        let mut other = Database::new(options);
+        other.write_rows(&rows);
+        other.context.threads = threads;
+        other.context.chunk_rows = chunk_rows;
+        if is_tiny {
+            other.context.tuning = tiny();
+        }
+        prop_assert_eq!(other.short(&query), want, "{}", query);
+        for batch in other.batches(&query).unwrap() {
+            prop_assert!(batch.batch.rows <= chunk_rows);
+        }
+    }
+}
