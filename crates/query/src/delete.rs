@@ -16,7 +16,7 @@ pub(crate) fn delete(
 ) -> Result<Answer, QueryError> {
     let (series, time) = parse_condition(condition, context)?;
     let time = TimeRange::new(time.min_or_earliest_ns(), time.max_or_latest_ns());
-    remove(sources, series, time, context)
+    remove(sources, &series, time, context)
 }
 
 /// Removes matching series.
@@ -29,7 +29,7 @@ pub(crate) fn drop_series(
     if time.min_ns.is_some() || time.max_ns.is_some() {
         return Err(QueryError::invalid("DROP SERIES doesn't support time in WHERE clause"));
     }
-    remove(sources, series, TimeRange::ALL, context)
+    remove(sources, &series, TimeRange::ALL, context)
 }
 
 /// Removes a measurement with its field types.
@@ -64,14 +64,14 @@ fn parse_condition(
 
 fn remove(
     sources: &[Measurement],
-    series: TagExpr,
+    series: &TagExpr,
     time: TimeRange,
     context: &QueryContext,
 ) -> Result<Answer, QueryError> {
     let database = writable_database(context)?;
     let filters = source_filters(sources)?;
     for filter in &filters {
-        refuse_fields(filter, &series, database, context)?;
+        refuse_fields(filter, series, database, context)?;
     }
     for measurements in filters {
         let target = DeleteTarget::Rows { measurements, series: series.clone(), time };
@@ -94,7 +94,8 @@ fn refuse_fields(
     }
     for measurement in matching(filter.clone(), database, context)? {
         let Some(schema) = context.store.schema(database, &measurement)? else { continue };
-        let is_field = |name: &model::Name| schema.field_type(name).is_some() && !schema.has_tag(name);
+        let is_field =
+            |name: &model::Name| schema.field_type(name).is_some() && !schema.has_tag(name);
         if names.iter().any(is_field) {
             return Err(fields_not_supported());
         }

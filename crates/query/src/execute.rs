@@ -82,10 +82,7 @@ pub fn prepare(statement: &Statement, context: &QueryContext) -> Result<Prepared
 }
 
 /// The plan of a SELECT.
-pub(crate) fn plan(
-    select: &SelectStatement,
-    context: &QueryContext,
-) -> Result<Select, QueryError> {
+pub(crate) fn plan(select: &SelectStatement, context: &QueryContext) -> Result<Select, QueryError> {
     resolve(&compile(select, context.now_ns)?, context)
 }
 
@@ -179,8 +176,7 @@ fn estimated_cells(select: &Select, context: &QueryContext) -> Result<u64, Query
     for source in &select.sources {
         cells = cells.saturating_add(match source {
             Source::Subquery(inner) => {
-                let nested =
-                    inner.select.sources.iter().any(|s| matches!(s, Source::Subquery(_)));
+                let nested = inner.select.sources.iter().any(|s| matches!(s, Source::Subquery(_)));
                 if nested {
                     estimated_cells(&inner.select, context)?
                 } else {

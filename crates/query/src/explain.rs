@@ -92,7 +92,10 @@ fn describe(select: &Select, lines: &mut Lines) {
     }
     lines.pair("TIME RANGE", range(select.range));
     if let Some(windows) = &select.windows {
-        lines.pair("WINDOW", format_args!("{} ns, offset {} ns", windows.every_ns, windows.offset_ns));
+        lines.pair(
+            "WINDOW",
+            format_args!("{} ns, offset {} ns", windows.every_ns, windows.offset_ns),
+        );
     }
     if !select.dimensions.is_empty() {
         let names: Vec<&str> = select.dimensions.iter().map(|name| &**name).collect();
@@ -124,10 +127,8 @@ fn conditions(condition: &Condition, lines: &mut Lines) {
         lines.pair("SERIES CONDITION (decided by the index)", tags(&condition.tags));
     }
     for filter in &condition.filters {
-        lines.pair(
-            "PAGE HINT",
-            format_args!("{} {:?} {:?}", filter.field, filter.op, filter.value),
-        );
+        lines
+            .pair("PAGE HINT", format_args!("{} {:?} {:?}", filter.field, filter.op, filter.value));
     }
     if condition.predicate.is_some() {
         lines.add("ROW CONDITION: evaluated for each row");

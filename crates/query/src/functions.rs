@@ -20,7 +20,9 @@ pub(crate) enum Function {
     CountDistinct,
     Distinct,
     /// Area under the curve in units of this many nanoseconds.
-    Integral { unit_ns: i64 },
+    Integral {
+        unit_ns: i64,
+    },
     Mean,
     Median,
     Mode,

@@ -4,8 +4,8 @@ mod cardinality;
 mod stream;
 
 use influxql::{
-    Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues,
-    Statement, TagKeyMatch, Utc, split_condition,
+    Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement,
+    TagKeyMatch, Utc, split_condition,
 };
 use model::{Column, Name, TagExpr, Values};
 use store::{MetadataKind, MetadataRequest, NameFilter};
@@ -51,7 +51,8 @@ fn policies(database: Option<&str>, context: &QueryContext) -> Result<Answer, Qu
     let missing = || QueryError::invalid(format!("database not found: {name}"));
     let database = catalog.database(name).ok_or_else(missing)?;
     let all = &database.policies;
-    let durations: Vec<String> = all.iter().map(|p| go_duration(p.duration_ns.unwrap_or(0))).collect();
+    let durations: Vec<String> =
+        all.iter().map(|p| go_duration(p.duration_ns.unwrap_or(0))).collect();
     let shards: Vec<String> = all.iter().map(|p| go_duration(p.shard_duration_ns)).collect();
     let columns = vec![
         text_column(all.iter().map(|policy| &*policy.name)),
@@ -90,7 +91,9 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
     let series = match tags_only(show.condition.as_ref(), context)? {
         Timed::No(series) => series,
         Timed::Yes(_) => {
-            return Err(QueryError::invalid("SHOW MEASUREMENTS doesn't support time in WHERE clause"));
+            return Err(QueryError::invalid(
+                "SHOW MEASUREMENTS doesn't support time in WHERE clause",
+            ));
         }
     };
     // A database that does not exist has no measurements.

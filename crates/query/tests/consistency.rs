@@ -19,10 +19,15 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         value("i", (-20i64..20).prop_map(Scalar::Integer).boxed()),
         value("f", (-80i32..80).prop_map(|v| Scalar::Float(f64::from(v) / 4.0)).boxed()),
         value("b", any::<bool>().prop_map(Scalar::Boolean).boxed()),
-        value("s", prop::sample::select(vec!["u", "v", "w"])
-            .prop_map(|s| Scalar::String(s.into())).boxed()),
+        value(
+            "s",
+            prop::sample::select(vec!["u", "v", "w"])
+                .prop_map(|s| Scalar::String(s.into()))
+                .boxed(),
+        ),
     );
-    let key = prop::sample::select(vec!["m,h=a", "m,h=a,r=x", "m,h=b", "m,h=b,r=y", "n,h=a", "n,r=x"]);
+    let key =
+        prop::sample::select(vec!["m,h=a", "m,h=a,r=x", "m,h=b", "m,h=b,r=y", "n,h=a", "n,r=x"]);
     let row = (key, fields, -40i64..200).prop_map(|(key, (i, f, b, s), time)| {
         let mut fields: Vec<(&str, Scalar)> = [i, f, b, s].into_iter().flatten().collect();
         if fields.is_empty() {
@@ -58,17 +63,39 @@ fn query() -> impl Strategy<Value = String> {
     );
     let aggregate = (
         pick(&[
-            "count(i)", "mean(f), max(i)", "sum(i), spread(f), count(s)", "first(f), last(i)",
-            "min(i), h", "max(f), *", "median(i), mode(s)", "percentile(f, 60)", "stddev(f)",
-            "distinct(i)", "top(i, 2), h", "bottom(f, h, 2)", "integral(i, 1ns)", "last(f)",
-            "first(i)", "first(b), last(s)", "count(distinct(i))", "count(*)",
+            "count(i)",
+            "mean(f), max(i)",
+            "sum(i), spread(f), count(s)",
+            "first(f), last(i)",
+            "min(i), h",
+            "max(f), *",
+            "median(i), mode(s)",
+            "percentile(f, 60)",
+            "stddev(f)",
+            "distinct(i)",
+            "top(i, 2), h",
+            "bottom(f, h, 2)",
+            "integral(i, 1ns)",
+            "last(f)",
+            "first(i)",
+            "first(b), last(s)",
+            "count(distinct(i))",
+            "count(*)",
         ]),
-        pick(&["", " GROUP BY h", " GROUP BY time(20ns)", " GROUP BY time(7ns, 3ns), h", " GROUP BY *, time(60ns)"]),
+        pick(&[
+            "",
+            " GROUP BY h",
+            " GROUP BY time(20ns)",
+            " GROUP BY time(7ns, 3ns), h",
+            " GROUP BY *, time(60ns)",
+        ]),
         pick(&["", " fill(none)", " fill(previous)", " fill(3)", " fill(linear)"]),
     );
     let plain = (prop_oneof![raw.boxed(), aggregate.boxed()], from, time, condition, order, limit)
         .prop_map(|((fields, group, fill), from, time, condition, order, limit)| {
-            format!("SELECT {fields} FROM {from} WHERE {time}{condition}{group}{fill}{order}{limit}")
+            format!(
+                "SELECT {fields} FROM {from} WHERE {time}{condition}{group}{fill}{order}{limit}"
+            )
         });
     let nested = (
         pick(&["max(q)", "q", "mean(q), count(q)", "*", "last(q), h"]),
@@ -82,8 +109,14 @@ fn query() -> impl Strategy<Value = String> {
         pick(&["", " AND q > 1", " AND h = 'a'"]),
     )
         .prop_map(|(fields, inner, group, condition)| {
-            let group = if fields == "q" || fields == "*" { group.replace(" GROUP BY time(50ns)", "") } else { group.to_owned() };
-            format!("SELECT {fields} FROM ({inner}) WHERE time >= -20 AND time < 150{condition}{group}")
+            let group = if fields == "q" || fields == "*" {
+                group.replace(" GROUP BY time(50ns)", "")
+            } else {
+                group.to_owned()
+            };
+            format!(
+                "SELECT {fields} FROM ({inner}) WHERE time >= -20 AND time < 150{condition}{group}"
+            )
         });
     prop_oneof![4 => plain.boxed(), 1 => nested.boxed()]
 }

@@ -18,7 +18,8 @@ fn run(script: &str) -> String {
     let (lines, statements) = script.split_once("\n\n").expect("lines, then statements");
     let database = Database::with_lines(&without_comments(lines));
     for block in without_comments(statements).split("\n\n") {
-        let Some((statement, expected)) = block.trim().split_once('\n').or(Some((block.trim(), "")))
+        let Some((statement, expected)) =
+            block.trim().split_once('\n').or(Some((block.trim(), "")))
         else {
             continue;
         };

@@ -115,7 +115,8 @@ impl Recipe {
 
     /// Bytes a row takes in collections.
     pub(crate) fn row_bytes(&self, select: &Select) -> usize {
-        let collects = self.kinds.iter().filter(|k| matches!(k, Kind::Collect | Kind::CollectGroup));
+        let collects =
+            self.kinds.iter().filter(|k| matches!(k, Kind::Collect | Kind::CollectGroup));
         collects.count() * (40 + 16 * select.aux.len())
     }
 }
@@ -182,8 +183,7 @@ impl<'a> Accumulator<'a> {
         combinations: &'a [Vec<u32>],
         seed: u64,
     ) -> Self {
-        let totals =
-            recipe.totals.iter().map(|plan| Totals::new(plan.input, plan.parts)).collect();
+        let totals = recipe.totals.iter().map(|plan| Totals::new(plan.input, plan.parts)).collect();
         let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
         let state = |(kind, call): (&Kind, &crate::plan::CallPlan)| match (kind, call.input) {
             (Kind::Totals(_), _) => State::Totals,
@@ -243,7 +243,9 @@ impl<'a> Accumulator<'a> {
         if self.states.iter().any(needs_aux) {
             let column = |source: &ColumnSource| match source {
                 // Looked up per series where it is needed.
-                ColumnSource::Tag { .. } => Cow::Owned(Column::new(Values::empty(FieldType::String))),
+                ColumnSource::Tag { .. } => {
+                    Cow::Owned(Column::new(Values::empty(FieldType::String)))
+                }
                 source => source.column(batch, table),
             };
             aux = Some(input.aux.iter().map(column).collect());
@@ -427,8 +429,8 @@ impl PointsOutput<'_> {
                 (Kind::CollectGroup, _, Some(finished)) => self.integral(group, call, finished),
                 (_, State::Pick(pick), _) => self.picked(pick, call.result, &slots, own_times),
                 (_, _, Some(finished)) => {
-                    let own = call.function.keeps_times()
-                        || (own_times && call.function.is_selector());
+                    let own =
+                        call.function.keeps_times() || (own_times && call.function.is_selector());
                     self.collected(finished, call.result, &slots, own)
                 }
                 _ => Points::none(call.result, aux_types()),
@@ -517,11 +519,8 @@ impl PointsOutput<'_> {
             rows.reverse();
         }
         let times: Vec<i64> = rows.iter().map(|row| finished.time(*row)).collect();
-        let whole = if select.ascending {
-            whole_time(select)
-        } else {
-            select.range.max.saturating_add(1)
-        };
+        let whole =
+            if select.ascending { whole_time(select) } else { select.range.max.saturating_add(1) };
         let windows = select.windows.as_ref();
         let cut = Cut { windows, whole_time: whole, unit_ns, ascending: select.ascending };
         let pick = |at: &u32| *at as usize;

@@ -255,11 +255,7 @@ impl Run<'_> {
         Ok(state.finish(&self.unit.inputs, |_, points| points))
     }
 
-    fn accumulator(
-        &self,
-        groups: usize,
-        range: TimeRange,
-    ) -> Result<Accumulator<'_>, QueryError> {
+    fn accumulator(&self, groups: usize, range: TimeRange) -> Result<Accumulator<'_>, QueryError> {
         let rows = self.unit.extent.rows().min(1 << 40) as usize;
         let grid = self.context.tuning.grid_slots.min(rows.saturating_mul(4) + 4096);
         Ok(Accumulator::new(
@@ -324,8 +320,7 @@ impl Run<'_> {
             None => (0..input.scan.series().len).collect(),
         };
         let each = series.len().div_ceil(threads).max(1);
-        let share =
-            |part: &[u32]| ScanSlice { series: Some(part.into()), time: slice.time };
+        let share = |part: &[u32]| ScanSlice { series: Some(part.into()), time: slice.time };
         series.chunks(each).map(share).collect()
     }
 
@@ -349,7 +344,9 @@ impl Run<'_> {
             let threads: Vec<_> = shares.iter().map(|share| scope.spawn(work(share))).collect();
             threads
                 .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         })
     }
@@ -416,8 +413,8 @@ impl Run<'_> {
             let rows = match (points.times.first(), points.times.last()) {
                 _ if call.input.is_none() => return true,
                 (Some(first), Some(last)) => {
-                    let filled = self.select.fill != influxql::Fill::None
-                        && call.function.is_filled();
+                    let filled =
+                        self.select.fill != influxql::Fill::None && call.function.is_filled();
                     let from = match (self.select.ascending, self.select.has_lower_bound()) {
                         (true, true) => windows.at(self.select.range.min).start,
                         (true, false) => *first,

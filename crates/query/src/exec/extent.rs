@@ -41,12 +41,10 @@ impl Extent {
     pub(crate) fn slice(&self, done: Option<i64>, rows: u64, ascending: bool) -> Option<TimeRange> {
         let left = |part: &ExtentPart| match done {
             None => Some(*part),
-            Some(done) if ascending => {
-                (part.time.max > done).then(|| cut(part, part.time.min.max(done + 1), part.time.max))
-            }
-            Some(done) => {
-                (part.time.min < done).then(|| cut(part, part.time.min, part.time.max.min(done - 1)))
-            }
+            Some(done) if ascending => (part.time.max > done)
+                .then(|| cut(part, part.time.min.max(done + 1), part.time.max)),
+            Some(done) => (part.time.min < done)
+                .then(|| cut(part, part.time.min, part.time.max.min(done - 1))),
         };
         let mut parts: Vec<ExtentPart> = self.parts.iter().filter_map(left).collect();
         if !ascending {

@@ -78,7 +78,8 @@ impl Groups {
             key
         });
         let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        let take = if limit == 0 { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
+        let take =
+            if limit == 0 { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
         let mut kept: Vec<usize> = order.into_iter().skip(skip).take(take).collect();
         kept.sort_unstable();
         if self.members.is_empty() {
@@ -138,7 +139,8 @@ impl Groups {
         if self.members.is_empty() || (whole && self.covers(input)) {
             return None;
         }
-        let members = &self.members[self.starts[range.start] as usize..self.starts[range.end] as usize];
+        let members =
+            &self.members[self.starts[range.start] as usize..self.starts[range.end] as usize];
         let of_input = members.iter().filter(|m| m.input as usize == input).map(|m| m.series);
         let mut ordinals: Vec<u32> = of_input.collect();
         ordinals.sort_unstable();

@@ -116,9 +116,7 @@ fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option
         (Values::Float(v), Scalar::Float(c)) => bits_for(op, v, *c),
         (Values::Float(v), Scalar::Integer(c)) => bits_for(op, v, *c as f64),
         (Values::Unsigned(v), Scalar::Unsigned(c)) => bits_for(op, v, *c),
-        (Values::Unsigned(v), Scalar::Integer(c)) if *c >= 0 => {
-            bits_for(op, v, c.cast_unsigned())
-        }
+        (Values::Unsigned(v), Scalar::Integer(c)) if *c >= 0 => bits_for(op, v, c.cast_unsigned()),
         (Values::String(v), Scalar::String(c)) if is_equality(op) => {
             let want = op == CompareOp::Equal;
             (0..v.len()).map(|row| (v.get_bytes(row) == c.as_bytes()) == want).collect()
@@ -171,19 +169,16 @@ fn compare(op: CompareOp, lhs: &Column, rhs: &Column) -> Bitmap {
         },
         (String, String) if is_equality(op) => {
             let want = op == CompareOp::Equal;
-            (0..rows).map(|row| (text(&lhs.values, row) == text(&rhs.values, row)) == want).collect()
+            (0..rows)
+                .map(|row| (text(&lhs.values, row) == text(&rhs.values, row)) == want)
+                .collect()
         }
         _ => Bitmap::filled(rows, false),
     };
     only_valid(bits, validity.as_ref())
 }
 
-fn pairs<T>(
-    op: CompareOp,
-    a: &[T],
-    b: &[T],
-    order: impl Fn(&T, &T) -> Option<Ordering>,
-) -> Bitmap {
+fn pairs<T>(op: CompareOp, a: &[T], b: &[T], order: impl Fn(&T, &T) -> Option<Ordering>) -> Bitmap {
     // NaN is equal to nothing and different from everything.
     let holds = |(x, y)| order(x, y).map_or(op == CompareOp::NotEqual, |o| op.holds(o));
     a.iter().zip(b).map(holds).collect()

@@ -175,7 +175,8 @@ impl Raw {
                 let tuning = self.context.tuning;
                 let limited = self.select.limit > 0;
                 let wanted = self.select.limit.saturating_add(self.select.offset);
-                let rows = if limited { wanted.max(tuning.first_slice_rows) } else { tuning.gather_rows };
+                let rows =
+                    if limited { wanted.max(tuning.first_slice_rows) } else { tuning.gather_rows };
                 let reading = Reading::Slices { done: None, rows };
                 self.current = Some(Current { group, header, reading });
                 self.done += count;
@@ -231,7 +232,8 @@ impl Raw {
                 let batch = input.wanted_rows(batch);
                 if batch.rows > 0 {
                     let table = input.scan.series();
-                    let column = |s: &super::input::ColumnSource| s.column(&batch, table).into_owned();
+                    let column =
+                        |s: &super::input::ColumnSource| s.column(&batch, table).into_owned();
                     let slots = input.aux.iter().map(column).collect();
                     let block = Block { times: batch.times().to_vec(), slots };
                     self.ready.push_back((Arc::clone(&current.header), block));
@@ -257,7 +259,8 @@ impl Raw {
         time: TimeRange,
     ) -> Result<(), QueryError> {
         let unit = &self.units[0];
-        let mut gathered = Gathered::read(&self.select, &self.context, unit, group..group + 1, time)?;
+        let mut gathered =
+            Gathered::read(&self.select, &self.context, unit, group..group + 1, time)?;
         for (_, block) in gathered.blocks(self.select.ascending) {
             self.ready.push_back((Arc::clone(header), block));
         }

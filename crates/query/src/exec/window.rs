@@ -57,11 +57,8 @@ impl Windows {
         let next = self.zoned(window.end, self.zone.as_ref()?);
         // A change of the zone may lead back; go on where this window ended then, always ahead.
         let start = if next.start > window.start { next.start } else { window.end };
-        let end = if next.end > window.end {
-            next.end
-        } else {
-            window.end.saturating_add(self.every_ns)
-        };
+        let end =
+            if next.end > window.end { next.end } else { window.end.saturating_add(self.every_ns) };
         Some(Window { start, end })
     }
 

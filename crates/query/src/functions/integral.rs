@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn areas_are_cut_at_windows() {
         let windows = Windows::new(20, 0, None);
-        let figures = |areas: Vec<Area>| areas.iter().map(|a| (a.time, a.value)).collect::<Vec<_>>();
+        let figures =
+            |areas: Vec<Area>| areas.iter().map(|a| (a.time, a.value)).collect::<Vec<_>>();
         let (values, times) = ([7.0, 1.0, 3.0, 6.0, 2.0], [10, 12, 25, 47, 60]);
         assert_eq!(
             figures(integral(&values, &times, &cut(Some(&windows), true))),

@@ -45,12 +45,7 @@ pub(crate) enum SlotSource {
 impl Condition {
     /// Every row.
     pub(crate) fn none() -> Self {
-        Self {
-            tags: TagExpr::True,
-            filters: Vec::new(),
-            predicate: None,
-            slots: Vec::new(),
-        }
+        Self { tags: TagExpr::True, filters: Vec::new(), predicate: None, slots: Vec::new() }
     }
 
     /// The condition `expr`, whose names are annotated; `resolve` says what they are in the source.
@@ -139,19 +134,17 @@ impl Builder<'_> {
         lhs: &Expr,
         rhs: &Expr,
     ) -> Result<Predicate, QueryError> {
-        if let Expr::VarRef(left) = lhs {
-            if let SlotSource::Tag(key) = (self.resolve)(left) {
-                if let Some(decided) = self.tag_comparison(op, &key, rhs)? {
-                    return Ok(decided);
-                }
-            }
+        if let Expr::VarRef(left) = lhs
+            && let SlotSource::Tag(key) = (self.resolve)(left)
+            && let Some(decided) = self.tag_comparison(op, &key, rhs)?
+        {
+            return Ok(decided);
         }
-        if let Expr::VarRef(right) = rhs {
-            if let SlotSource::Tag(key) = (self.resolve)(right) {
-                if let Some(decided) = self.tag_comparison(op.mirrored(), &key, lhs)? {
-                    return Ok(decided);
-                }
-            }
+        if let Expr::VarRef(right) = rhs
+            && let SlotSource::Tag(key) = (self.resolve)(right)
+            && let Some(decided) = self.tag_comparison(op.mirrored(), &key, lhs)?
+        {
+            return Ok(decided);
         }
         if let Expr::Regex(source) = rhs {
             return Ok(Predicate::Matches {

@@ -65,21 +65,16 @@ pub(crate) fn check(
     Ok((names, interval))
 }
 
-fn offset(
-    arg: &Expr,
-    every_ns: i64,
-    now_ns: i64,
-    zone: &dyn TimeZone,
-) -> Result<i64, QueryError> {
+fn offset(arg: &Expr, every_ns: i64, now_ns: i64, zone: &dyn TimeZone) -> Result<i64, QueryError> {
     match arg {
         Expr::Duration(ns) => Ok(ns % every_ns),
         Expr::Time(at) => Ok(beyond_grid(*at, every_ns)),
         Expr::Call(call) if call.name != "now" => {
             Err(QueryError::invalid("time dimension offset function must be now()"))
         }
-        Expr::Call(call) if !call.args.is_empty() => Err(QueryError::invalid(
-            "time dimension offset now() function requires no arguments",
-        )),
+        Expr::Call(call) if !call.args.is_empty() => {
+            Err(QueryError::invalid("time dimension offset now() function requires no arguments"))
+        }
         Expr::Call(_) => Ok(beyond_grid(Timestamp::from_ns(now_ns), every_ns)),
         Expr::String(text) if looks_like_time(text) => {
             let at = parse_time(text, zone)

@@ -93,7 +93,7 @@ fn names_of(sources: &[Source]) -> (BTreeMap<String, DataType>, BTreeSet<String>
                 for (name, field_type) in &measurement.schema.fields {
                     add(name, types::data_type(*field_type));
                 }
-                tags.extend(measurement.schema.tag_keys.iter().map(|key| key.to_string()));
+                tags.extend(measurement.schema.tag_keys.iter().map(ToString::to_string));
             }
             Source::Subquery(inner) => {
                 for output in &inner.select.outputs {
@@ -101,7 +101,7 @@ fn names_of(sources: &[Source]) -> (BTreeMap<String, DataType>, BTreeSet<String>
                         add(&output.reference, data_type);
                     }
                 }
-                tags.extend(inner.select.dimensions.iter().map(|key| key.to_string()));
+                tags.extend(inner.select.dimensions.iter().map(ToString::to_string));
             }
         }
     }
@@ -146,10 +146,9 @@ fn expand_fields(
 fn wildcard_of(call: &Call) -> Result<Option<Option<Regex>>, QueryError> {
     let inner = innermost(call);
     match inner.args.first() {
-        Some(Expr::Wildcard(Wildcard::Tag)) => Err(QueryError::invalid(format!(
-            "unable to use tag wildcard in {}()",
-            inner.name
-        ))),
+        Some(Expr::Wildcard(Wildcard::Tag)) => {
+            Err(QueryError::invalid(format!("unable to use tag wildcard in {}()", inner.name)))
+        }
         Some(Expr::Wildcard(_)) => Ok(Some(None)),
         Some(Expr::Regex(source)) => Ok(Some(Some(regex(source)?))),
         _ => Ok(None),

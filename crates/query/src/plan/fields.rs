@@ -50,13 +50,13 @@ impl FieldChecks {
         let mut fields = Vec::with_capacity(statement.fields.len());
         let mut time_column = None;
         for field in &statement.fields {
-            if let Expr::VarRef(var) = &field.expr {
-                if var.name == "time" {
-                    if field.alias.is_some() {
-                        time_column.clone_from(&field.alias);
-                    }
-                    continue;
+            if let Expr::VarRef(var) = &field.expr
+                && var.name == "time"
+            {
+                if field.alias.is_some() {
+                    time_column.clone_from(&field.alias);
                 }
+                continue;
             }
             let field = fold_field(field);
             self.expression(&field.expr, &mut Place { wildcards: true })?;
@@ -195,9 +195,7 @@ impl FieldChecks {
             "distinct" => self.distinct(call, false),
             "top" | "bottom" => self.ranked(call),
             "integral" => self.integral(call, place),
-            name if is_transformation(name) => {
-                Err(QueryError::unsupported(format!("{name}()")))
-            }
+            name if is_transformation(name) => Err(QueryError::unsupported(format!("{name}()"))),
             _ => self.simple(call, place),
         }
     }

@@ -7,19 +7,14 @@ use model::{FieldType, Name};
 
 use super::compile::{Compiled, CompiledSource};
 use super::condition::SlotSource;
-use super::{
-    ColumnKind, Condition, Select, Source, SubquerySource, expand, lower, sources, types,
-};
+use super::{ColumnKind, Condition, Select, Source, SubquerySource, expand, lower, sources, types};
 use crate::{QueryContext, QueryError};
 
 /// The plan of a compiled SELECT.
 ///
 /// # Errors
 /// Unknown databases and policies, operands that do not fit, a failing store.
-pub(crate) fn resolve(
-    compiled: &Compiled,
-    context: &QueryContext,
-) -> Result<Select, QueryError> {
+pub(crate) fn resolve(compiled: &Compiled, context: &QueryContext) -> Result<Select, QueryError> {
     let mut select = resolve_alone(compiled, context)?;
     let dimensions = select.dimensions.clone();
     select.push_dimensions(&dimensions);

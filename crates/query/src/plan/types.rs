@@ -67,7 +67,9 @@ fn of_name_in(name: &str, source: &Source) -> Option<DataType> {
             let output = inner.select.outputs.iter().find(|output| output.reference == name);
             match output.and_then(|output| output.data_type) {
                 Some(data_type) => Some(data_type),
-                None if inner.select.own_dimensions.iter().any(|d| **d == *name) => Some(DataType::Tag),
+                None if inner.select.own_dimensions.iter().any(|d| **d == *name) => {
+                    Some(DataType::Tag)
+                }
                 None => None,
             }
         }
@@ -124,8 +126,7 @@ fn of_call(call: &Call, expr: &Expr) -> Result<Option<DataType>, QueryError> {
     let mut result = DataType::Float;
     for (at, arg) in call.args.iter().enumerate() {
         let Some(found) = of_expr(arg)? else { continue };
-        let numeric =
-            matches!(found, DataType::Float | DataType::Integer | DataType::Unsigned);
+        let numeric = matches!(found, DataType::Float | DataType::Integer | DataType::Unsigned);
         if !numeric || (function.needs_float() && found != DataType::Float) {
             let position = if at == 0 { "first" } else { "second" };
             return Err(QueryError::invalid(format!(

@@ -41,7 +41,9 @@ impl Database {
 
     /// Writes lines into the default policy.
     pub(crate) fn write(&self, lines: &str) {
-        self.write_rows(&lines.lines().filter(|l| !l.trim().is_empty()).map(row).collect::<Vec<_>>());
+        self.write_rows(
+            &lines.lines().filter(|l| !l.trim().is_empty()).map(row).collect::<Vec<_>>(),
+        );
     }
 
     /// Writes rows into the default policy.
@@ -116,7 +118,8 @@ fn result(batches: &[ResultBatch]) -> String {
                 write!(out, "\"name\":{},", string(&header.name)).unwrap();
             }
             if !header.tags.is_empty() {
-                let tag = |(k, v): &(model::Name, model::Name)| format!("{}:{}", string(k), string(v));
+                let tag =
+                    |(k, v): &(model::Name, model::Name)| format!("{}:{}", string(k), string(v));
                 let tags: Vec<String> = header.tags.iter().map(tag).collect();
                 write!(out, "\"tags\":{{{}}},", tags.join(",")).unwrap();
             }

@@ -78,7 +78,8 @@ impl Pick {
             Values::Boolean(v) => {
                 let bits: Vec<u64> = (start..end).map(|row| u64::from(v.get(row))).collect();
                 let rows = (start..end).filter(|row| column.is_valid(*row));
-                let key = |row: &usize| if largest { 1 - bits[row - start] } else { bits[row - start] };
+                let key =
+                    |row: &usize| if largest { 1 - bits[row - start] } else { bits[row - start] };
                 if ascending { rows.min_by_key(key) } else { rows.rev().min_by_key(key) }
             }
             _ => None,
@@ -144,7 +145,8 @@ fn wins(function: &Function, time: i64, value: &Scalar, best: &Point) -> bool {
         Function::Max => order.is_gt() || (order.is_eq() && time < best.time),
         Function::Min => order.is_lt() || (order.is_eq() && time < best.time),
         Function::First => {
-            let tie = if matches!(value, Scalar::Boolean(_)) { order.is_lt() } else { order.is_gt() };
+            let tie =
+                if matches!(value, Scalar::Boolean(_)) { order.is_lt() } else { order.is_gt() };
             time < best.time || (time == best.time && tie)
         }
         _ => time > best.time || (time == best.time && order.is_gt()),

@@ -148,11 +148,7 @@ impl SlotMap {
             at = to;
             // The next window holds the next row more often than not.
             window = match windows.after(window) {
-                Some(next)
-                    if ascending && next.start <= times[at] && times[at] < next.end =>
-                {
-                    next
-                }
+                Some(next) if ascending && next.start <= times[at] && times[at] < next.end => next,
                 _ => windows.at(times[at]),
             };
         }

@@ -337,9 +337,7 @@ impl<T: Number> NumberTotals<T> {
         summary: &FieldSummary,
         number: impl Fn(&Scalar) -> Option<T>,
     ) {
-        let value = |scalar: &Scalar| {
-            number(scalar).expect("BUG: a summary has the field's type")
-        };
+        let value = |scalar: &Scalar| number(scalar).expect("BUG: a summary has the field's type");
         let fresh = self.count[slot] == 0;
         if self.parts.sum {
             self.sum[slot] = self.sum[slot].plus(value(&summary.sum));

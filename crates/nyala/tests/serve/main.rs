@@ -1,0 +1,17 @@
+//! The real program over real sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests work on real files, and what fails in them is to be seen"
+)]
+
+mod bad_inputs;
+mod bad_queries;
+mod command_line;
+mod crash;
+mod formats;
+mod influx_cli;
+mod lifecycle;
+mod recorded_answers;
+mod support;
+mod writes;

@@ -1,0 +1,240 @@
+//! A server process, and an HTTP client so small that it can also send what no client would.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Nothing that is waited for takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test, with an environment of its own.
+pub fn nyala() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nyala"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("NYALA_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// A running server. Dropping it kills it.
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    pub address: SocketAddr,
+}
+
+impl Server {
+    pub fn start(dir: &Path) -> Self {
+        Self::start_with(dir, &[])
+    }
+
+    pub fn start_with(dir: &Path, flags: &[&str]) -> Self {
+        let mut process = nyala()
+            .arg("serve")
+            .args(["--http-bind", "127.0.0.1:0", "--data-dir"])
+            .arg(dir)
+            .args(["--log-level", "warn"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut screen = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        let address = loop {
+            line.clear();
+            assert!(screen.read_line(&mut line).unwrap() > 0, "the server did not start");
+            if let Some((_, address)) = line.split_once("http://") {
+                break address.trim().parse().unwrap();
+            }
+        };
+        Self { process, address }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    pub fn wait(mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "the server does not stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// As `kill -9`.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Stops in good order.
+    pub fn stop(self) {
+        self.signal(rustix::process::Signal::TERM);
+        assert_eq!(self.wait().code(), Some(0));
+    }
+
+    /// Most memory that was ever resident, bytes.
+    pub fn peak_memory_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    pub fn request(&self, head: &str, body: &[u8]) -> Answer {
+        request(self.address, head, body)
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.request(&format!("GET {target} HTTP/1.1\r\n"), b"")
+    }
+
+    pub fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Answer {
+        let body = body.as_ref();
+        let head = format!("POST {target} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
+        self.request(&head, body)
+    }
+
+    /// Writes lines to database `db`.
+    pub fn write(&self, db: &str, lines: impl AsRef<[u8]>) -> Answer {
+        self.post(&format!("/write?db={db}"), lines)
+    }
+
+    /// Executes statements in database `db`, with POST and a form.
+    pub fn query(&self, db: &str, statements: &str) -> Answer {
+        self.query_with(db, statements, "", "")
+    }
+
+    /// The same with more parameters and headers.
+    pub fn query_with(&self, db: &str, statements: &str, params: &str, headers: &str) -> Answer {
+        let body = format!("db={db}&q={}{params}", encode(statements));
+        let head = format!(
+            "POST /query HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {}\r\n{headers}",
+            body.len()
+        );
+        self.request(&head, body.as_bytes())
+    }
+
+    pub fn create_database(&self, db: &str) {
+        let answer = self.query("", &format!("CREATE DATABASE {db}"));
+        assert_eq!(answer.text(), "{\"results\":[{\"statement_id\":0}]}\n");
+    }
+
+    /// The server is alive and well.
+    pub fn check_alive(&self) {
+        assert_eq!(self.get("/ping").status, 204);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn temp_dir() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Percent-encodes everything that may need it.
+pub fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|b| match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(b).to_string(),
+            b => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends a request, whose head lacks only its end, on a connection of its own.
+pub fn request(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
+    let mut stream = connect(address);
+    stream.write_all(format!("{head}Host: x\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
+    // A server that refuses a body may close before it has all of it.
+    let _ = stream.write_all(body);
+    read_answer(&mut stream)
+}
+
+/// Reads an answer that ends with its connection.
+pub fn read_answer(stream: &mut TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) => assert!(!bytes.is_empty(), "no answer: {error}"),
+    }
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a whole head");
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut answer = Answer { status, head, body: bytes[end + 4..].to_vec() };
+    if answer.header("transfer-encoding") == Some("chunked") {
+        answer.body = without_chunks(&answer.body);
+    }
+    answer
+}
+
+fn without_chunks(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n").expect("a chunk's size");
+        let size = std::str::from_utf8(&rest[..end]).unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&rest[end + 2..end + 2 + size]);
+        rest = &rest[end + 2 + size + 2..];
+    }
+}
