@@ -32,12 +32,13 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.message)?;
         writeln!(f, "shown by:")?;
+        writeln!(f, "    use sim::{{Fault::*, Kind, Operation::*, Row, Trouble::*, run}};")?;
         writeln!(f, "    let operations = [")?;
         for operation in &self.operations {
             writeln!(f, "        {operation},")?;
         }
         writeln!(f, "    ];")?;
-        write!(f, "    sim::run({}, &operations).unwrap();", self.seed)
+        write!(f, "    run({}, &operations).unwrap();", self.seed)
     }
 }
 

@@ -105,7 +105,7 @@ pub enum Trouble {
 }
 
 /// A kind of disk operation that can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing of a write happens.
     Write,
@@ -133,8 +133,22 @@ pub struct Row {
 }
 
 impl fmt::Display for Operation {
-    /// Rust, if the names of this module are in scope.
+    /// Rust, with `use sim::{Fault::*, Kind, Operation::*, Row, Trouble::*}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&format!("{self:?}").replace('[', "vec!["))
+    }
+}
+
+/// With the name of the type, since an operation has the name of a kind.
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Write => "Write",
+            Self::TornWrite => "TornWrite",
+            Self::Sync => "Sync",
+            Self::Read => "Read",
+            Self::Names => "Names",
+        };
+        write!(f, "Kind::{name}")
     }
 }

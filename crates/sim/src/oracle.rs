@@ -60,6 +60,9 @@ struct World {
 /// Splits of a world at most; more failed operations than that are not followed.
 const WORLDS_MAX: usize = 256;
 
+/// Worlds whose difference from a wrong store is shown.
+const WORLDS_SHOWN: usize = 4;
+
 /// The worlds there may be.
 #[derive(Debug)]
 pub(crate) struct Oracle {
@@ -176,22 +179,19 @@ impl Oracle {
     /// Compares `content` with what every world holds. `settled`: the store was opened since
     /// anything failed, so worlds that differ are not the case.
     pub(crate) fn check(&mut self, content: &Content, settled: bool) -> Result<(), String> {
-        let mut first_difference = None;
-        let mut same = Vec::with_capacity(self.worlds.len());
+        let mut differences = Vec::with_capacity(self.worlds.len());
         for world in &self.worlds {
             let want = Content::read(&world.model, &self.scope).map_err(|e| e.to_string())?;
-            let difference = content.difference(&want, &self.optional);
-            same.push(difference.is_none());
-            first_difference = first_difference.or(difference);
+            differences.push(content.difference(&want, &self.optional));
         }
-        let count = self.worlds.len();
-        if !same.contains(&true) {
-            let difference = first_difference.unwrap_or_default();
-            return Err(format!("the content is that of none of {count} worlds: {difference}"));
-        }
+        let Some(chosen) = differences.iter().position(Option::is_none) else {
+            let count = differences.len();
+            let shown = differences.into_iter().flatten().take(WORLDS_SHOWN);
+            let list: Vec<String> = shown.map(|difference| format!("\n- {difference}")).collect();
+            return Err(format!("the content is that of none of {count} worlds:{}", list.concat()));
+        };
         if settled {
             // Those that are left hold the same: one of them will do.
-            let chosen = same.iter().position(|same| *same).unwrap_or_default();
             self.worlds.swap(0, chosen);
             self.worlds.truncate(1);
             let there = |(database, key): &(DatabaseId, String)| {

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program under test, with an environment of its own.
-pub fn nyala() -> Command {
+pub(crate) fn nyala() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nyala"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("NYALA_") {
@@ -24,17 +24,17 @@ pub fn nyala() -> Command {
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     process: Child,
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    pub fn start(dir: &Path) -> Self {
+    pub(crate) fn start(dir: &Path) -> Self {
         Self::start_with(dir, &[])
     }
 
-    pub fn start_with(dir: &Path, flags: &[&str]) -> Self {
+    pub(crate) fn start_with(dir: &Path, flags: &[&str]) -> Self {
         let mut process = nyala()
             .arg("serve")
             .args(["--http-bind", "127.0.0.1:0", "--data-dir"])
@@ -56,20 +56,20 @@ impl Server {
         Self { process, address }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    pub fn wait(mut self) -> ExitStatus {
+    pub(crate) fn wait(mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
@@ -81,50 +81,56 @@ impl Server {
     }
 
     /// As `kill -9`.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
     /// Stops in good order.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         self.signal(rustix::process::Signal::TERM);
         assert_eq!(self.wait().code(), Some(0));
     }
 
     /// Most memory that was ever resident, bytes.
-    pub fn peak_memory_bytes(&self) -> u64 {
+    pub(crate) fn peak_memory_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
-    pub fn request(&self, head: &str, body: &[u8]) -> Answer {
+    pub(crate) fn request(&self, head: &str, body: &[u8]) -> Answer {
         request(self.address, head, body)
     }
 
-    pub fn get(&self, target: &str) -> Answer {
+    pub(crate) fn get(&self, target: &str) -> Answer {
         self.request(&format!("GET {target} HTTP/1.1\r\n"), b"")
     }
 
-    pub fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub(crate) fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Answer {
         let body = body.as_ref();
         let head = format!("POST {target} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
         self.request(&head, body)
     }
 
     /// Writes lines to database `db`.
-    pub fn write(&self, db: &str, lines: impl AsRef<[u8]>) -> Answer {
+    pub(crate) fn write(&self, db: &str, lines: impl AsRef<[u8]>) -> Answer {
         self.post(&format!("/write?db={db}"), lines)
     }
 
     /// Executes statements in database `db`, with POST and a form.
-    pub fn query(&self, db: &str, statements: &str) -> Answer {
+    pub(crate) fn query(&self, db: &str, statements: &str) -> Answer {
         self.query_with(db, statements, "", "")
     }
 
     /// The same with more parameters and headers.
-    pub fn query_with(&self, db: &str, statements: &str, params: &str, headers: &str) -> Answer {
+    pub(crate) fn query_with(
+        &self,
+        db: &str,
+        statements: &str,
+        params: &str,
+        headers: &str,
+    ) -> Answer {
         let body = format!("db={db}&q={}{params}", encode(statements));
         let head = format!(
             "POST /query HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n\
@@ -134,13 +140,13 @@ impl Server {
         self.request(&head, body.as_bytes())
     }
 
-    pub fn create_database(&self, db: &str) {
+    pub(crate) fn create_database(&self, db: &str) {
         let answer = self.query("", &format!("CREATE DATABASE {db}"));
         assert_eq!(answer.text(), "{\"results\":[{\"statement_id\":0}]}\n");
     }
 
     /// The server is alive and well.
-    pub fn check_alive(&self) {
+    pub(crate) fn check_alive(&self) {
         assert_eq!(self.get("/ping").status, 204);
     }
 }
@@ -153,12 +159,12 @@ impl Drop for Server {
     }
 }
 
-pub fn temp_dir() -> TempDir {
+pub(crate) fn temp_dir() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
 /// Percent-encodes everything that may need it.
-pub fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     text.bytes()
         .map(|b| match b {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(b).to_string(),
@@ -169,22 +175,22 @@ pub fn encode(text: &str) -> String {
 
 /// What a server answers.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -192,7 +198,7 @@ impl Answer {
     }
 }
 
-pub fn connect(address: SocketAddr) -> TcpStream {
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -200,7 +206,7 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// Sends a request, whose head lacks only its end, on a connection of its own.
-pub fn request(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
+pub(crate) fn request(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
     let mut stream = connect(address);
     stream.write_all(format!("{head}Host: x\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
     // A server that refuses a body may close before it has all of it.
@@ -209,7 +215,7 @@ pub fn request(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
 }
 
 /// Reads an answer that ends with its connection.
-pub fn read_answer(stream: &mut TcpStream) -> Answer {
+pub(crate) fn read_answer(stream: &mut TcpStream) -> Answer {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
         Ok(_) => {}

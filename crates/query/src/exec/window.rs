@@ -48,18 +48,12 @@ impl Windows {
         if window.end > MAX_TIME_NS {
             return None;
         }
-        if self.zone.is_none() {
-            return Some(Window {
-                start: window.end,
-                end: window.end.saturating_add(self.every_ns),
-            });
-        }
-        let next = self.zoned(window.end, self.zone.as_ref()?);
+        let end = window.end.saturating_add(self.every_ns);
+        let Some(zone) = &self.zone else { return Some(Window { start: window.end, end }) };
+        let next = self.zoned(window.end, zone);
         // A change of the zone may lead back; go on where this window ended then, always ahead.
-        let start = if next.start > window.start { next.start } else { window.end };
-        let end =
-            if next.end > window.end { next.end } else { window.end.saturating_add(self.every_ns) };
-        Some(Window { start, end })
+        let leads_on = next.start > window.start && next.end > window.end;
+        Some(if leads_on { next } else { Window { start: window.end, end } })
     }
 
     /// The window before `window`; `None` at the beginning of time.
@@ -83,9 +77,11 @@ impl Windows {
         let every = i128::from(self.every_ns);
         let offset_at = |t: i128| i128::from(zone.offset_ns(clamp(t)));
         let small = |change: i128| change != 0 && change.abs() < every;
-        let time = i128::from(time_ns);
+        // The grid without its offset is what lines up with local midnight; the offset comes last.
+        let offset = i128::from(self.offset_ns);
+        let time = i128::from(time_ns) - offset;
         let here = offset_at(time);
-        let into = (time + here - i128::from(self.offset_ns)).rem_euclid(every);
+        let into = (time + here).rem_euclid(every);
 
         let mut start = time - into;
         let change = here - offset_at(start);
@@ -100,7 +96,11 @@ impl Windows {
         if small(change) && (change > 0 || offset_at(end + change) == end_offset) {
             end += change;
         }
-        Window { start: clamp(start).max(MIN_TIME_NS), end: clamp(end) }
+        Window {
+            // Whatever a change does, a window holds its time.
+            start: clamp(start + offset).max(MIN_TIME_NS).min(time_ns),
+            end: clamp(end + offset).max(time_ns.saturating_add(1)),
+        }
     }
 }
 

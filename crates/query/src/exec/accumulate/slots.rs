@@ -139,7 +139,7 @@ impl SlotMap {
             let inside = |t: &i64| {
                 if ascending { *t < window.end } else { *t >= window.start }
             };
-            let to = at + gallop(&times[at..end], inside);
+            let to = at + gallop(&times[at..end], inside).max(1);
             let slot = self.slot_of_window(group, window);
             runs.push(Run { slot, start: at as u32, end: to as u32, series });
             if to == end {

@@ -27,17 +27,22 @@ proptest! {
     #[test]
     fn neighbours_touch(
         time in -1_000_000 * HOUR..1_000_000 * HOUR,
-        every in 1i64..100 * HOUR,
-        zone in prop_oneof![Just(None), Just(Some("Europe/Berlin")), Just(Some("Asia/Kolkata"))],
+        every in prop_oneof![1i64..100 * HOUR, Just(HOUR / 2), Just(2 * HOUR), Just(24 * HOUR)],
+        offset in prop_oneof![Just(0), Just(6 * HOUR), -HOUR..HOUR],
+        zone in prop::sample::select(vec![
+            None,
+            Some("Europe/Berlin"),
+            Some("Asia/Kolkata"),
+            Some("America/Los_Angeles"),
+            Some("Australia/Lord_Howe"),
+        ]),
     ) {
-        // A zone's windows of less than a change's length overlap at the change.
-        prop_assume!(zone.is_none() || every >= 4 * HOUR);
         let zone = zone.map(|name| Arc::new(Zone::load(name).unwrap()));
-        let windows = Windows::new(every, 0, zone);
+        let windows = Windows::new(every, offset, zone);
         let window = windows.at(time);
         prop_assert!(window.start <= time && time < window.end, "{window:?} {time}");
         let next = windows.after(window).unwrap();
-        prop_assert!(next.start >= window.start && next.end > window.end);
+        prop_assert!(next.start > window.start && next.end > window.end);
         let before = windows.before(window).unwrap();
         prop_assert!(before.start < window.start);
     }
@@ -58,6 +63,23 @@ fn days_of_a_zone_start_at_midnight() {
     // 2000-04-02 was 23 hours long: from 08:00Z to 07:00Z.
     let start = 954_662_400_000_000_000;
     assert_eq!(windows.at(start + 12 * HOUR), Window { start, end: start + 23 * HOUR });
+}
+
+/// Edges that InfluxDB 1.6.7 gives for `time(1d, 6h)`.
+#[test]
+fn an_offset_is_added_to_local_midnight() {
+    for (zone, edges) in [
+        ("America/Los_Angeles", [972_738_000, 972_824_400, 972_914_400, 973_000_800]),
+        ("Europe/Berlin", [972_705_600, 972_792_000, 972_882_000, 972_968_400]),
+    ] {
+        let zone = Arc::new(Zone::load(zone).unwrap());
+        let windows = Windows::new(24 * HOUR, 6 * HOUR, Some(zone));
+        let mut window = windows.at(edges[0] * 1_000_000_000);
+        for edge in edges {
+            assert_eq!(window.start, edge * 1_000_000_000);
+            window = windows.after(window).unwrap();
+        }
+    }
 }
 
 #[test]
