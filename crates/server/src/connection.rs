@@ -241,7 +241,7 @@ mod tests {
             let blocked = server.write_all(&[0; 100]);
             tokio::select! {
                 _ = blocked => panic!("more written than fits"),
-                seconds = seconds_until_bark(&activity) => assert_eq!(seconds, 16 + 2),
+                seconds = seconds_until_bark(&activity) => assert!((16..=18).contains(&seconds)),
             }
         });
     }

@@ -188,7 +188,11 @@ pub(crate) fn refusal_as(
 }
 
 fn insert_error(headers: &mut HeaderMap, text: &str) {
-    let mut bytes = text.as_bytes()[..text.len().min(ERROR_HEADER_BYTES_MAX)].to_vec();
+    let mut end = text.len().min(ERROR_HEADER_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut bytes = text.as_bytes()[..end].to_vec();
     for byte in &mut bytes {
         if byte.is_ascii_control() {
             *byte = b' ';
@@ -208,7 +212,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         insert_error(&mut headers, &format!("a\nb\u{7f}\u{0}{}", "\u{e4}".repeat(1000)));
         let value = headers.get(ERROR).expect("any text becomes a header");
-        assert_eq!(value.len(), ERROR_HEADER_BYTES_MAX);
+        assert_eq!(value.len(), ERROR_HEADER_BYTES_MAX - 1, "no half character");
         assert!(value.as_bytes().starts_with(b"a b  "));
     }
 

@@ -157,10 +157,7 @@ impl Generator {
 
     fn write(&mut self) -> Operation {
         let rows = if self.random.chance(15) { 40 } else { self.random.between(1, 8) };
-        Operation::Write {
-            policy: self.policy(),
-            rows: (0..rows).map(|_| self.row()).collect(),
-        }
+        Operation::Write { policy: self.policy(), rows: (0..rows).map(|_| self.row()).collect() }
     }
 
     fn bulk(&mut self) -> Operation {

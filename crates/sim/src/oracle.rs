@@ -215,7 +215,10 @@ impl Oracle {
         if self.worlds.iter().any(same) {
             return Ok(());
         }
-        Err(format!("{measurement:?} of {policy:?} has {} rows, not those of any world", rows.len()))
+        Err(format!(
+            "{measurement:?} of {policy:?} has {} rows, not those of any world",
+            rows.len()
+        ))
     }
 
     /// Forgets an acknowledged action: what a correct store then holds is no world's. For showing

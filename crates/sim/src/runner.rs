@@ -136,8 +136,8 @@ impl Runner {
     fn check(&mut self, settled: bool) -> Result<(), String> {
         self.summary.checks += 1;
         let store = self.store.as_ref().expect("BUG: no operation leaves the store closed");
-        let content = Content::read(store, &self.oracle.scope)
-            .map_err(|e| format!("reading failed: {e}"))?;
+        let content =
+            Content::read(store, &self.oracle.scope).map_err(|e| format!("reading failed: {e}"))?;
         self.oracle.check(&content, settled)?;
         check_consistency(store, &self.oracle.scope, &content)
     }

@@ -15,7 +15,7 @@ use store::{StoreError, TimeOrder};
 
 use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
-use crate::flush::{open_reader, segment_meta, sync_segments_dir};
+use crate::flush::{discard_segment, finish_segment, segment_meta};
 use crate::manifest::Edit;
 use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source};
 use crate::sink::SegmentSink;
@@ -23,8 +23,12 @@ use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
 pub(crate) use policy::{Candidate, Choice, choose};
 
-/// What the policy chooses for a partition, as it is in the current view.
+/// What the policy chooses for a partition, as it is in the current view. Nothing, if a file of it
+/// cannot be opened: neighbours of that are no neighbours of each other.
 pub(crate) fn choice(partition: &Partition, idle: bool) -> Option<Choice> {
+    if !partition.segments.iter().all(|s| s.is_whole()) {
+        return None;
+    }
     let candidate = |s: &Arc<Segment>| Candidate {
         bytes: s.meta.bytes,
         cold: s.meta.cold,
@@ -45,18 +49,15 @@ pub(crate) fn compact(
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
-    let mut writer = SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
-    for (name, fields) in measurements(inputs)? {
-        merge_measurement(engine, &mut writer, inputs, &name, fields)?;
-    }
-    let info = writer.finish().map_err(segment_error)?;
-    let reader = if info.rows == 0 {
-        engine.disk.remove(&path).map_err(disk_error)?;
-        None
-    } else {
-        sync_segments_dir(engine)?;
-        Some(open_reader(engine, id)?)
+    let merge = || {
+        let mut writer =
+            SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
+        for (name, fields) in measurements(inputs)? {
+            merge_measurement(engine, &mut writer, inputs, &name, fields)?;
+        }
+        finish_segment(engine, id, writer)
     };
+    let (info, reader) = merge().inspect_err(|_| discard_segment(engine, id))?;
     engine.metrics.compactions.add(1);
     engine.metrics.bytes_compacted.add(info.bytes);
 
@@ -75,7 +76,7 @@ pub(crate) fn compact(
                 for stone in &left {
                     edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
                 }
-                Arc::new(Segment::new(meta, reader, left))
+                Arc::new(Segment::new(meta, Ok(reader), left))
             });
             p.segments.splice(at..at + ids.len(), result);
         });
@@ -93,7 +94,9 @@ pub(crate) fn compact(
 
 /// Removes the file of a segment that is in no view any more; readers of old views keep theirs.
 pub(crate) fn remove_segment(engine: &Engine, segment: &Segment) -> Result<(), StoreError> {
-    segment.reader.set_removed();
+    if let Ok(reader) = segment.reader() {
+        reader.set_removed();
+    }
     engine.disk.remove(&engine.segment_path(segment.meta.id)).map_err(disk_error)
 }
 
@@ -114,8 +117,9 @@ fn measurements(
 ) -> Result<BTreeMap<Name, Vec<(Name, FieldType)>>, StoreError> {
     let mut all: BTreeMap<Name, BTreeMap<Name, FieldType>> = BTreeMap::new();
     for segment in inputs {
-        for info in segment.reader.measurements().map_err(segment_error)?.entries() {
-            let directory = segment.reader.directory(&info.name).map_err(segment_error)?;
+        let reader = segment.reader()?;
+        for info in reader.measurements().map_err(segment_error)?.entries() {
+            let directory = reader.directory(&info.name).map_err(segment_error)?;
             let Some(directory) = directory else { continue };
             // Of two types of one name the later counts: the earlier belonged to a measurement that
             // was dropped, whose rows are hidden.
@@ -175,7 +179,7 @@ pub(crate) fn series_of(
 ) -> Result<RoaringTreemap, StoreError> {
     let mut all = RoaringTreemap::new();
     for segment in segments {
-        let reader = &segment.reader;
+        let reader = segment.reader()?;
         let Some(directory) = reader.directory(measurement).map_err(segment_error)? else {
             continue;
         };

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use model::{DatabaseId, PolicyId, SeriesId, TagExpr, TimeRange};
+use model::{DatabaseId, PolicyId, TagExpr, TimeRange};
 use roaring::RoaringTreemap;
 use store::{DeleteRequest, DeleteTarget, NameFilter, StoreError, TimeOrder};
 use wal::Lsn;
@@ -31,14 +31,16 @@ pub(crate) fn delete(engine: &Engine, request: &DeleteRequest) -> Result<(), Sto
     let database = request.database;
     match &request.target {
         DeleteTarget::Rows { measurements, series, time } => {
-            delete_rows(engine, database, measurements, series, *time)
+            delete_rows(engine, database, measurements, series, *time)?;
         }
-        DeleteTarget::Measurement(name) => drop_measurement(engine, database, name),
+        DeleteTarget::Measurement(name) => drop_measurement(engine, database, name)?,
         DeleteTarget::Policy(policy) => {
-            drop_partitions(engine, database, Some(*policy), i64::MAX).map(drop)
+            drop_partitions(engine, database, Some(*policy), i64::MAX)?;
         }
-        DeleteTarget::Database => drop_database(engine, database),
+        DeleteTarget::Database => drop_database(engine, database)?,
     }
+    // What was gone before because of somebody else has to be gone for good as well.
+    engine.wait_durable(engine.wal.position())
 }
 
 fn delete_rows(
@@ -82,7 +84,7 @@ fn delete_rows(
         }
     }
     drop(gate);
-    engine.wal.wait_durable(lsn).map_err(wal_error)?;
+    engine.wait_durable(lsn)?;
     remove_empty_series(engine, suspects)
 }
 
@@ -104,21 +106,22 @@ fn drop_measurement(engine: &Engine, database: DatabaseId, name: &str) -> Result
     remove_series(engine, &measurement, ids)?;
     let lsn = drop_schema(engine, &[measurement])?;
     drop(gate);
-    engine.wal.wait_durable(lsn).map_err(wal_error)
+    engine.wait_durable(lsn)
 }
 
 fn drop_database(engine: &Engine, database: DatabaseId) -> Result<(), StoreError> {
     drop_partitions(engine, database, None, i64::MAX)?;
     let gate = engine.gate.write();
     let definitions = engine.define.lock();
-    let bytes = Record::RemoveSeries(database, None).encode();
-    engine.wal.append(&[&bytes]).map_err(wal_error)?;
-    engine.index.remove_database(database, SeriesId(u64::MAX)).map_err(series_error)?;
+    let below = engine.index.next_id();
+    engine.index.remove_database(database, below).map_err(series_error)?;
     engine.resolver.clear();
+    let bytes = Record::RemoveDatabase(database, below).encode();
+    engine.wal.append(&[&bytes]).map_err(wal_error)?;
     drop(definitions);
     let lsn = drop_schema(engine, &engine.schema.of_database(database))?;
     drop(gate);
-    engine.wal.wait_durable(lsn).map_err(wal_error)
+    engine.wait_durable(lsn)
 }
 
 /// Freezes what tombstones touch, logs them and hangs them on every source. Call with the gate held
@@ -131,10 +134,12 @@ fn hang_tombstones(engine: &Engine, tombstones: Vec<Tombstone>) -> Result<Lsn, S
     let mut lsn = engine.wal.position();
     for stone in &tombstones {
         let bytes = Record::Delete(stone.clone()).encode();
-        lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
+        // Those that the log has already count after a restart, and do not before.
+        let appended = engine.wal.append(&[&bytes]).map_err(wal_error);
+        lsn = appended.inspect_err(|error| engine.fail(error))?;
     }
     // Durable before anybody sees it: a reader must never see rows come back.
-    engine.wal.wait_durable(lsn).map_err(wal_error)?;
+    engine.wait_durable(lsn)?;
     let tombstones: Vec<Arc<Tombstone>> = tombstones.into_iter().map(Arc::new).collect();
     engine.restructure(|view| {
         let (edits, next) = with_tombstones(view, &tombstones);
@@ -174,7 +179,7 @@ fn remove_series(
     engine.index.remove(&ids);
     engine.resolver.clear();
     engine.schema.tag_keys_changed(measurement.no, None);
-    let bytes = Record::RemoveSeries(measurement.database, Some(ids)).encode();
+    let bytes = Record::RemoveSeries(measurement.database, ids).encode();
     engine.wal.append(&[&bytes]).map_err(wal_error)
 }
 
@@ -184,7 +189,9 @@ fn drop_schema(engine: &Engine, measurements: &[Arc<Measurement>]) -> Result<Lsn
         measurements.iter().map(|m| SchemaChange::Drop(m.no)).collect();
     let bytes = Record::Schema(changes.clone()).encode();
     let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
-    changes.iter().for_each(|change| engine.schema.apply(change));
+    for change in &changes {
+        engine.schema.apply(change);
+    }
     definitions.schema.extend(changes);
     Ok(lsn)
 }
@@ -199,15 +206,32 @@ fn remove_empty_series(engine: &Engine, suspects: Suspects) -> Result<(), StoreE
         // Somebody may have written to one since: looked at again, now that nobody can.
         let gate = engine.gate.write();
         let empty = without_rows(engine, &measurement, &empty)?;
+        if empty.is_empty() {
+            continue;
+        }
         let lsn = remove_series(engine, &measurement, empty)?;
         drop(gate);
-        engine.wal.wait_durable(lsn).map_err(wal_error)?;
+        engine.wait_durable(lsn)?;
     }
     Ok(())
 }
 
-/// Those of some series that have no row in any policy.
+/// Those of some series that have no row in any policy. None of them, if a damaged file may have some.
 fn without_rows(
+    engine: &Engine,
+    measurement: &Arc<Measurement>,
+    ids: &RoaringTreemap,
+) -> Result<RoaringTreemap, StoreError> {
+    match look_for_rows(engine, measurement, ids) {
+        Err(error @ StoreError::Corruption { .. }) => {
+            tracing::warn!(%error, "series may be left without rows");
+            Ok(RoaringTreemap::new())
+        }
+        looked => looked,
+    }
+}
+
+fn look_for_rows(
     engine: &Engine,
     measurement: &Arc<Measurement>,
     ids: &RoaringTreemap,
@@ -260,7 +284,7 @@ pub(crate) fn drop_partitions(
     }
     let bytes = Record::DropPartitions { database, policy, before_ns }.encode();
     let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
-    engine.wal.wait_durable(lsn).map_err(wal_error)?;
+    engine.wait_durable(lsn)?;
     let segments = engine.restructure(|view| Ok(without_partitions(view, &gone)))?;
     drop(gate);
     for segment in &segments {
@@ -301,7 +325,17 @@ fn suspects_of(
     for measurement in engine.schema.of_database(database) {
         let mut ids = RoaringTreemap::new();
         for partition in gone {
-            ids |= series_of(&partition.segments, &measurement.name)?;
+            for segment in &partition.segments {
+                match series_of(std::slice::from_ref(segment), &measurement.name) {
+                    Ok(some) => ids |= some,
+                    // Which ones a damaged file has rows of, nobody can tell.
+                    Err(StoreError::Corruption { .. }) => {
+                        let (first, last) = segment.meta.series;
+                        ids.insert_range(first.0..=last.0);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             let memtables = partition.frozen.iter().map(|f| &f.table).chain(&partition.active);
             for table in memtables {
                 let of_it = table.all_series().into_iter().filter(|(no, _)| *no == measurement.no);

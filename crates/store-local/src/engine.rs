@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use model::{PolicyId, TimeRange};
 use parking_lot::{Condvar, Mutex, RwLock};
 use platform::{Disk, PageCache};
 use series::SeriesIndex;
 use store::StoreError;
 use wal::{Lsn, Wal};
 
-use crate::manifest::{Edit, Manifest, SegmentMeta};
+use crate::error::wal_error;
+use crate::manifest::{Edit, Manifest};
 use crate::memtable::SHARDS;
 use crate::metrics::Metrics;
 use crate::options::{MemoryPlan, StoreOptions};
@@ -50,8 +50,6 @@ pub(crate) struct Engine {
     pub(crate) lanes: [Mutex<()>; SHARDS],
     /// Bytes of all memtables that exist, frozen and pinned ones included.
     pub(crate) memtable_bytes: Arc<AtomicUsize>,
-    /// Segments that could not be opened, and why.
-    pub(crate) broken: Vec<(SegmentMeta, StoreError)>,
     pub(crate) metrics: Metrics,
     pub(crate) work: WorkSignal,
     pub(crate) closed: AtomicBool,
@@ -77,7 +75,6 @@ pub(crate) struct EngineParts {
     pub(crate) schema: SchemaRegistry,
     pub(crate) definitions: Definitions,
     pub(crate) view: View,
-    pub(crate) broken: Vec<(SegmentMeta, StoreError)>,
     pub(crate) memtable_bytes: Arc<AtomicUsize>,
 }
 
@@ -101,7 +98,6 @@ impl Engine {
             order: Mutex::new(()),
             lanes: std::array::from_fn(|_| Mutex::new(())),
             memtable_bytes: parts.memtable_bytes,
-            broken: parts.broken,
             metrics: Metrics::default(),
             work: WorkSignal::default(),
             closed: AtomicBool::new(false),
@@ -158,19 +154,10 @@ impl Engine {
         newest.is_some_and(|age| age >= self.options.idle_after)
     }
 
-    /// Fails if a segment that could not be opened may have rows of a policy and time.
-    pub(crate) fn check_broken(&self, policy: PolicyId, time: TimeRange) -> Result<(), StoreError> {
-        let hit = |(meta, _): &&(SegmentMeta, StoreError)| {
-            meta.policy == policy && meta.time.overlaps(&time)
-        };
-        match self.broken.iter().find(hit) {
-            Some((_, StoreError::Corruption { path, offset, detail })) => {
-                let (path, offset, detail) = (path.clone(), *offset, detail.clone());
-                Err(StoreError::Corruption { path, offset, detail })
-            }
-            Some((_, error)) => Err(StoreError::Io(error.to_string())),
-            None => Ok(()),
-        }
+    /// Waits until the log is durable up to a position. If that fails, nobody knows whether what the
+    /// log says will be the case after a restart.
+    pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<(), StoreError> {
+        self.wal.wait_durable(lsn).map_err(wal_error).inspect_err(|error| self.fail(error))
     }
 
     /// The path of a segment's file.

@@ -55,3 +55,13 @@ pub(crate) fn series_error(error: SeriesError) -> StoreError {
 pub(crate) fn corrupt_record(dir: &Path, lsn: Lsn, error: Malformed) -> StoreError {
     StoreError::Corruption { path: dir.to_owned(), offset: lsn.0, detail: error.to_string() }
 }
+
+/// The same failure once more, for whoever meets it later.
+pub(crate) fn repeated(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Corruption { path, offset, detail } => {
+            StoreError::Corruption { path: path.clone(), offset: *offset, detail: detail.clone() }
+        }
+        error => StoreError::Io(error.to_string()),
+    }
+}

@@ -29,7 +29,8 @@ pub(crate) fn flush_partition(engine: &Engine, partition: &Partition) -> Result<
     let Some(frozen) = current.frozen.first().cloned() else { return Ok(false) };
     drop(view);
     let id = engine.manifest.next_segment_id();
-    let written = write_segment(engine, id, &frozen)?;
+    let written =
+        write_segment(engine, id, &frozen).inspect_err(|_| discard_segment(engine, id))?;
     publish(engine, partition, &frozen, id, written)?;
     engine.metrics.flushes.add(1);
     engine.work.notify_room();
@@ -61,27 +62,36 @@ fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Wri
     for (name, series) in measurements {
         write_measurement(engine, &mut writer, frozen, &name, series)?;
     }
+    let (info, reader) = finish_segment(engine, id, writer)?;
+    engine.metrics.bytes_flushed.add(info.bytes);
+    Ok(reader.map(|reader| Written { info, reader }))
+}
+
+/// Makes a segment durable and opens it; one without rows is removed instead.
+pub(crate) fn finish_segment(
+    engine: &Engine,
+    id: u64,
+    writer: SegmentWriter,
+) -> Result<(SegmentInfo, Option<Arc<SegmentReader>>), StoreError> {
     let info = writer.finish().map_err(segment_error)?;
+    let path = engine.segment_path(id);
     if info.rows == 0 {
         engine.disk.remove(&path).map_err(disk_error)?;
-        return Ok(None);
+        return Ok((info, None));
     }
-    sync_segments_dir(engine)?;
-    engine.metrics.bytes_flushed.add(info.bytes);
-    let reader = open_reader(engine, id)?;
-    Ok(Some(Written { info, reader }))
+    engine.disk.sync_dir(&engine.options.dir.join("segments")).map_err(disk_error)?;
+    let reader = SegmentReader::open(&*engine.disk, &path, Arc::clone(&engine.cache));
+    Ok((info, Some(Arc::new(reader.map_err(segment_error)?))))
 }
 
-/// Makes the names of new segment files durable.
-pub(crate) fn sync_segments_dir(engine: &Engine) -> Result<(), StoreError> {
-    engine.disk.sync_dir(&engine.options.dir.join("segments")).map_err(disk_error)
-}
-
-/// Opens a segment's file.
-pub(crate) fn open_reader(engine: &Engine, id: u64) -> Result<Arc<SegmentReader>, StoreError> {
-    let (path, cache) = (engine.segment_path(id), Arc::clone(&engine.cache));
-    let reader = SegmentReader::open(&*engine.disk, &path, cache).map_err(segment_error)?;
-    Ok(Arc::new(reader))
+/// Removes what there is of a segment that could not be finished: on a full disk nobody could finish
+/// one otherwise. If that fails too, the next start removes it.
+pub(crate) fn discard_segment(engine: &Engine, id: u64) {
+    if let Err(error) = engine.disk.remove(&engine.segment_path(id))
+        && !error.is_not_found()
+    {
+        tracing::warn!(%error, "an unfinished segment stays until the next start");
+    }
 }
 
 fn write_measurement(
@@ -185,7 +195,7 @@ fn replace(
         for stone in &tombstones {
             edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
         }
-        p.segments.push(Arc::new(Segment::new(meta, reader, tombstones)));
+        p.segments.push(Arc::new(Segment::new(meta, Ok(reader), tombstones)));
         added = true;
     });
     (edits, added, next)

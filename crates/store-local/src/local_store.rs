@@ -154,7 +154,6 @@ impl Store for LocalStore {
     fn scan(&self, request: &ScanRequest) -> Result<Box<dyn Scan>, StoreError> {
         self.engine.check_open()?;
         self.engine.metrics.scans.add(1);
-        self.engine.check_broken(request.policy.id, request.time)?;
         let (database, name) = (request.policy.database, &request.measurement);
         let context = request.context.clone();
         let Some(measurement) = self.engine.schema.find(database, name) else {

@@ -31,6 +31,8 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 pub(crate) struct Busy {
     flushing: Mutex<HashSet<(PolicyId, i64)>>,
     compacting: Mutex<HashSet<(PolicyId, i64)>>,
+    /// Segments whose merge met damage: left as they are, until the next start.
+    damaged: Mutex<HashSet<u64>>,
     jobs: AtomicUsize,
 }
 
@@ -73,6 +75,11 @@ pub(crate) fn step(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<bool,
         Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
         Job::MergeIndex => engine.index.merge_step().map(drop).map_err(series_error),
     };
+    if let (Job::Compact(partition, choice), Err(StoreError::Corruption { .. })) = (&job, &outcome)
+    {
+        let inputs = &partition.segments[choice.segments.clone()];
+        busy.damaged.lock().extend(inputs.iter().map(|s| s.meta.id));
+    }
     busy.release(&job);
     busy.jobs.fetch_sub(1, Ordering::AcqRel);
     outcome.map(|()| true)
@@ -108,8 +115,8 @@ pub(crate) fn flush_all(engine: &Engine, busy: &Busy) -> Result<(), StoreError> 
 
 /// Takes the partition whose frozen memtables hold most memory.
 fn next_flush(engine: &Engine, busy: &Busy) -> Option<Arc<Partition>> {
-    let view = engine.view();
     let mut flushing = busy.flushing.lock();
+    let view = engine.view();
     let free =
         |p: &&Arc<Partition>| !p.frozen.is_empty() && !flushing.contains(&(p.policy, p.time.min));
     let held = |p: &&Arc<Partition>| p.frozen.iter().map(|f| f.table.bytes()).sum::<usize>();
@@ -162,7 +169,6 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
 
 /// Takes the next job: what frees memory first.
 fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
-    let view = engine.view();
     let key = |p: &Partition| (p.policy, p.time.min);
     if let Some(partition) = next_flush(engine, busy) {
         return Some(Job::Flush(partition));
@@ -171,6 +177,9 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
         return Some(Job::MergeIndex);
     }
     let mut compacting = busy.compacting.lock();
+    // Taken now: what it has of a partition that nobody works on is how that is.
+    let view = engine.view();
+    let damaged = busy.damaged.lock();
     for partition in view.partitions() {
         if compacting.contains(&key(partition)) {
             continue;
@@ -178,7 +187,11 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
         let idle = partition.active.is_none()
             && partition.frozen.is_empty()
             && (all_idle || engine.partition_idle(partition));
-        if let Some(choice) = compaction::choice(partition, idle) {
+        let sound = |choice: &compaction::Choice| {
+            let inputs = &partition.segments[choice.segments.clone()];
+            !inputs.iter().any(|s| damaged.contains(&s.meta.id))
+        };
+        if let Some(choice) = compaction::choice(partition, idle).filter(sound) {
             compacting.insert(key(partition));
             return Some(Job::Compact(Arc::clone(partition), choice));
         }

@@ -1,5 +1,7 @@
 //! Opening a store: manifest, index, segments, then the log from where it is needed.
 
+mod undefined;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -53,9 +55,7 @@ pub(crate) fn open(
     let snapshot_every_bytes = memory.manifest_snapshot as u64;
     let manifest = Manifest::open(Arc::clone(&disk), &manifest_dir, snapshot_every_bytes)?;
     let cache = Arc::new(PageCache::new(memory.page_cache));
-    let (view, broken) = open_segments(&disk, &options, &manifest, &cache)?;
-    report.segments = view.partitions().map(|p| p.segments.len() as u64).sum();
-    report.damage.extend(broken.iter().map(|(_, why)| why.to_string()));
+    let view = open_segments(&disk, &options, &manifest, &cache, &mut report)?;
     remove_orphans(&*disk, &options, &manifest)?;
 
     let series_options = SeriesOptions {
@@ -67,7 +67,9 @@ pub(crate) fn open(
     let schema = SchemaRegistry::default();
     manifest.read(|state| {
         let (next, changes) = state.schema.dump();
-        changes.iter().for_each(|change| schema.apply(change));
+        for change in &changes {
+            schema.apply(change);
+        }
         schema.reserve(next);
     });
     let log_start = manifest.read(|state| state.log_start).unwrap_or(Lsn(0));
@@ -111,15 +113,25 @@ pub(crate) fn open(
         schema,
         definitions: Definitions::default(),
         view,
-        broken,
         memtable_bytes: Arc::new(AtomicUsize::new(0)),
     });
+    let (damaged, mut rows_lost) = (!found.corruptions.is_empty(), 0);
     // Where a record starts: where the one before ended.
     let mut start = log_start;
     for (lsn, payload) in records.into_inner() {
-        let record = Record::decode(&payload).map_err(|e| corrupt_record(&dir, lsn, e))?;
+        let mut record = Record::decode(&payload).map_err(|e| corrupt_record(&dir, lsn, e))?;
+        if let (Record::Rows(batch), true) = (&mut record, damaged) {
+            rows_lost += undefined::leave_out(&engine, batch)?;
+        }
         report.rows_replayed += replay(&engine, start, lsn, record)?;
         start = lsn;
+    }
+    if let (Some(corruption), true) = (found.corruptions.first(), rows_lost > 0) {
+        report.damage.push(format!(
+            "{rows_lost} rows are lost because what defines their series or fields was in the damaged \
+             part of {}",
+            corruption.path.display()
+        ));
     }
     Ok((engine, report))
 }
@@ -129,43 +141,39 @@ fn random_seed() -> u64 {
     RandomState::new().hash_one(0u64)
 }
 
-/// The view of the manifest's segments, and those that cannot be opened.
-type Opened = (View, Vec<(SegmentMeta, StoreError)>);
-
+/// The view of the manifest's segments. Those that are damaged are in it too, and in the report.
 fn open_segments(
     disk: &Arc<dyn Disk>,
     options: &StoreOptions,
     manifest: &Manifest,
     cache: &Arc<PageCache>,
-) -> Result<Opened, StoreError> {
+    report: &mut OpenReport,
+) -> Result<View, StoreError> {
     let (mut metas, tombstones) = manifest.read(|state| {
         let metas: Vec<SegmentMeta> = state.segments.values().cloned().collect();
         (metas, state.tombstones.clone())
     });
     metas.sort_by_key(|meta| meta.sequence);
     let mut view = View::default();
-    let mut broken = Vec::new();
     for meta in metas {
         let path = segment_path(options, meta.id);
         let reader = match SegmentReader::open(&**disk, &path, Arc::clone(cache)) {
-            Ok(reader) => Arc::new(reader),
-            // What may be there at the next attempt must not be left out now: later changes would
-            // not reach it.
+            Ok(reader) => Ok(Arc::new(reader)),
+            // The disk may do it at the next attempt.
             Err(SegmentError::Disk(error)) if !error.is_not_found() => {
                 return Err(disk_error(error));
             }
-            Err(error) => {
-                broken.push((meta, segment_error(error)));
-                continue;
-            }
+            Err(error) => Err(segment_error(error)),
         };
+        report.segments += 1;
+        report.damage.extend(reader.as_ref().err().map(ToString::to_string));
         let stones = meta.tombstones.iter().filter_map(|id| tombstones.get(id).cloned()).collect();
         let key = (meta.database, meta.policy, meta.partition);
         view = view.with_partition(key, |p| {
             p.segments.push(Arc::new(Segment::new(meta, reader, stones)));
         });
     }
-    Ok((view, broken))
+    Ok(view)
 }
 
 /// Removes files of segments that the manifest does not have: flushes and compactions that a crash
@@ -188,12 +196,7 @@ fn remove_orphans(
 
 /// Does again what a record from `start` to `lsn` says, as far as the manifest and the index do not
 /// have it; returns the number of rows brought back.
-fn replay(
-    engine: &Engine,
-    start: Lsn,
-    lsn: Lsn,
-    record: Record<'_>,
-) -> Result<u64, StoreError> {
+fn replay(engine: &Engine, start: Lsn, lsn: Lsn, record: Record<'_>) -> Result<u64, StoreError> {
     match record {
         Record::Rows(batch) => {
             let policy = batch.policy;
@@ -212,13 +215,13 @@ fn replay(
             }
         }
         Record::Schema(changes) => {
-            changes.iter().for_each(|change| engine.schema.apply(change));
-            engine.define.lock().schema.extend(changes);
+            // What does not fit follows something that a damaged part of the log had.
+            let fitting = changes.into_iter().filter(|change| engine.schema.apply(change));
+            engine.define.lock().schema.extend(fitting);
         }
-        Record::RemoveSeries(_, Some(ids)) => engine.index.remove(&ids),
-        Record::RemoveSeries(database, None) => {
-            let all = model::SeriesId(u64::MAX);
-            engine.index.remove_database(database, all).map_err(series_error)?;
+        Record::RemoveSeries(_, ids) => engine.index.remove(&ids),
+        Record::RemoveDatabase(database, below) => {
+            engine.index.remove_database(database, below).map_err(series_error)?;
         }
         Record::Delete(tombstone) => replay_delete(engine, lsn, tombstone)?,
         Record::DropPartitions { database, policy, before_ns } => {

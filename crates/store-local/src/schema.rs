@@ -105,17 +105,22 @@ impl SchemaRegistry {
     }
 
     /// Makes a change known. Changes that were made before are left as they are, so that a log can
-    /// be replayed over a manifest that has a part of it.
-    pub(crate) fn apply(&self, change: &SchemaChange) {
+    /// be replayed over a manifest that has a part of it. `false` if a change before this one is
+    /// missing: nothing is changed then.
+    pub(crate) fn apply(&self, change: &SchemaChange) -> bool {
         let mut state = self.state.write();
         match change {
             SchemaChange::Measurement { no, database, name } => {
                 state.add_measurement(*no, *database, name);
+                true
             }
             SchemaChange::Field { measurement, no, name, field_type } => {
-                state.add_field(*measurement, *no, name, *field_type);
+                state.add_field(*measurement, *no, name, *field_type)
             }
-            SchemaChange::Drop(no) => state.drop_measurement(*no),
+            SchemaChange::Drop(no) => {
+                state.drop_measurement(*no);
+                true
+            }
         }
     }
 
@@ -210,6 +215,9 @@ impl State {
         if self.by_no.contains_key(&no) {
             return;
         }
+        // If the name is taken, the drop of what had it was lost with a damaged part of the log.
+        let taken = self.by_name.get(&database).and_then(|names| names.get(name)).copied();
+        taken.into_iter().for_each(|other| self.drop_measurement(other));
         let measurement = Arc::new(Measurement {
             no,
             database,
@@ -221,13 +229,22 @@ impl State {
         self.by_no.insert(no, Entry { measurement, shown: None, epoch: 0 });
     }
 
-    fn add_field(&mut self, measurement: MeasurementNo, no: FieldNo, name: &Name, t: FieldType) {
-        let Some(entry) = self.by_no.get_mut(&measurement) else { return };
+    /// Whether the fields with lower numbers are there.
+    fn add_field(
+        &mut self,
+        measurement: MeasurementNo,
+        no: FieldNo,
+        name: &Name,
+        t: FieldType,
+    ) -> bool {
+        // It was dropped since, or never came to be.
+        let Some(entry) = self.by_no.get_mut(&measurement) else {
+            return measurement.0 < self.next_no;
+        };
         let known = entry.measurement.fields.len();
-        if (no.0 as usize) < known {
-            return;
+        if no.0 as usize != known {
+            return (no.0 as usize) < known;
         }
-        assert_eq!(no.0 as usize, known, "BUG: fields are numbered without gaps");
         let mut fields = entry.measurement.fields.clone();
         let mut by_name = entry.measurement.by_name.clone();
         fields.push((Arc::clone(name), t));
@@ -240,6 +257,7 @@ impl State {
             by_name,
         });
         entry.shown = None;
+        true
     }
 
     fn drop_measurement(&mut self, no: MeasurementNo) {
@@ -278,15 +296,15 @@ mod tests {
             measurement(1, "gone"),
             SchemaChange::Drop(MeasurementNo(1)),
         ];
-        changes.iter().for_each(|c| schema.apply(c));
-        changes.iter().for_each(|c| schema.apply(c));
+        assert!(changes.iter().all(|c| schema.apply(c)));
+        assert!(changes.iter().all(|c| schema.apply(c)));
         let (next, dump) = schema.dump();
         assert_eq!((next, dump.len()), (MeasurementNo(2), 3));
         let again = SchemaRegistry::default();
         again.reserve(next);
         // A manifest is loaded into an empty registry before its numbers are reserved.
         let fresh = SchemaRegistry::default();
-        dump.iter().for_each(|c| fresh.apply(c));
+        assert!(dump.iter().all(|c| fresh.apply(c)));
         fresh.reserve(next);
         assert_eq!(fresh.dump(), schema.dump());
         assert_eq!(fresh.next_measurement(), MeasurementNo(2));
@@ -294,6 +312,18 @@ mod tests {
         assert_eq!(found.field("a"), Some((FieldNo(1), FieldType::Integer)));
         assert!(fresh.find(DatabaseId(2), "m").is_none());
         assert!(fresh.find(DatabaseId(1), "gone").is_none());
+    }
+
+    #[test]
+    fn changes_that_others_are_missing_before_change_nothing() {
+        let schema = SchemaRegistry::default();
+        assert!(schema.apply(&measurement(0, "m")));
+        assert!(!schema.apply(&field(1, "z", FieldType::Float)));
+        assert_eq!(schema.dump().1.len(), 1);
+        // The drop of the first was lost.
+        assert!(schema.apply(&measurement(3, "m")));
+        assert_eq!(schema.find(DatabaseId(1), "m").unwrap().no, MeasurementNo(3));
+        assert_eq!(schema.dump().1.len(), 1);
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{DatabaseId, PolicyId, TimeRange, partition_range};
-use segment::SegmentReader;
+use segment::{MeasurementList, SegmentReader};
+use store::StoreError;
 use wal::Lsn;
 
+use crate::error::{repeated, segment_error};
 use crate::manifest::SegmentMeta;
 use crate::memtable::Memtable;
 use crate::tombstone::Tombstone;
@@ -47,7 +49,7 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) meta: SegmentMeta,
-    pub(crate) reader: Arc<SegmentReader>,
+    reader: Result<Arc<SegmentReader>, Arc<StoreError>>,
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// When this process wrote or opened it.
     pub(crate) flushed_at: Instant,
@@ -212,19 +214,34 @@ impl Partition {
 }
 
 impl Segment {
-    /// A segment that is part of the view from now on.
+    /// A segment that is part of the view from now on. One whose file cannot be opened has its place
+    /// all the same: what is deleted or merged meanwhile must be right once the file is mended.
     pub(crate) fn new(
         meta: SegmentMeta,
-        reader: Arc<SegmentReader>,
+        reader: Result<Arc<SegmentReader>, StoreError>,
         tombstones: Vec<Arc<Tombstone>>,
     ) -> Self {
-        Self { meta, reader, tombstones, flushed_at: Instant::now() }
+        Self { meta, reader: reader.map_err(Arc::new), tombstones, flushed_at: Instant::now() }
     }
 
-    /// How many rows it has of a measurement, and when; `None` if it has none. A list of
-    /// measurements that cannot be read is found out by whoever reads rows.
+    /// Its file; or why that could not be opened.
+    pub(crate) fn reader(&self) -> Result<&Arc<SegmentReader>, StoreError> {
+        self.reader.as_ref().map_err(|error| repeated(error))
+    }
+
+    /// Whether its file could be opened.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.reader.is_ok()
+    }
+
+    fn measurements(&self) -> Result<Arc<MeasurementList>, StoreError> {
+        self.reader()?.measurements().map_err(segment_error)
+    }
+
+    /// How many rows it has of a measurement at most, and when; `None` if it has none.
     pub(crate) fn measurement(&self, name: &str) -> Option<(TimeRange, u64)> {
-        let list = self.reader.measurements().ok()?;
+        // Whoever reads there is told what is wrong; nobody would, were it left out.
+        let Ok(list) = self.measurements() else { return Some((self.meta.time, self.meta.rows)) };
         list.get(name).map(|info| (info.time, info.rows))
     }
 
@@ -232,9 +249,7 @@ impl Segment {
         let named = tombstone.measurement.as_ref();
         let series = tombstone.series.as_ref();
         self.meta.time.overlaps(&tombstone.time)
-            && named.is_none_or(|name| {
-                self.reader.measurements().map_or(true, |l| l.get(name).is_some())
-            })
+            && named.is_none_or(|name| self.measurements().map_or(true, |l| l.get(name).is_some()))
             && series.is_none_or(|set| {
                 let (first, last) = self.meta.series;
                 set.range_cardinality(first.0..=last.0) > 0
@@ -247,7 +262,7 @@ impl Segment {
         meta.tombstones.push(tombstone.id);
         let mut tombstones = self.tombstones.clone();
         tombstones.push(Arc::clone(tombstone));
-        let reader = Arc::clone(&self.reader);
+        let reader = self.reader.clone();
         Self { meta, reader, tombstones, flushed_at: self.flushed_at }
     }
 }

@@ -32,7 +32,12 @@ pub(crate) fn write(
         if rows_written > 0 { Some(commit::commit(engine, &prepared.batch)?) } else { None };
     drop(gate);
     if let Some(lsn) = durable_at {
-        engine.wal.wait_durable(lsn).map_err(wal_error).inspect_err(|e| engine.fail(e))?;
+        let durable = engine.wal.wait_durable(lsn).map_err(wal_error);
+        durable.inspect_err(|error| match error {
+            // The log has the rows in memory and goes on once there is space.
+            StoreError::Overloaded { .. } => {}
+            error => engine.fail(error),
+        })?;
     }
     engine.metrics.rows_written.add(rows_written);
     engine.metrics.values_written.add(prepared.batch.values.len() as u64);

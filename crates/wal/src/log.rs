@@ -31,8 +31,8 @@ use crate::recovery::{RecoveryReport, recover};
 use crate::state::{Batch, Reach, State};
 use crate::ticker::Ticker;
 
-/// Times a leader steps aside for threads that are about to append.
-const YIELDS_MAX: usize = 32;
+/// A leader waits this part of a sync for the next thread that may append.
+const SYNC_PER_PATIENCE: u32 = 8;
 
 /// Times a waiter looks again before it sleeps, where it waits for a write only.
 const SPINS_MAX: u32 = 16;
@@ -301,7 +301,7 @@ impl Inner {
     /// Writes everything that waits, as the only thread that does, without the lock.
     fn lead(&self, state: &mut MutexGuard<'_, State>, reach: Reach) -> Result<(), WalError> {
         state.flushing = true;
-        if reach == Reach::Synced && state.group_records > 1 {
+        if reach == Reach::Synced {
             self.let_others_in(state);
         }
         let batch = state.take();
@@ -318,6 +318,7 @@ impl Inner {
             Ok(flushed) => {
                 for took in flushed.syncs.into_iter().flatten() {
                     state.metrics.add_sync(took);
+                    state.last_sync = took;
                 }
                 state.finish(flushed.batch, flushed.synced, self.options.pending_bytes_max);
                 self.acknowledged.store(state.reached(self.promise).0, Ordering::Release);
@@ -338,18 +339,21 @@ impl Inner {
         outcome
     }
 
-    /// Steps aside while records keep coming: threads woken by the last sync are about to append,
-    /// and a sync that covers them too costs the same.
+    /// Steps aside until as many records wait as the last sync covered and kept waiting: threads
+    /// it woke are about to append, and a sync that covers them too costs the same. Whoever stays
+    /// away is waited for only a fraction of the time a sync takes.
     fn let_others_in(&self, state: &mut MutexGuard<'_, State>) {
-        let mut idle = 0;
-        for _ in 0..YIELDS_MAX {
-            let seen = state.position();
+        let patience = state.last_sync / SYNC_PER_PATIENCE;
+        let mut seen = state.position();
+        let mut since = Instant::now();
+        while state.pending_records() < state.expected_records
+            && state.pending_bytes() < self.options.pending_bytes_max
+        {
             MutexGuard::unlocked(state, std::thread::yield_now);
-            idle = if state.position() == seen { idle + 1 } else { 0 };
-            if idle > 3
-                || state.pending_records() >= state.group_records
-                || state.pending_bytes() >= self.options.pending_bytes_max
-            {
+            if state.position() != seen {
+                seen = state.position();
+                since = Instant::now();
+            } else if since.elapsed() > patience {
                 break;
             }
         }

@@ -8,6 +8,7 @@
 //! Not here: waiting and the disk (see `log`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use platform::DiskError;
 
@@ -29,8 +30,11 @@ pub(crate) struct State {
     pub(crate) batch: usize,
     /// A thread is the leader: it is about to write, writing or syncing.
     pub(crate) flushing: bool,
-    /// Records the last write took.
-    pub(crate) group_records: u64,
+    /// Records that may be expected before the next write: those the last one took, whose threads
+    /// are likely to come again, and those that came meanwhile.
+    pub(crate) expected_records: u64,
+    /// How long the last sync took.
+    pub(crate) last_sync: Duration,
     /// No more appends.
     pub(crate) closed: bool,
     /// The seal was appended, nothing follows.
@@ -70,7 +74,8 @@ impl State {
             synced: start,
             batch: 0,
             flushing: false,
-            group_records: 0,
+            expected_records: 0,
+            last_sync: Duration::ZERO,
             closed: false,
             sealed: false,
             poison: None,
@@ -167,7 +172,7 @@ impl State {
     pub(crate) fn finish(&mut self, batch: Batch, synced: Lsn, keep_bytes: usize) {
         self.written = batch.end.0;
         self.synced = synced.0;
-        self.group_records = batch.records;
+        self.expected_records = batch.records + self.pending_records;
         if batch.records > 0 {
             self.metrics.add_write(batch.records);
         }

@@ -65,7 +65,7 @@ fn broken_gzip() {
     };
     let broken = |text: &str| (400, format!("{{\"error\":\"{text}\"}}\n"));
     assert_eq!(send(&packed[..packed.len() / 2]), broken("unexpected EOF"));
-    assert_eq!(send(b"m v=1 1"), broken("gzip: invalid header"));
+    assert_eq!(send(b"cpu,host=a value=1 1"), broken("gzip: invalid header"));
     assert_eq!(send(&noise(1000)), broken("gzip: invalid header"));
     assert_eq!(send(&packed).0, 204);
     // 400 MB of spaces in 400 KB.

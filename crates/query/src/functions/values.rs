@@ -143,6 +143,16 @@ pub(crate) fn sorted_by_value<T: Value>(values: &[T], times: &[i64]) -> Vec<u32>
     order
 }
 
+/// The index at position `rank` of what [`sorted_by_value`] gives.
+pub(crate) fn nth_by_value<T: Value>(values: &[T], times: &[i64], rank: usize) -> u32 {
+    let mut order: Vec<u32> = (0..values.len() as u32).collect();
+    let (_, nth, _) = order.select_nth_unstable_by(rank, |a, b| {
+        let (x, y) = (*a as usize, *b as usize);
+        values[x].order(values[y]).then_with(|| times[x].cmp(&times[y])).then(a.cmp(b))
+    });
+    *nth
+}
+
 /// The indexes of the first occurrence in time of each value, sorted by that time, then value.
 pub(crate) fn distinct<T: Value>(values: &[T], times: &[i64]) -> Vec<u32> {
     let order = sorted_by_value(values, times);
@@ -190,6 +200,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_nth_value_is_that_of_the_sorted_ones(
+            points in prop::collection::vec((-3i64..3, 0i64..4), 1..30),
+            rank in any::<prop::sample::Index>(),
+        ) {
+            let values: Vec<i64> = points.iter().map(|p| p.0).collect();
+            let times: Vec<i64> = points.iter().map(|p| p.1).collect();
+            let rank = rank.index(points.len());
+            let want = sorted_by_value(&values, &times)[rank];
+            prop_assert_eq!(nth_by_value(&values, &times, rank), want);
+        }
+
         #[test]
         fn the_mode_occurs_most(values in prop::collection::vec(-3i64..3, 1..40)) {
             let times: Vec<i64> = (0..values.len() as i64).collect();

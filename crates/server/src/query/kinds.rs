@@ -1,6 +1,7 @@
 //! What kinds of statements there are, as far as the network is concerned.
 
-use influxql::Statement;
+use influxql::{SelectStatement, Source, Statement};
+use query::Zone;
 
 /// Whether a statement changes something, and waits for the disk when it does.
 pub(super) fn changes(statement: &Statement) -> bool {
@@ -38,6 +39,24 @@ pub(super) fn get_warning(statement: &Statement) -> Option<String> {
     ))
 }
 
+/// Why the time zones of a statement cannot be used. InfluxDB finds that out while it parses.
+pub(super) fn check_zones(statement: &Statement) -> Result<(), String> {
+    match statement {
+        Statement::Select(select) | Statement::Explain { select, .. } => zones_of(select),
+        _ => Ok(()),
+    }
+}
+
+fn zones_of(select: &SelectStatement) -> Result<(), String> {
+    if let Some(name) = &select.time_zone {
+        Zone::load(name).map_err(|error| error.to_string())?;
+    }
+    select.sources.iter().try_for_each(|source| match source {
+        Source::SubQuery(inner) => zones_of(inner),
+        Source::Measurement(_) => Ok(()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +76,14 @@ mod tests {
         assert_eq!(of("SELECT v FROM m"), None);
         assert_eq!(of("DELETE FROM m"), None);
         assert_eq!(of("SHOW DATABASES"), None);
+    }
+
+    #[test]
+    fn zones() {
+        let of = |text| check_zones(&parse_statement(text, &Params::new()).unwrap());
+        let unknown = Err("unable to find time zone Foo/Bar".to_owned());
+        assert_eq!(of("SELECT v FROM m tz('Foo/Bar')"), unknown);
+        assert_eq!(of("EXPLAIN SELECT v FROM (SELECT v FROM m tz('Foo/Bar'))"), unknown);
+        assert_eq!(of("SELECT v FROM m tz('Europe/Berlin')"), Ok(()));
     }
 }

@@ -8,6 +8,7 @@ use hyper::{HeaderMap, Method, Request};
 use influxql::Statement;
 use render::{Epoch, Format, Options};
 
+use super::kinds::check_zones;
 use crate::app::App;
 use crate::binding::bound_values;
 use crate::body::{self, BodyLimits};
@@ -69,8 +70,9 @@ impl QueryRequest {
             .query_text()
             .ok_or_else(|| HttpError::bad_request("missing required parameter \"q\""))?;
         let bound = bound_values(params.get("params")).map_err(HttpError::bad_request)?;
-        let query = influxql::parse_query(text, &bound)
-            .map_err(|error| HttpError::bad_request(format!("error parsing query: {error}")))?;
+        let refuse = |why: String| HttpError::bad_request(format!("error parsing query: {why}"));
+        let query = influxql::parse_query(text, &bound).map_err(|e| refuse(e.to_string()))?;
+        query.statements.iter().try_for_each(check_zones).map_err(refuse)?;
         let chunked = params.get("chunked") == "true";
         let chunk_rows = params.get("chunk_size").parse().ok().and_then(NonZeroUsize::new);
         let chunk_rows = chunk_rows.or(NonZeroUsize::new(CHUNK_ROWS));

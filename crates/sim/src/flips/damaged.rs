@@ -5,7 +5,9 @@ use std::path::Path;
 use model::{DatabaseId, Name, Scalar, TagExpr};
 use platform::SimDisk;
 use store::testing::{self, Row};
-use store::{DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Store, StoreError};
+use store::{
+    DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Store, StoreError,
+};
 use store_local::LocalStore;
 
 use super::{Base, Flip, is_in};

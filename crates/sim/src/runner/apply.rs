@@ -189,10 +189,9 @@ impl Runner {
                 self.summary.acknowledged += 1;
                 Ok(())
             }
-            Err(StoreError::Corruption { path, offset, detail }) => Err(format!(
-                "nothing was damaged: {} at {offset}: {detail}",
-                path.display()
-            )),
+            Err(StoreError::Corruption { path, offset, detail }) => {
+                Err(format!("nothing was damaged: {} at {offset}: {detail}", path.display()))
+            }
             Err(_) if self.troubled => {
                 self.summary.failed += 1;
                 Ok(())

@@ -41,12 +41,7 @@ impl Runner {
         if self.is_dead() { self.crash(false, &[]) } else { Ok(()) }
     }
 
-    fn restart(
-        &mut self,
-        store: impl Store,
-        kill: bool,
-        again: &[Trouble],
-    ) -> Result<(), String> {
+    fn restart(&mut self, store: impl Store, kill: bool, again: &[Trouble]) -> Result<(), String> {
         self.renew_disk(kill);
         // Only now: a store that is dropped closes itself.
         drop(store);

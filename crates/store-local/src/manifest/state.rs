@@ -64,7 +64,11 @@ impl ManifestState {
                 // Replay starts there: what was flushed before needs no mention any more.
                 self.flushed.retain(|_, (_, before)| *before > *lsn);
             }
-            Edit::Schema(change) => self.schema.apply(change),
+            Edit::Schema(change) => {
+                if !self.schema.apply(change) {
+                    return Err(Malformed("manifest: field without those before it"));
+                }
+            }
             Edit::NextMeasurement(no) => self.schema.reserve(*no),
             Edit::Catalog { version, bytes } => {
                 self.catalog_version = *version;

@@ -143,7 +143,8 @@ impl SegmentSource {
         tombstones: Vec<Arc<Tombstone>>,
         counters: &Arc<Counters>,
     ) -> Result<Option<Self>, StoreError> {
-        let directory = segment.reader.directory(measurement).map_err(segment_error)?;
+        let reader = segment.reader()?;
+        let directory = reader.directory(measurement).map_err(segment_error)?;
         let Some(directory) = directory else { return Ok(None) };
         // A field that has another type here belongs to a measurement of the same name that was
         // dropped since: all of its rows are hidden.
@@ -153,7 +154,7 @@ impl SegmentSource {
         let fields = fields.iter().map(|(name, t)| (number(name, *t), *t)).collect();
         Ok(Some(Self {
             segment: Arc::clone(segment),
-            reader: SegmentReader::clone(&segment.reader),
+            reader: SegmentReader::clone(reader),
             directory,
             fields,
             tombstones,

@@ -85,11 +85,7 @@ fn shard_of_key(key: u64) -> usize {
 
 impl Placed {
     /// Finds the memtables. Those that are made here may hold rows of the log from `first_lsn` on.
-    fn new(
-        engine: &Engine,
-        batch: &RowBatch<'_>,
-        first_lsn: Lsn,
-    ) -> Result<Self, StoreError> {
+    fn new(engine: &Engine, batch: &RowBatch<'_>, first_lsn: Lsn) -> Result<Self, StoreError> {
         let mut targets: Vec<Target> = Vec::with_capacity(1);
         let mut last: Option<(TimeRange, usize)> = None;
         let mut rows = Vec::with_capacity(batch.rows.len());

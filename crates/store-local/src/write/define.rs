@@ -69,7 +69,9 @@ pub(super) fn layout(
     if !changes.is_empty() {
         let bytes = Record::Schema(changes.clone()).encode();
         engine.wal.append(&[&bytes]).map_err(wal_error)?;
-        changes.iter().for_each(|change| engine.schema.apply(change));
+        for change in &changes {
+            engine.schema.apply(change);
+        }
         definitions.schema.extend(changes);
     }
     Ok(Ok(RowLayout { measurement, fields }))

@@ -132,21 +132,19 @@ fn resolve_layouts(
     outcomes: &mut [Outcome],
 ) -> Result<Vec<RowLayout>, StoreError> {
     let lines: &LineBatch<'_> = request.batch;
-    let mut used = vec![false; lines.layouts.len()];
-    for (row, outcome) in lines.rows.iter().zip(&*outcomes) {
-        used[row.layout as usize] |= outcome.is_ok();
-    }
     let mut refused: Vec<Option<RejectReason>> = vec![None; lines.layouts.len()];
-    let mut layouts = Vec::with_capacity(lines.layouts.len());
-    for ((layout, used), refused) in lines.layouts.iter().zip(used).zip(&mut refused) {
-        let mut resolved = RowLayout { measurement: MeasurementNo(0), fields: Vec::new() };
-        if used {
-            match resolve_layout(engine, request.policy.database, layout)? {
-                Ok(layout) => resolved = layout,
-                Err(reason) => *refused = Some(reason),
+    let unused = RowLayout { measurement: MeasurementNo(0), fields: Vec::new() };
+    let mut layouts = vec![unused; lines.layouts.len()];
+    let mut seen = vec![false; lines.layouts.len()];
+    // In the order of the rows that are not refused: of two types of a field the first one counts.
+    for (row, outcome) in lines.rows.iter().zip(&*outcomes) {
+        let at = row.layout as usize;
+        if outcome.is_ok() && !std::mem::replace(&mut seen[at], true) {
+            match resolve_layout(engine, request.policy.database, &lines.layouts[at])? {
+                Ok(layout) => layouts[at] = layout,
+                Err(reason) => refused[at] = Some(reason),
             }
         }
-        layouts.push(resolved);
     }
     if refused.iter().any(Option::is_some) {
         for (row, outcome) in lines.rows.iter().zip(outcomes) {

@@ -22,6 +22,7 @@ mod kind {
     pub(super) const DELETE: u8 = 4;
     pub(super) const DROP_PARTITIONS: u8 = 5;
     pub(super) const REMOVE_SERIES: u8 = 6;
+    pub(super) const REMOVE_DATABASE: u8 = 7;
 }
 
 /// A series that came to be.
@@ -45,8 +46,10 @@ pub(crate) enum Record<'a> {
     Delete(Tombstone),
     /// Partitions of a policy that end before a time are gone. `None`: of all policies.
     DropPartitions { database: DatabaseId, policy: Option<PolicyId>, before_ns: i64 },
-    /// Series ceased to exist. `None`: all of the database.
-    RemoveSeries(DatabaseId, Option<RoaringTreemap>),
+    /// Series ceased to exist.
+    RemoveSeries(DatabaseId, RoaringTreemap),
+    /// All series of a database with ids below this ceased to exist.
+    RemoveDatabase(DatabaseId, SeriesId),
 }
 
 impl Record<'_> {
@@ -81,10 +84,12 @@ impl Record<'_> {
             Self::RemoveSeries(database, series) => {
                 out.put_u8(kind::REMOVE_SERIES);
                 out.put_varint(u64::from(database.0));
-                out.put_u8(u8::from(series.is_some()));
-                if let Some(series) = series {
-                    put_treemap(series, &mut out);
-                }
+                put_treemap(series, &mut out);
+            }
+            Self::RemoveDatabase(database, below) => {
+                out.put_u8(kind::REMOVE_DATABASE);
+                out.put_varint(u64::from(database.0));
+                out.put_varint(below.0);
             }
         }
         out
@@ -121,10 +126,10 @@ impl Record<'_> {
                 before_ns: reader.i64()?,
             },
             kind::REMOVE_SERIES => {
-                let database = DatabaseId(reader.u32()?);
-                let some = reader.u8()? != 0;
-                let series = some.then(|| read_treemap(&mut reader)).transpose()?;
-                Record::RemoveSeries(database, series)
+                Record::RemoveSeries(DatabaseId(reader.u32()?), read_treemap(&mut reader)?)
+            }
+            kind::REMOVE_DATABASE => {
+                Record::RemoveDatabase(DatabaseId(reader.u32()?), SeriesId(reader.varint()?))
             }
             _ => return Err(reader.malformed()),
         };

@@ -225,7 +225,19 @@ impl Collect {
         Finished { collect: self, by_slot: self.rows_by_slot(slots) }
     }
 
-    /// The rows of every slot, of each in order of time (of origin where times are equal).
+    fn sort_by_time(&self, rows: &mut [u32]) {
+        // With their times beside them rows are sorted without looking anything up; the sort finds
+        // the runs of the series and merges them.
+        let mut timed: Vec<(i64, u32)> =
+            rows.iter().map(|row| (self.times[*row as usize], *row)).collect();
+        timed.sort_by_key(|(time, _)| *time);
+        for (row, (_, sorted)) in rows.iter_mut().zip(timed) {
+            *row = sorted;
+        }
+    }
+
+    /// The rows of every slot; of each in order of time (of origin where times are equal), if the
+    /// function looks at that.
     fn rows_by_slot(&self, slots: usize) -> RowsBySlot {
         let mut starts = vec![0u32; slots + 1];
         for segment in &self.segments {
@@ -240,6 +252,7 @@ impl Collect {
         let mut single = vec![true; slots];
         for segment in &self.segments {
             let place = &mut next[segment.slot as usize];
+            // Rows of one series come in order of time.
             single[segment.slot as usize] &= *place == starts[segment.slot as usize];
             for row in segment.start..segment.start + segment.rows {
                 rows[*place as usize] = row;
@@ -247,12 +260,10 @@ impl Collect {
                 *place += 1;
             }
         }
-        for slot in 0..slots {
-            let (from, to) = (starts[slot] as usize, starts[slot + 1] as usize);
-            let of_slot = &mut rows[from..to];
-            let times = &self.times;
-            if !single[slot] || !of_slot.is_sorted_by_key(|row| times[*row as usize]) {
-                of_slot.sort_by_key(|row| times[*row as usize]);
+        if self.function.needs_time_order() {
+            for slot in (0..slots).filter(|slot| !single[*slot]) {
+                let (from, to) = (starts[slot] as usize, starts[slot + 1] as usize);
+                self.sort_by_time(&mut rows[from..to]);
             }
         }
         RowsBySlot { starts, rows, origins }
@@ -374,8 +385,7 @@ impl Finished<'_> {
                 let Some(rank) = values::percentile_rank(v.len(), *percentage) else {
                     return Vec::new();
                 };
-                let order = values::sorted_by_value(v, times);
-                let row = rows[order[rank] as usize];
+                let row = rows[values::nth_by_value(v, times, rank) as usize];
                 vec![SlotResult { row: Some(row), value: None }]
             }
             _ => self.of_any(v, times, rows, ascending),

@@ -22,6 +22,14 @@ pub(super) struct Gathered {
     _reservation: Reservation,
 }
 
+/// What decides where a row goes, side by side: sorting looks up text only for equal times.
+#[derive(Clone, Copy)]
+struct Key {
+    group: u32,
+    row: u32,
+    time: i64,
+}
+
 impl Gathered {
     /// Reads the rows of `groups` within `time`.
     pub(super) fn read(
@@ -80,15 +88,15 @@ impl Gathered {
 
     /// The rows of each group in order, group after group in the direction of the query.
     pub(super) fn blocks(&mut self, ascending: bool) -> Vec<(usize, Block)> {
-        let mut order: Vec<u32> = (0..self.times.len() as u32).collect();
-        let sorted = |order: &[u32]| order.is_sorted_by(|a, b| self.compare(*a, *b).is_le());
-        if ascending && sorted(&order) {
-            // Rows of one series come in order.
-        } else if ascending {
-            order.sort_by(|a, b| self.compare(*a, *b));
-        } else {
-            order.sort_by(|a, b| self.compare(*b, *a));
+        let mut order: Vec<Key> = (0..self.times.len())
+            .map(|row| Key { group: self.groups[row], time: self.times[row], row: row as u32 })
+            .collect();
+        if !ascending {
+            order.sort_by(|a, b| self.compare(b, a));
+        } else if !order.is_sorted_by(|a, b| self.compare(a, b).is_le()) {
+            order.sort_by(|a, b| self.compare(a, b));
         }
+        let order: Vec<u32> = order.into_iter().map(|key| key.row).collect();
         let mut blocks = Vec::new();
         let mut from = 0;
         while from < order.len() {
@@ -111,13 +119,11 @@ impl Gathered {
         blocks
     }
 
-    fn compare(&self, a: u32, b: u32) -> Ordering {
-        let (x, y) = (a as usize, b as usize);
-        self.groups[x]
-            .cmp(&self.groups[y])
-            .then_with(|| self.times[x].cmp(&self.times[y]))
-            .then_with(|| self.compare_texts(x, y))
-            .then(a.cmp(&b))
+    fn compare(&self, a: &Key, b: &Key) -> Ordering {
+        let by_place = (a.group, a.time).cmp(&(b.group, b.time));
+        by_place
+            .then_with(|| self.compare_texts(a.row as usize, b.row as usize))
+            .then(a.row.cmp(&b.row))
     }
 
     /// Order by leading text, as far as both rows have it.
@@ -126,19 +132,16 @@ impl Gathered {
             if !column.is_valid(x) || !column.is_valid(y) {
                 return Ordering::Equal;
             }
-            let order = text(column, x).cmp(text(column, y));
+            let order = match &column.values {
+                // The texts of a tag are sorted: their numbers order as they do.
+                Values::Dictionary(codes, _) => codes[x].cmp(&codes[y]),
+                Values::String(texts) => texts.get_bytes(x).cmp(texts.get_bytes(y)),
+                _ => return Ordering::Equal,
+            };
             if order.is_ne() {
                 return order;
             }
         }
         Ordering::Equal
-    }
-}
-
-fn text(column: &Column, row: usize) -> &[u8] {
-    match &column.values {
-        Values::String(texts) => texts.get_bytes(row),
-        Values::Dictionary(codes, texts) => texts.get_bytes(codes[row] as usize),
-        _ => b"",
     }
 }

@@ -145,8 +145,8 @@ fn other_records_come_back() {
             policy: Some(PolicyId(0)),
             before_ns: i64::MAX,
         },
-        Record::RemoveSeries(DatabaseId(1), None),
-        Record::RemoveSeries(DatabaseId(1), Some(RoaringTreemap::from_iter([1, 2]))),
+        Record::RemoveDatabase(DatabaseId(1), SeriesId(300)),
+        Record::RemoveSeries(DatabaseId(1), RoaringTreemap::from_iter([1, 2])),
     ];
     for record in records {
         let bytes = record.encode();

@@ -1,0 +1,231 @@
+//! What statements change, what limits stop, what is refused.
+
+#[path = "support/database.rs"]
+mod support;
+
+use std::sync::Arc;
+
+use influxql::{Params, parse_statement};
+use model::{Budget, Interrupt};
+use query::{Cost, QueryLimits, estimate};
+use store::reference::ReferenceOptions;
+use support::Database;
+
+const LINES: &str = "
+cpu,host=a v=1i,w=10 10
+cpu,host=a v=2i 20
+cpu,host=b v=3i 10
+cpu,host=b v=4i 30
+mem,host=a x=\"u\" 10
+";
+
+fn database() -> Database {
+    Database::with_lines(LINES)
+}
+
+#[test]
+fn delete_removes_rows_of_matching_series_in_a_range() {
+    let db = database();
+    assert_eq!(db.short("DELETE FROM cpu WHERE host = 'b' AND time > 10"), "");
+    assert_eq!(db.short("SELECT v FROM cpu"), "cpu: time v\n10 1\n10 3\n20 2");
+    assert_eq!(db.short("DELETE WHERE time <= 10"), "");
+    assert_eq!(db.short("SHOW SERIES"), ": key\n\"cpu,host=a\"");
+    assert_eq!(db.short("DELETE FROM nosuch"), "");
+    assert_eq!(db.short("DELETE FROM /c.u/"), "");
+    assert_eq!(db.short("SHOW MEASUREMENTS"), "");
+}
+
+#[test]
+fn delete_refuses_fields() {
+    let db = database();
+    let refused = "error: shard 1: fields not supported in WHERE clause during deletion";
+    assert_eq!(db.short("DELETE FROM cpu WHERE v = 1"), refused);
+    assert_eq!(db.short("DELETE FROM cpu WHERE v != 'x'"), refused);
+    assert_eq!(db.short("DROP SERIES WHERE x = 'u'"), refused);
+    assert_eq!(
+        db.short("DROP SERIES FROM cpu WHERE time > 5"),
+        "error: DROP SERIES doesn't support time in WHERE clause"
+    );
+    assert_eq!(db.short("SELECT count(v) FROM cpu"), "cpu: time count\n0 4");
+}
+
+#[test]
+fn dropping_a_measurement_forgets_its_types() {
+    let db = database();
+    assert_eq!(db.short("DROP SERIES FROM cpu WHERE host = 'a'"), "");
+    assert_eq!(db.short("SHOW SERIES FROM cpu"), ": key\n\"cpu,host=b\"");
+    assert_eq!(db.short("DROP MEASUREMENT cpu"), "");
+    assert_eq!(db.short("DROP MEASUREMENT cpu"), "");
+    assert_eq!(db.short("SHOW FIELD KEYS FROM cpu"), "");
+    db.write("cpu v=\"text\" 1");
+    assert_eq!(db.short("SELECT v FROM cpu"), "cpu: time v\n1 \"text\"");
+}
+
+#[test]
+fn databases_and_policies_are_defined() {
+    let db = database();
+    for statement in [
+        "CREATE DATABASE d WITH DURATION 48h NAME p",
+        "CREATE RETENTION POLICY q ON d DURATION INF REPLICATION 1 DEFAULT",
+        "ALTER RETENTION POLICY p ON d DURATION 72h",
+    ] {
+        assert_eq!(db.short(statement), "");
+    }
+    assert_eq!(
+        db.short("SHOW RETENTION POLICIES ON d"),
+        ": name duration shardGroupDuration replicaN default\n\
+         \"p\" \"72h0m0s\" \"24h0m0s\" 1 false\n\"q\" \"0s\" \"168h0m0s\" 1 true"
+    );
+    assert_eq!(db.short("SELECT v FROM d.nosuch.m"), "error: retention policy not found: nosuch");
+    assert_eq!(db.short("DROP RETENTION POLICY q ON d"), "");
+    assert_eq!(db.short("SELECT v FROM d..m"), "error: retention policy not found: q");
+    assert_eq!(db.short("DROP DATABASE d"), "");
+    assert_eq!(db.short("SHOW DATABASES"), "databases: name\n\"t\"");
+    assert_eq!(db.short("DROP DATABASE t"), "");
+    assert_eq!(
+        db.json("SHOW DATABASES"),
+        r#"{"statement_id":0,"series":[{"name":"databases","columns":["name"]}]}"#
+    );
+    assert_eq!(db.short("SELECT v FROM cpu"), "error: database not found: t");
+}
+
+#[test]
+fn nothing_changes_where_it_must_not() {
+    let mut db = database();
+    db.context.read_only = true;
+    for statement in [
+        "DELETE FROM cpu",
+        "DROP SERIES FROM cpu",
+        "DROP MEASUREMENT cpu",
+        "CREATE DATABASE x",
+        "DROP DATABASE t",
+        "DROP RETENTION POLICY autogen ON t",
+    ] {
+        assert_eq!(db.short(statement), "error: the server is read-only", "{statement}");
+    }
+    assert_eq!(db.short("SELECT count(v) FROM cpu"), "cpu: time count\n0 4");
+}
+
+#[test]
+fn later_statements_are_refused_by_name() {
+    let db = database();
+    for (statement, name) in [
+        ("SHOW USERS", "SHOW USERS"),
+        ("SHOW QUERIES", "SHOW QUERIES"),
+        ("DROP SHARD 1", "DROP SHARD"),
+        ("CREATE USER a WITH PASSWORD 'b'", "CREATE USER"),
+        ("SELECT v INTO x FROM cpu", "SELECT INTO"),
+        ("SELECT derivative(mean(v), 1s) FROM cpu GROUP BY time(1s)", "derivative()"),
+        ("SELECT moving_average(v, 2) FROM cpu", "moving_average()"),
+        ("SELECT max(difference(v)) FROM cpu", "difference()"),
+        ("SELECT holt_winters(mean(v), 1, 1) FROM cpu GROUP BY time(1s)", "holt_winters()"),
+    ] {
+        assert_eq!(db.short(statement), format!("error: {name} is not supported yet"));
+    }
+}
+
+#[test]
+fn configured_limits_stop_queries() {
+    let mut db = database();
+    db.context.limits = QueryLimits { max_select_series: 1, ..QueryLimits::default() };
+    assert_eq!(db.short("SELECT v FROM cpu"), "error: max-select-series limit exceeded: (2/1)");
+    assert_eq!(db.short("SELECT v FROM cpu WHERE host = 'a' LIMIT 1"), "cpu: time v\n10 1");
+    db.context.limits = QueryLimits { max_select_buckets: 5, ..QueryLimits::default() };
+    assert_eq!(
+        db.short("SELECT mean(v) FROM cpu WHERE time >= 0 AND time < 250 GROUP BY time(10ns)"),
+        "error: max-select-buckets limit exceeded: (25/5)"
+    );
+    db.context.limits = QueryLimits { max_select_point: 3, ..QueryLimits::default() };
+    assert_eq!(db.short("SELECT v FROM cpu"), "error: max-select-point limit exceeed: (4/3)");
+}
+
+#[test]
+fn memory_is_bounded_by_the_budget() {
+    let mut db = Database::new(ReferenceOptions::default());
+    let lines: Vec<String> = (0..5000).map(|t| format!("m,h={} v={t}i {t}", t % 7)).collect();
+    db.write(&lines.join("\n"));
+    db.context.budget = Budget::new("query-memory", 20_000);
+    let error = db.short("SELECT median(v) FROM m");
+    assert!(error.starts_with("error: query-memory limit exceeded"), "{error}");
+    let error = db.short("SELECT max(x) FROM (SELECT mean(v) AS x FROM m GROUP BY time(1ns))");
+    assert!(error.starts_with("error: query-memory limit exceeded"), "{error}");
+    assert_eq!(db.context.budget.used_bytes(), 0, "everything was given back");
+    db.context.budget = Budget::new("query-memory", 4 << 20);
+    assert_eq!(db.short("SELECT median(v) FROM m"), "m: time median\n0 2499.5");
+    assert_eq!(db.context.budget.used_bytes(), 0, "everything was given back");
+}
+
+#[test]
+fn an_endless_fill_is_stopped_from_outside() {
+    let mut db = database();
+    db.context.chunk_rows = 1000;
+    db.context.interrupt = Interrupt::new();
+    let statement = "SELECT mean(v) FROM cpu WHERE time >= 0 GROUP BY time(1ns)";
+    let statement = parse_statement(statement, &Params::new()).unwrap();
+    let mut answer = query::execute(&statement, &db.context).unwrap();
+    for _ in 0..20 {
+        let batch = answer.next().unwrap().unwrap();
+        assert_eq!((batch.batch.rows, batch.continues), (1000, true));
+    }
+    db.context.interrupt.cancel();
+    let error = (0..3).find_map(|_| answer.next().err()).expect("it must stop");
+    assert_eq!(error.to_string(), "query interrupted");
+}
+
+#[test]
+fn long_conditions_are_no_burden() {
+    let db = database();
+    let mut terms: Vec<String> = (0..100_000).map(|n| format!("host = 'h{n}'")).collect();
+    terms.push("host = 'a'".to_owned());
+    let condition = terms.join(" OR ");
+    assert_eq!(
+        db.short(&format!("SELECT count(v) FROM cpu WHERE {condition}")),
+        "cpu: time count\n0 2"
+    );
+    let condition = terms.join(" OR v = 99 OR ");
+    assert_eq!(
+        db.short(&format!("SELECT count(v) FROM cpu WHERE time > 0 AND ({condition})")),
+        "cpu: time count\n1 2"
+    );
+    let nested =
+        (0..30).fold("SELECT v FROM cpu".to_owned(), |q, _| format!("SELECT v FROM ({q})"));
+    assert_eq!(db.short(&format!("SELECT sum(v) FROM ({nested})")), "cpu: time sum\n0 10");
+}
+
+#[test]
+fn explain_says_what_is_read() {
+    let db = database();
+    let plan =
+        db.short("EXPLAIN SELECT mean(v) FROM cpu WHERE host = 'a' AND w > 3 GROUP BY time(1m)");
+    for line in
+        ["EXPRESSION: mean(v)", "MEASUREMENT: cpu", "host = 'a'", "SUMMARIES: no", "w Greater"]
+    {
+        assert!(plan.contains(line), "{line} in {plan}");
+    }
+    let run = db.short("EXPLAIN ANALYZE SELECT v FROM cpu");
+    for line in [": EXPLAIN ANALYZE", "RESULT ROWS: 4", "NUMBER OF SERIES: 2", "ROWS READ: 4"] {
+        assert!(run.contains(line), "{line} in {run}");
+    }
+}
+
+#[test]
+fn cost_follows_the_rows() {
+    let mut db = Database::new(ReferenceOptions::default());
+    let lines: Vec<String> = (0..30_000).map(|t| format!("m,h={} v={t}i,w=1 {t}", t % 3)).collect();
+    db.write(&lines.join("\n"));
+    db.context.threads = 2;
+    let cost = |statement: &str| {
+        let statement = parse_statement(statement, &Params::new()).unwrap();
+        estimate(&statement, &db.context).unwrap()
+    };
+    assert_eq!(cost("SELECT v FROM m"), Cost::Light);
+    assert_eq!(cost("SHOW DATABASES"), Cost::Light);
+    let wide: Vec<String> = (0..40).map(|n| format!("percentile(v, {n})")).collect();
+    let wide = format!("SELECT {} FROM m", wide.join(", "));
+    assert_eq!(cost(&wide), Cost::Heavy);
+    assert_eq!(cost(&format!("SELECT * FROM ({wide})")), Cost::Heavy);
+    assert_eq!(cost("SELECT * FROM m LIMIT 3"), Cost::Light);
+    let shared = Arc::strong_count(&db.context.store);
+    assert_eq!(cost(&wide), Cost::Heavy);
+    assert_eq!(Arc::strong_count(&db.context.store), shared, "an estimate keeps nothing");
+}
