@@ -60,7 +60,7 @@ impl Store for Ready {
     fn scan(&self, request: &ScanRequest) -> Result<Box<dyn Scan>, StoreError> {
         let names: Vec<String> = match &request.series {
             TagExpr::Equals(_, value) => vec![value.to_string()],
-            TagExpr::In(_, values) => values.iter().map(|value| value.to_string()).collect(),
+            TagExpr::In(_, values) => values.iter().map(ToString::to_string).collect(),
             _ => (0..self.hosts).map(host).collect(),
         };
         let series = names.len() as u32;

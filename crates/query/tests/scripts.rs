@@ -26,7 +26,8 @@ fn run(script: &str) -> String {
         let Some(statement) = statement.strip_prefix("> ") else { continue };
         let got = database.short(statement);
         if got != expected.trim_end() {
-            write!(differences, "\n> {statement}\nwant:\n{expected}\ngot:\n{got}\n").unwrap();
+            write!(differences, "\n> {statement}\nwant:\n{expected}\ngot:\n{got}\n")
+                .expect("text can grow");
         }
     }
     differences

@@ -59,6 +59,9 @@ fn reads_every_type_and_form() {
     );
     assert_eq!(rows("m v=9223372036854775807i"), ["m|m|v=9223372036854775807i 7"]);
     assert_eq!(rows("m v=-9223372036854775808i"), ["m|m|v=-9223372036854775808i 7"]);
+    let twice = "m v=-9223372036854775808i,w=9999999999999999999u 1\n".repeat(2);
+    let row = "m|m|v=-9223372036854775808i,w=9999999999999999999u 1";
+    assert_eq!(rows(&twice), [row, row], "the fast path gives up without overflowing");
     assert_eq!(rows("m v=18446744073709551615u"), ["m|m|v=18446744073709551615u 7"]);
 }
 

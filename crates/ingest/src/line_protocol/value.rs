@@ -26,9 +26,10 @@ pub(super) fn read_integer(text: &[u8], start: usize) -> Option<(i64, usize)> {
     let negative = text.get(start) == Some(&b'-');
     let first = start + usize::from(negative);
     let mut at = first;
-    let mut number = 0;
+    let mut number = 0i64;
     while let Some(d) = digit(text, at) {
-        number = number * 10 + d as i64;
+        // The digit behind the safe ones may not fit; the number is given up right after it.
+        number = number.wrapping_mul(10).wrapping_add(d as i64);
         at += 1;
         if at - first > SAFE_DIGITS {
             return None;
@@ -44,9 +45,9 @@ pub(super) fn read_integer(text: &[u8], start: usize) -> Option<(i64, usize)> {
 #[inline]
 pub(super) fn read_unsigned(text: &[u8], start: usize) -> Option<(u64, usize)> {
     let mut at = start;
-    let mut number = 0;
+    let mut number = 0u64;
     while let Some(d) = digit(text, at) {
-        number = number * 10 + d;
+        number = number.wrapping_mul(10).wrapping_add(d);
         at += 1;
         if at - start > SAFE_DIGITS {
             return None;

@@ -161,6 +161,12 @@ impl Points {
         }
     }
 
+    /// Bytes of memory taken.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let aux: usize = self.aux.iter().map(|column| column.values.memory_bytes()).sum();
+        self.times.capacity() * 8 + self.values.values.memory_bytes() + aux
+    }
+
     /// Adds the points of `more` behind these.
     pub(crate) fn append(&mut self, more: &Self) {
         self.times.extend_from_slice(&more.times);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{SeriesHeader, TimeRange};
+use model::{Reservation, SeriesHeader, TimeRange};
 use store::ScanSlice;
 
 use super::accumulate::{Accumulator, Points, Recipe};
@@ -31,6 +31,8 @@ pub(crate) struct Aggregate {
     /// Groups of the first unit that are done.
     done: usize,
     ready: VecDeque<(Arc<SeriesHeader>, Vec<Points>)>,
+    /// Memory of `ready`.
+    held: Reservation,
     current: Option<(Arc<SeriesHeader>, RowMaker)>,
 }
 
@@ -39,6 +41,7 @@ impl Aggregate {
     pub(crate) fn open(select: Arc<Select>, context: QueryContext) -> Result<Self, QueryError> {
         let recipe = Recipe::new(&select);
         let units = unit::open(&select, usage(&select, &recipe), &context)?;
+        let held = context.budget.reserve(0)?;
         Ok(Self {
             select,
             context,
@@ -47,6 +50,7 @@ impl Aggregate {
             finished: Vec::new(),
             done: 0,
             ready: VecDeque::new(),
+            held,
             current: None,
         })
     }
@@ -98,6 +102,8 @@ impl Aggregate {
             let headers = groups.zip(points).filter(|(_, p)| p.iter().any(|p| !p.times.is_empty()));
             let headers = headers.map(|(group, points)| (unit.header(group, &self.select), points));
             self.ready = headers.collect();
+            let points = self.ready.iter().flat_map(|(_, points)| points);
+            self.held.resize(points.map(Points::memory_bytes).sum())?;
             if !self.select.ascending {
                 self.ready.make_contiguous().reverse();
             }
@@ -238,17 +244,24 @@ impl Run<'_> {
         only: Option<&[bool]>,
     ) -> Result<Vec<Vec<Points>>, QueryError> {
         let mut state = self.accumulator(groups.len(), range)?;
-        for (at, input) in self.unit.inputs.iter().enumerate() {
+        for at in 0..self.unit.inputs.len() {
             let Some(mut slice) = self.unit.slice(at, groups.clone(), range) else { continue };
             if let Some(only) = only.filter(|only| !only.iter().all(|wanted| *wanted)) {
                 slice.series = Some(self.series_of(at, &slice, groups.clone(), only));
             }
-            let shares = self.shares(input, &slice, groups.clone());
-            if shares.len() <= 1 {
-                self.read_share(&mut state, at, &slice, groups.clone(), only)?;
+            let rows = self.unit.rows_estimate(groups.clone());
+            let cells = rows.saturating_mul(self.select.calls.len() as u64);
+            let shares = self.unit.shares(at, slice, cells, self.context);
+            if let [slice] = shares.as_slice() {
+                self.read_share(&mut state, at, slice, groups.clone(), only)?;
                 continue;
             }
-            for part in self.read_parallel(at, &shares, groups.clone(), range, only)? {
+            let parts = unit::on_threads(&shares, |share| {
+                let mut part = self.accumulator(groups.len(), range)?;
+                self.read_share(&mut part, at, share, groups.clone(), only)?;
+                Ok(part)
+            })?;
+            for part in parts {
                 state.merge(part)?;
             }
         }
@@ -308,47 +321,6 @@ impl Run<'_> {
             Some(series) => series.iter().copied().filter(wanted).collect(),
             None => (0..self.unit.inputs[at].scan.series().len).filter(wanted).collect(),
         }
-    }
-
-    /// The series of a slice cut into as many parts as threads pay.
-    fn shares(&self, input: &Input, slice: &ScanSlice, groups: Range<usize>) -> Vec<ScanSlice> {
-        let threads = self.context.threads.max(1);
-        let cells = self.unit.rows_estimate(groups).saturating_mul(self.select.calls.len() as u64);
-        let series: Vec<u32> = match &slice.series {
-            _ if threads == 1 || cells < self.context.tuning.parallel_cells => return Vec::new(),
-            Some(series) => series.to_vec(),
-            None => (0..input.scan.series().len).collect(),
-        };
-        let each = series.len().div_ceil(threads).max(1);
-        let share = |part: &[u32]| ScanSlice { series: Some(part.into()), time: slice.time };
-        series.chunks(each).map(share).collect()
-    }
-
-    fn read_parallel(
-        &self,
-        at: usize,
-        shares: &[ScanSlice],
-        groups: Range<usize>,
-        range: TimeRange,
-        only: Option<&[bool]>,
-    ) -> Result<Vec<Accumulator<'_>>, QueryError> {
-        std::thread::scope(|scope| {
-            let work = |share| {
-                let groups = groups.clone();
-                move || {
-                    let mut state = self.accumulator(groups.len(), range)?;
-                    self.read_share(&mut state, at, share, groups, only)?;
-                    Ok(state)
-                }
-            };
-            let threads: Vec<_> = shares.iter().map(|share| scope.spawn(work(share))).collect();
-            threads
-                .into_iter()
-                .map(|thread| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect()
-        })
     }
 
     /// Reads slices of time until every group has the rows that LIMIT wants.

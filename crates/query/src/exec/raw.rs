@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use influxql::Fill;
-use model::{Column, SeriesHeader, TimeRange};
+use model::{Column, Reservation, SeriesHeader, TimeRange};
 use store::{ScanCursor, ScanItem};
 
 use self::gather::Gathered;
@@ -32,6 +32,8 @@ pub(crate) struct Raw {
     /// Groups of the first unit that are done.
     done: usize,
     ready: VecDeque<(Arc<SeriesHeader>, Block)>,
+    /// Memory of `ready`.
+    held: Option<Reservation>,
     /// The group whose rows are being read part by part.
     current: Option<Current>,
     /// Series that was handed out last, with what its next rows depend on.
@@ -76,6 +78,7 @@ impl Raw {
             finished: Vec::new(),
             done: 0,
             ready: VecDeque::new(),
+            held: None,
             current: None,
             series: None,
         })
@@ -183,7 +186,7 @@ impl Raw {
                 return Ok(());
             }
         }
-        self.gather(groups, TimeRange::ALL)?;
+        self.gather(groups)?;
         self.done += count;
         Ok(())
     }
@@ -243,9 +246,10 @@ impl Raw {
                 let slice = unit.extent.slice(*done, *rows, self.select.ascending);
                 let Some(slice) = slice else { return Ok(()) };
                 *done = Some(if self.select.ascending { slice.max } else { slice.min });
+                let wanted = *rows;
                 *rows = rows.saturating_mul(4).min(self.context.tuning.gather_rows.max(*rows));
                 let header = Arc::clone(&current.header);
-                self.gather_group(current.group, &header, slice)?;
+                self.gather_group(current.group, &header, slice, wanted)?;
             }
         }
         self.current = Some(current);
@@ -257,23 +261,27 @@ impl Raw {
         group: usize,
         header: &Arc<SeriesHeader>,
         time: TimeRange,
+        rows: u64,
     ) -> Result<(), QueryError> {
-        let unit = &self.units[0];
-        let mut gathered =
-            Gathered::read(&self.select, &self.context, unit, group..group + 1, time)?;
-        for (_, block) in gathered.blocks(self.select.ascending) {
-            self.ready.push_back((Arc::clone(header), block));
-        }
+        let (unit, groups) = (&self.units[0], group..group + 1);
+        let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
+        let (blocks, held) = gathered.blocks(self.select.ascending);
+        self.ready.extend(blocks.into_iter().map(|(_, block)| (Arc::clone(header), block)));
+        self.held = Some(held);
         Ok(())
     }
 
     /// Reads and sorts the rows of `groups`.
-    fn gather(&mut self, groups: Range<usize>, time: TimeRange) -> Result<(), QueryError> {
+    fn gather(&mut self, groups: Range<usize>) -> Result<(), QueryError> {
         let unit = &self.units[0];
-        let mut gathered = Gathered::read(&self.select, &self.context, unit, groups, time)?;
-        for (group, block) in gathered.blocks(self.select.ascending) {
+        let rows = self.rows_wanted(unit, groups.clone());
+        let time = TimeRange::ALL;
+        let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
+        let (blocks, held) = gathered.blocks(self.select.ascending);
+        for (group, block) in blocks {
             self.ready.push_back((unit.header(group, &self.select), block));
         }
+        self.held = Some(held);
         Ok(())
     }
 }

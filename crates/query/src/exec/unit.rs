@@ -92,6 +92,27 @@ impl Unit {
         Some(ScanSlice { series, time })
     }
 
+    /// A slice of input `at` cut by series into as many parts as threads pay for `cells` cells.
+    pub(crate) fn shares(
+        &self,
+        at: usize,
+        slice: ScanSlice,
+        cells: u64,
+        context: &QueryContext,
+    ) -> Vec<ScanSlice> {
+        let threads = context.threads.max(1);
+        if threads == 1 || cells < context.tuning.parallel_cells {
+            return vec![slice];
+        }
+        let series: Vec<u32> = match &slice.series {
+            Some(series) => series.to_vec(),
+            None => (0..self.inputs[at].scan.series().len).collect(),
+        };
+        let each = series.len().div_ceil(threads).max(1);
+        let share = |part: &[u32]| ScanSlice { series: Some(part.into()), time: slice.time };
+        series.chunks(each).map(share).collect()
+    }
+
     /// What the rows of a group have in common in the result.
     pub(crate) fn header(&self, group: usize, select: &Select) -> Arc<SeriesHeader> {
         let values = self.groups.values(group, &self.inputs);
@@ -171,4 +192,22 @@ impl Reader<'_> {
 pub(crate) enum Item {
     Rows(ColumnBatch),
     Summaries(model::SummaryBatch),
+}
+
+/// The results of `work` on each share, in order; on threads of their own if there are several.
+pub(crate) fn on_threads<T: Send>(
+    shares: &[ScanSlice],
+    work: impl Fn(&ScanSlice) -> Result<T, QueryError> + Sync,
+) -> Result<Vec<T>, QueryError> {
+    if let [only] = shares {
+        return Ok(vec![work(only)?]);
+    }
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = shares.iter().map(|share| scope.spawn(move || work(share))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
 }

@@ -153,6 +153,3 @@ pub(crate) fn fold_field(field: &Field) -> Field {
     let expr = reduce(field.expr.clone(), &FoldContext::default());
     Field { expr, alias: field.alias.clone() }
 }
-
-#[cfg(test)]
-mod tests;

@@ -25,8 +25,8 @@ impl Database {
     /// An empty database over a reference store.
     pub(crate) fn new(options: ReferenceOptions) -> Self {
         let store: Arc<dyn Store> = Arc::new(ReferenceStore::with_options(options));
-        let catalog = Arc::new(Catalog::open(Arc::clone(&store)).unwrap());
-        catalog.create_database("t", None).unwrap();
+        let catalog = Arc::new(Catalog::open(Arc::clone(&store)).expect("a fresh catalog"));
+        catalog.create_database("t", None).expect("a legal name");
         let mut context = QueryContext::new(store, catalog, NOW_NS);
         context.database = Some("t".to_owned());
         Self { context }
@@ -48,8 +48,9 @@ impl Database {
 
     /// Writes rows into the default policy.
     pub(crate) fn write_rows(&self, rows: &[Row]) {
-        let policy = self.context.catalog.snapshot().resolve("t", None).unwrap();
-        let outcome = write(&*self.context.store, policy, rows, NOW_NS).unwrap();
+        let policy =
+            self.context.catalog.snapshot().resolve("t", None).expect("the database exists");
+        let outcome = write(&*self.context.store, policy, rows, NOW_NS).expect("a working store");
         assert_eq!(outcome.rejected, [], "rows were refused");
     }
 
@@ -100,7 +101,7 @@ fn title(batch: &ResultBatch) -> String {
     let header = &batch.header;
     let mut title = header.name.to_string();
     for (key, value) in &header.tags {
-        write!(title, ",{key}={value}").unwrap();
+        write!(title, ",{key}={value}").expect("text can grow");
     }
     let columns: Vec<&str> = header.columns.iter().map(|c| &**c).collect();
     format!("{title}: {}", columns.join(" "))
@@ -115,21 +116,21 @@ fn result(batches: &[ResultBatch]) -> String {
             out.push('{');
             let header = &batch.header;
             if !header.name.is_empty() {
-                write!(out, "\"name\":{},", string(&header.name)).unwrap();
+                write!(out, "\"name\":{},", string(&header.name)).expect("text can grow");
             }
             if !header.tags.is_empty() {
                 let tag =
                     |(k, v): &(model::Name, model::Name)| format!("{}:{}", string(k), string(v));
                 let tags: Vec<String> = header.tags.iter().map(tag).collect();
-                write!(out, "\"tags\":{{{}}},", tags.join(",")).unwrap();
+                write!(out, "\"tags\":{{{}}},", tags.join(",")).expect("text can grow");
             }
             let columns: Vec<String> = header.columns.iter().map(|c| string(c)).collect();
-            write!(out, "\"columns\":[{}]", columns.join(",")).unwrap();
+            write!(out, "\"columns\":[{}]", columns.join(",")).expect("text can grow");
         }
         for row in 0..batch.batch.rows {
             out.push_str(if row == 0 && !continues { ",\"values\":[" } else { "," });
             let cells: Vec<String> = batch.batch.columns.iter().map(|c| cell(c, row)).collect();
-            write!(out, "[{}]", cells.join(",")).unwrap();
+            write!(out, "[{}]", cells.join(",")).expect("text can grow");
         }
         continues = batch.continues;
         if !continues {
@@ -161,19 +162,23 @@ fn string(text: &str) -> String {
 /// A row of a line without escapes in its fields: `key field=value,... time`.
 pub(crate) fn row(line: &str) -> Row {
     let line = line.trim();
-    let (rest, time) = line.rsplit_once(' ').unwrap();
-    let (key, fields) = rest.split_once(' ').unwrap();
+    let (rest, time) = line.rsplit_once(' ').expect("a time");
+    let (key, fields) = rest.split_once(' ').expect("fields");
     let fields = fields.split(',').map(|field| {
-        let (name, value) = field.split_once('=').unwrap();
+        let (name, value) = field.split_once('=').expect("a value");
         let value = match value {
             "true" | "t" => Scalar::Boolean(true),
             "false" | "f" => Scalar::Boolean(false),
             v if v.starts_with('"') => Scalar::String(v.trim_matches('"').into()),
-            v if v.ends_with('i') => Scalar::Integer(v.trim_end_matches('i').parse().unwrap()),
-            v if v.ends_with('u') => Scalar::Unsigned(v.trim_end_matches('u').parse().unwrap()),
-            v => Scalar::Float(v.parse().unwrap()),
+            v if v.ends_with('i') => {
+                Scalar::Integer(v.trim_end_matches('i').parse().expect("a number"))
+            }
+            v if v.ends_with('u') => {
+                Scalar::Unsigned(v.trim_end_matches('u').parse().expect("a number"))
+            }
+            v => Scalar::Float(v.parse().expect("a number")),
         };
         (name.into(), value)
     });
-    Row { key: key.to_owned(), fields: fields.collect(), time_ns: time.parse().unwrap() }
+    Row { key: key.to_owned(), fields: fields.collect(), time_ns: time.parse().expect("a number") }
 }

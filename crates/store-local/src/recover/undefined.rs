@@ -30,5 +30,11 @@ pub(super) fn leave_out(engine: &Engine, batch: &mut RowBatch<'_>) -> Result<u64
     }
     let before = batch.rows.len();
     batch.rows.retain(|row| layouts[row.layout as usize] && series[&row.series]);
+    // Memtables take note of every field of a layout.
+    for (layout, defined) in batch.layouts.iter_mut().zip(layouts) {
+        if !defined {
+            layout.fields.clear();
+        }
+    }
     Ok((before - batch.rows.len()) as u64)
 }

@@ -4,11 +4,12 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use model::{Column, Reservation, TimeRange, Values};
+use model::{Column, FieldType, Reservation, TimeRange, Values};
+use store::ScanSlice;
 
 use crate::exec::column::{append, take, type_of};
 use crate::exec::rows::Block;
-use crate::exec::unit::{Item, Reader, Unit};
+use crate::exec::unit::{Item, Reader, Unit, on_threads};
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
@@ -19,7 +20,7 @@ pub(super) struct Gathered {
     slots: Vec<Column>,
     /// Leading columns of text, which decide between equal times; of rows from the store only.
     texts: usize,
-    _reservation: Reservation,
+    reservation: Reservation,
 }
 
 /// What decides where a row goes, side by side: sorting looks up text only for equal times.
@@ -31,48 +32,87 @@ struct Key {
 }
 
 impl Gathered {
-    /// Reads the rows of `groups` within `time`.
+    /// Reads the rows of `groups` within `time`, about `rows` of them.
     pub(super) fn read(
         select: &Select,
         context: &QueryContext,
         unit: &Unit,
         groups: Range<usize>,
         time: TimeRange,
+        rows: u64,
     ) -> Result<Self, QueryError> {
+        let mut all = Self::empty(select, context)?;
+        let cells = rows.saturating_mul(select.aux.len() as u64);
+        for at in 0..unit.inputs.len() {
+            let Some(slice) = unit.slice(at, groups.clone(), time) else { continue };
+            let shares = unit.shares(at, slice, cells, context);
+            if let [slice] = shares.as_slice() {
+                all.read_slice(context, unit, at, slice)?;
+                continue;
+            }
+            let parts = on_threads(&shares, |share| {
+                let mut part = Self::empty(select, context)?;
+                part.read_slice(context, unit, at, share)?;
+                Ok(part)
+            })?;
+            for part in parts {
+                all.append(part)?;
+            }
+        }
+        let is_text = |c: &Column| type_of(&c.values) == FieldType::String;
+        if unit.inputs.iter().all(|input| input.request.is_some()) {
+            all.texts = all.slots.iter().take_while(|c| is_text(c)).count();
+        }
+        Ok(all)
+    }
+
+    fn empty(select: &Select, context: &QueryContext) -> Result<Self, QueryError> {
         let slots = select.aux.iter().map(|aux| Column::new(Values::empty(aux.kind.field_type())));
-        let mut gathered = Self {
+        Ok(Self {
             times: Vec::new(),
             groups: Vec::new(),
             slots: slots.collect(),
             texts: 0,
-            _reservation: context.budget.reserve(0)?,
-        };
+            reservation: context.budget.reserve(0)?,
+        })
+    }
+
+    fn read_slice(
+        &mut self,
+        context: &QueryContext,
+        unit: &Unit,
+        at: usize,
+        slice: &ScanSlice,
+    ) -> Result<(), QueryError> {
+        let input = &unit.inputs[at];
+        let table = input.scan.series();
         let reader = Reader { context, interrupt: &context.interrupt };
-        for (at, input) in unit.inputs.iter().enumerate() {
-            let Some(slice) = unit.slice(at, groups.clone(), time) else { continue };
-            let table = input.scan.series();
-            reader.read(input, &slice, |item| {
-                let Item::Rows(batch) = item else {
-                    panic!("BUG: summaries were not asked for");
-                };
-                gathered.times.extend_from_slice(batch.times());
-                for run in &batch.runs {
-                    // A store may hand out only the series it was asked for.
-                    let group = unit.groups.of(at, run.series).unwrap_or(u32::MAX);
-                    let len = gathered.groups.len() + run.rows as usize;
-                    gathered.groups.resize(len, group);
-                }
-                for (slot, source) in gathered.slots.iter_mut().zip(&input.aux) {
-                    append(slot, &source.column(&batch, table));
-                }
-                gathered.reserve()
-            })?;
+        reader.read(input, slice, |item| {
+            let Item::Rows(batch) = item else {
+                panic!("BUG: summaries were not asked for");
+            };
+            self.times.extend_from_slice(batch.times());
+            for run in &batch.runs {
+                // A store may hand out only the series it was asked for.
+                let group = unit.groups.of(at, run.series).unwrap_or(u32::MAX);
+                self.groups.resize(self.groups.len() + run.rows as usize, group);
+            }
+            for (slot, source) in self.slots.iter_mut().zip(&input.aux) {
+                append(slot, &source.column(&batch, table));
+            }
+            self.reserve()
+        })
+    }
+
+    /// Adds rows that were read elsewhere.
+    fn append(&mut self, part: Self) -> Result<(), QueryError> {
+        self.times.extend(part.times);
+        self.groups.extend(part.groups);
+        for (slot, more) in self.slots.iter_mut().zip(&part.slots) {
+            append(slot, more);
         }
-        let is_text = |c: &Column| type_of(&c.values) == model::FieldType::String;
-        if unit.inputs.iter().all(|input| input.request.is_some()) {
-            gathered.texts = gathered.slots.iter().take_while(|c| is_text(c)).count();
-        }
-        Ok(gathered)
+        drop(part.reservation);
+        self.reserve()
     }
 
     fn reserve(&mut self) -> Result<(), QueryError> {
@@ -80,14 +120,15 @@ impl Gathered {
         let bytes = columns + self.times.capacity() * 12;
         // Rows exist twice while they are put in order.
         let wanted = bytes * 2;
-        if wanted > self._reservation.bytes() {
-            self._reservation.resize(wanted)?;
+        if wanted > self.reservation.bytes() {
+            self.reservation.resize(wanted)?;
         }
         Ok(())
     }
 
-    /// The rows of each group in order, group after group in the direction of the query.
-    pub(super) fn blocks(&mut self, ascending: bool) -> Vec<(usize, Block)> {
+    /// The rows of each group in order, group after group in the direction of the query, and the
+    /// memory they take.
+    pub(super) fn blocks(self, ascending: bool) -> (Vec<(usize, Block)>, Reservation) {
         let mut order: Vec<Key> = (0..self.times.len())
             .map(|row| Key { group: self.groups[row], time: self.times[row], row: row as u32 })
             .collect();
@@ -116,7 +157,7 @@ impl Gathered {
             blocks.push((group as usize, block));
             from = to;
         }
-        blocks
+        (blocks, self.reservation)
     }
 
     fn compare(&self, a: &Key, b: &Key) -> Ordering {
