@@ -76,8 +76,19 @@ pub fn run_seed(seed: u64, shape: Shape, length: usize) -> Result<Summary, Box<F
 
 fn run_one(seed: u64, operations: Vec<Operation>) -> Result<Summary, Box<Failure>> {
     run(seed, &operations).map_err(|message| {
-        let again = |operations: &[Operation]| run(seed, operations).map(drop);
-        let (operations, message) = shrink(operations, message, &again);
-        Box::new(Failure { seed, operations, message })
+        Failure::shrunk(seed, operations, message, &|some| run(seed, some).map(drop))
     })
+}
+
+impl Failure {
+    /// The failure with as few operations as still fail when they are `run`.
+    pub(crate) fn shrunk(
+        seed: u64,
+        operations: Vec<Operation>,
+        message: String,
+        run: &dyn Fn(&[Operation]) -> Result<(), String>,
+    ) -> Box<Self> {
+        let (operations, message) = shrink(operations, message, run);
+        Box::new(Self { seed, operations, message })
+    }
 }

@@ -17,8 +17,12 @@ mod random;
 mod runner;
 mod setup;
 mod shrink;
+#[cfg(test)]
+mod tests;
+mod threads;
 
 pub use flips::{FlipSummary, run_flips};
 pub use histories::{Failure, Shape, run_seed};
 pub use operation::{Fault, Kind, Operation, Row, Trouble};
 pub use runner::{Summary, run};
+pub use threads::{ThreadSummary, run_threads};

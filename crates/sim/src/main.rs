@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::{Parser, ValueEnum};
-use sim::{FlipSummary, Shape, Summary, run_flips, run_seed};
+use sim::{FlipSummary, Shape, Summary, ThreadSummary, run_flips, run_seed, run_threads};
 
 /// Simulates crashes and disk faults on the embedded store.
 #[derive(Debug, Parser)]
@@ -30,40 +30,48 @@ enum Mode {
     EveryCrash,
     /// Bits flip in files of a store that was filled.
     Flips,
+    /// Threads work at the same time until power is lost. Not the same from run to run.
+    Threads,
 }
 
 /// Bits flipped in each store.
 const FLIPS: u64 = 40;
 
+#[derive(Debug, Default)]
+struct Totals {
+    histories: Summary,
+    flips: FlipSummary,
+    threads: ThreadSummary,
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let mut out = std::io::stdout().lock();
-    let (mut sum, mut flips) = (Summary::default(), FlipSummary::default());
+    let mut totals = Totals::default();
     let mut failures = 0u64;
     for seed in arguments.seed..arguments.seed + arguments.histories {
-        let length = arguments.length;
-        let result = match arguments.mode {
-            Mode::Random => run_seed(seed, Shape::Random, length).map(|s| sum.add(&s)),
-            Mode::EveryCrash => run_seed(seed, Shape::EveryCrash, length).map(|s| sum.add(&s)),
-            Mode::Flips => {
-                let flipped = run_flips(seed, length, FLIPS);
-                if let Err(message) = &flipped {
-                    writeln!(out, "{message}\n")?;
-                    failures += 1;
-                }
-                flips.add(&flipped.unwrap_or_default());
-                continue;
-            }
-        };
-        if let Err(failure) = result {
-            writeln!(out, "{failure}\n")?;
+        if let Err(failure) = run(&arguments, seed, &mut totals) {
             failures += 1;
+            writeln!(out, "{failure}\n")?;
         }
     }
     match arguments.mode {
-        Mode::Flips => writeln!(out, "{flips:#?}")?,
-        Mode::Random | Mode::EveryCrash => writeln!(out, "{sum:#?}")?,
+        Mode::Random | Mode::EveryCrash => writeln!(out, "{:#?}", totals.histories)?,
+        Mode::Flips => writeln!(out, "{:#?}", totals.flips)?,
+        Mode::Threads => writeln!(out, "{:#?}", totals.threads)?,
     }
     anyhow::ensure!(failures == 0, "{failures} of {} histories failed", arguments.histories);
+    Ok(())
+}
+
+/// Runs what follows from one seed.
+fn run(arguments: &Arguments, seed: u64, totals: &mut Totals) -> Result<(), String> {
+    let random = |shape| run_seed(seed, shape, arguments.length).map_err(|f| f.to_string());
+    match arguments.mode {
+        Mode::Random => totals.histories.add(&random(Shape::Random)?),
+        Mode::EveryCrash => totals.histories.add(&random(Shape::EveryCrash)?),
+        Mode::Flips => totals.flips.add(&run_flips(seed, arguments.length, FLIPS)?),
+        Mode::Threads => totals.threads.add(&run_threads(seed)?),
+    }
     Ok(())
 }

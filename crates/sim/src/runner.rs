@@ -55,25 +55,9 @@ impl Summary {
 /// # Errors
 /// What the store did wrong.
 pub fn run(seed: u64, operations: &[Operation]) -> Result<Summary, String> {
-    run_flawed(seed, operations, None)
-}
-
-/// As [`run`], but the oracle forgets what was done by the operation with number `flaw`.
-pub(crate) fn run_flawed(
-    seed: u64,
-    operations: &[Operation],
-    flaw: Option<usize>,
-) -> Result<Summary, String> {
     guarded(|| {
         let mut runner = Runner::new(seed);
-        for (at, operation) in operations.iter().enumerate() {
-            let done = runner.apply(operation);
-            done.map_err(|message| format!("operation {at}, {}: {message}", short(operation)))?;
-            if flaw == Some(at) {
-                runner.oracle.forget_last();
-            }
-        }
-        runner.finish()?;
+        runner.run(operations)?;
         Ok(runner.summary)
     })
 }
@@ -90,7 +74,7 @@ pub(crate) struct Runner {
     faults: FaultConfig,
     /// Something may have gone wrong since the store was opened: errors are excused.
     troubled: bool,
-    summary: Summary,
+    pub(crate) summary: Summary,
 }
 
 impl Runner {
@@ -109,6 +93,15 @@ impl Runner {
             troubled: false,
             summary: Summary::default(),
         }
+    }
+
+    /// Does all of a history and looks at what there is in the end.
+    pub(crate) fn run(&mut self, operations: &[Operation]) -> Result<(), String> {
+        for (at, operation) in operations.iter().enumerate() {
+            let done = self.apply(operation);
+            done.map_err(|message| format!("operation {at}, {}: {message}", short(operation)))?;
+        }
+        self.finish()
     }
 
     /// Ends what is going wrong, and looks at the content once more, after a proper restart too.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use platform::SimDisk;
 use store::StoreError;
-use store_local::{LocalStore, StoreOptions};
+use store_local::{LocalStore, StoreOptions, SyncPolicy};
 
 use crate::random::Random;
 
@@ -18,6 +18,7 @@ pub(crate) struct Setup {
     memory_bytes: usize,
     idle_after: Duration,
     pub(crate) maintenance_threads: usize,
+    pub(crate) sync: SyncPolicy,
 }
 
 impl Setup {
@@ -32,12 +33,14 @@ impl Setup {
             // sizes.
             idle_after: random.pick(&[Duration::ZERO, Duration::from_secs(86_400)]),
             maintenance_threads: 0,
+            sync: SyncPolicy::Always,
         }
     }
 
     pub(crate) fn open(&self, disk: &SimDisk) -> Result<LocalStore, StoreError> {
         let mut options = StoreOptions::new(self.dir.clone(), self.memory_bytes);
         options.maintenance_threads = self.maintenance_threads;
+        options.sync = self.sync;
         options.idle_after = self.idle_after;
         options.hash_seed = Some(self.hash_seed);
         // Nobody would make room meanwhile.

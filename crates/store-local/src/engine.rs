@@ -1,6 +1,6 @@
 //! The parts of an open store and the locks between them.
 //!
-//! Lock order: `gate`, then `define`, then `structure`, then `order`, then lanes ascending. The log,
+//! Lock order: `gate`, then `publishing`, then `define`, then `structure`, then `order`, then lanes ascending. The log,
 //! the index and the manifest lock for themselves and call nobody.
 
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub(crate) struct Engine {
     /// Writers hold it shared from the first look at a series until their rows are in memtables;
     /// whoever freezes memtables holds it alone, so that a freeze is a clean cut of the log.
     pub(crate) gate: RwLock<()>,
+    /// Held while a flush moves definitions into the manifest: they must arrive in their order.
+    pub(crate) publishing: Mutex<()>,
     /// Held while measurements, fields and series are made.
     pub(crate) define: Mutex<Definitions>,
     view: ArcSwap<View>,
@@ -92,6 +94,7 @@ impl Engine {
             index: parts.index,
             schema: parts.schema,
             gate: RwLock::new(()),
+            publishing: Mutex::new(()),
             define: Mutex::new(parts.definitions),
             view: ArcSwap::from_pointee(parts.view),
             structure: Mutex::new(()),

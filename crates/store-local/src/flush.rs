@@ -141,6 +141,7 @@ fn publish(
     id: u64,
     written: Option<Written>,
 ) -> Result<(), StoreError> {
+    let publishing = engine.publishing.lock();
     // Definitions up to here are made durable elsewhere before the log lets go of them.
     let (definitions, schema) = {
         let mut define = engine.define.lock();
@@ -166,6 +167,7 @@ fn publish(
             Ok((edits, next, (start, added)))
         })
         .map_err(keep)?;
+    drop(publishing);
     if has_file && !added {
         engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)?;
     }
