@@ -71,7 +71,21 @@ pub(crate) struct PageEntry {
     pub(crate) count: u32,
     pub(crate) extent: Extent,
     pub(crate) numbers: Option<Numbers>,
+    /// Only in blocks of one series.
+    pub(crate) edges: Option<Edges>,
     pub(crate) windows: Option<Extent>,
+}
+
+/// Bits of the values in the first and in the last row of a block; `None` where the row misses it.
+pub(crate) type Edges = [Option<u64>; 2];
+
+/// An end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Its first row.
+    First,
+    /// Its last row.
+    Last,
 }
 
 /// A block of a segment: up to some ten thousand rows of one measurement.
@@ -247,6 +261,17 @@ impl Block {
             })
         });
         Some(PageSummary { count: page.count, numbers, bytes: page.extent.len })
+    }
+
+    /// The value of a field, by its number in the directory, in the row at an end of the block.
+    /// Outer `None`: the directory does not say. Inner `None`: the row misses it.
+    #[must_use]
+    pub fn edge(&self, field: usize, edge: Edge) -> Option<Option<Scalar>> {
+        let Some(page) = self.page(field) else { return Some(None) };
+        match page.edges?[edge as usize] {
+            None => Some(None),
+            Some(bits) => scalar(self.field_type(field), bits).map(Some),
+        }
     }
 
     /// Whether some row can satisfy a filter on the field with this number. The filter's constant

@@ -15,6 +15,8 @@ pub(crate) const BLOCK_TEXT_LIMIT: usize = 1 << 28;
 pub(crate) const HEADER_MAGIC: [u8; 8] = *b"NYALASEG";
 pub(crate) const TRAILER_MAGIC: [u8; 8] = *b"GESALAYN";
 pub(crate) const VERSION: u32 = 1;
+/// Incompatible feature: page descriptors can have edges.
+const FEATURE_EDGES: u32 = 1;
 
 const HEADER_CRC_AT: usize = 28;
 pub(crate) const HEADER_LEN: usize = HEADER_CRC_AT + 4;
@@ -98,7 +100,8 @@ pub(crate) fn encode_header(sequence: u64) -> [u8; HEADER_LEN] {
     let mut header = [0; HEADER_LEN];
     header[..8].copy_from_slice(&HEADER_MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    // 12..16 compatible and 16..20 incompatible features: none are defined yet.
+    // 12..16: compatible features, none are defined yet.
+    header[16..20].copy_from_slice(&FEATURE_EDGES.to_le_bytes());
     header[20..28].copy_from_slice(&sequence.to_le_bytes());
     let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
     header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -118,8 +121,9 @@ pub(crate) fn decode_header(header: &[u8; HEADER_LEN]) -> Result<u64, HeaderErro
     if version != VERSION {
         return Err(HeaderError::Unsupported(format!("its format version is {version}")));
     }
-    if incompatible != 0 {
-        return Err(HeaderError::Unsupported(format!("it needs features {incompatible:#x}")));
+    let unknown = incompatible & !FEATURE_EDGES;
+    if unknown != 0 {
+        return Err(HeaderError::Unsupported(format!("it needs features {unknown:#x}")));
     }
     Ok(u64::from_le_bytes(std::array::from_fn(|i| header[20 + i])))
 }

@@ -23,7 +23,7 @@ mod testing;
 mod windows;
 mod writer;
 
-pub use directory::{Block, Directory, PageSummary, SummaryNumbers};
+pub use directory::{Block, Directory, Edge, PageSummary, SummaryNumbers};
 pub use error::SegmentError;
 pub use format::{BLOCK_ROWS_LIMIT, MeasurementInfo, MeasurementList, SegmentInfo};
 pub use reader::{Blocks, FieldStats, SegmentReader, VerifyReport};

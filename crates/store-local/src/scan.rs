@@ -5,6 +5,7 @@
 //! overlap are rows merged, later writes over earlier ones.
 
 mod counters;
+mod edge;
 mod filter;
 mod piece;
 mod series_reader;

@@ -5,7 +5,7 @@
 
 use model::{FieldType, SeriesId, TimeRange};
 
-use super::{BlockEntry, Chunk, ChunkEntry, Fields, PageEntry};
+use super::{BlockEntry, Chunk, ChunkEntry, Edges, Fields, PageEntry};
 use crate::format::{BLOCK_ROWS_LIMIT, Extent, HEADER_LEN};
 use crate::input::{Input, Malformed, put_varint, put_zigzag};
 use crate::numbers::Numbers;
@@ -15,6 +15,11 @@ use crate::rows::RowKey;
 const HAS_MISSING: u8 = 1;
 const HAS_NUMBERS: u8 = 2;
 const HAS_WINDOWS: u8 = 4;
+const HAS_EDGES: u8 = 8;
+
+/// Which edges have a value, where not all rows have one.
+const FIRST_IS_THERE: u8 = 1;
+const LAST_IS_THERE: u8 = 2;
 
 /// Builds the bytes of one chunk.
 #[derive(Debug, Default)]
@@ -115,7 +120,8 @@ fn put_page(out: &mut Vec<u8>, page: &PageEntry, rows: u32, field_type: FieldTyp
     out.push(
         flag(missing > 0, HAS_MISSING)
             | flag(page.numbers.is_some(), HAS_NUMBERS)
-            | flag(page.windows.is_some(), HAS_WINDOWS),
+            | flag(page.windows.is_some(), HAS_WINDOWS)
+            | flag(page.edges.is_some(), HAS_EDGES),
     );
     put_extent(out, &page.extent);
     if missing > 0 {
@@ -123,6 +129,9 @@ fn put_page(out: &mut Vec<u8>, page: &PageEntry, rows: u32, field_type: FieldTyp
     }
     if let Some(numbers) = &page.numbers {
         put_numbers(out, numbers, field_type);
+    }
+    if let Some(edges) = &page.edges {
+        put_edges(out, edges, page, rows, field_type);
     }
     if let Some(windows) = &page.windows {
         put_extent(out, windows);
@@ -148,6 +157,61 @@ fn put_numbers(out: &mut Vec<u8>, numbers: &Numbers, field_type: FieldType) {
         }
         FieldType::Boolean => put_varint(out, numbers.sum),
         FieldType::String => panic!("BUG: strings have no numbers"),
+    }
+}
+
+fn put_edges(out: &mut Vec<u8>, edges: &Edges, page: &PageEntry, rows: u32, field_type: FieldType) {
+    if page.count < rows {
+        let bit = |edge: Option<u64>, bit: u8| if edge.is_some() { bit } else { 0 };
+        out.push(bit(edges[0], FIRST_IS_THERE) | bit(edges[1], LAST_IS_THERE));
+    }
+    let minimum = page.numbers.map_or(0, |n| n.min);
+    for bits in edges.iter().flatten() {
+        match field_type {
+            FieldType::Float => out.extend_from_slice(&bits.to_le_bytes()),
+            FieldType::Integer | FieldType::Unsigned => put_varint(out, bits.wrapping_sub(minimum)),
+            FieldType::Boolean => out.push(*bits as u8),
+            FieldType::String => panic!("BUG: strings have no edges"),
+        }
+    }
+}
+
+fn read_edges(
+    input: &mut Input<'_>,
+    field_type: FieldType,
+    numbers: Option<Numbers>,
+    missing: bool,
+) -> Result<Edges, Malformed> {
+    let there = if missing { input.u8()? } else { FIRST_IS_THERE | LAST_IS_THERE };
+    if there & !(FIRST_IS_THERE | LAST_IS_THERE) != 0 {
+        return Err(input.fail(format!("unknown edges {there:#x}")));
+    }
+    let mut edges = [None; 2];
+    for (edge, bit) in edges.iter_mut().zip([FIRST_IS_THERE, LAST_IS_THERE]) {
+        if there & bit != 0 {
+            *edge = Some(read_edge(input, field_type, numbers)?);
+        }
+    }
+    Ok(edges)
+}
+
+fn read_edge(
+    input: &mut Input<'_>,
+    field_type: FieldType,
+    numbers: Option<Numbers>,
+) -> Result<u64, Malformed> {
+    match (field_type, numbers) {
+        (FieldType::Float, _) => input.u64(),
+        (FieldType::Integer | FieldType::Unsigned, Some(numbers)) => {
+            let above =
+                input.bounded(numbers.max.wrapping_sub(numbers.min), "a value at an edge")?;
+            Ok(numbers.min.wrapping_add(above as u64))
+        }
+        (FieldType::Boolean, _) => match input.u8()? {
+            bits @ (0 | 1) => Ok(u64::from(bits)),
+            bits => Err(input.fail(format!("{bits:#x} is no truth value"))),
+        },
+        _ => Err(input.fail("edges of a page that can have none")),
     }
 }
 
@@ -297,7 +361,7 @@ impl ChunkReader<'_> {
                 return Err(self.input.fail("a page of a field that does not exist"));
             };
             let flags = self.input.u8()?;
-            if flags & !(HAS_MISSING | HAS_NUMBERS | HAS_WINDOWS) != 0 {
+            if flags & !(HAS_MISSING | HAS_NUMBERS | HAS_WINDOWS | HAS_EDGES) != 0 {
                 return Err(self.input.fail(format!("unknown page flags {flags:#x}")));
             }
             let extent = self.extent()?;
@@ -310,11 +374,17 @@ impl ChunkReader<'_> {
             } else {
                 None
             };
+            let edges = if flags & HAS_EDGES != 0 {
+                Some(read_edges(&mut self.input, *field_type, numbers, count < rows)?)
+            } else {
+                None
+            };
             if flags & HAS_WINDOWS != 0 {
                 let len = self.input.bounded(u64::from(u32::MAX), "a length")? as u32;
                 windows.push((pages.len(), len, self.input.u32()?));
             }
-            pages.push(PageEntry { field: field as u32, count, extent, numbers, windows: None });
+            let field = field as u32;
+            pages.push(PageEntry { field, count, extent, numbers, edges, windows: None });
         }
         Ok(windows)
     }

@@ -2,13 +2,13 @@ mod damage;
 
 use std::sync::Arc;
 
-use model::{CompareOp, FieldFilter, SeriesId, TimeRange};
+use model::{CompareOp, FieldFilter, FieldType, Scalar, SeriesId, TimeRange};
 use proptest::prelude::*;
 
 use crate::testing::{
     ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, open, read, scalar_of, specs, write,
 };
-use crate::{Block, SegmentReader};
+use crate::{Block, Edge, SegmentReader};
 
 fn wanted(
     measurement: &PlainMeasurement,
@@ -137,6 +137,14 @@ proptest! {
                         rows.iter().filter_map(|r| scalar_of(*field_type, &r.2[field])).collect();
                     let summary = block.summary(field);
                     prop_assert_eq!(summary.map_or(0, |s| s.count as usize), values.len());
+                    for (edge, row) in [(Edge::First, 0), (Edge::Last, rows.len() - 1)] {
+                        let known = block.edge(field, edge);
+                        let kept = block.has_one_series() && *field_type != FieldType::String;
+                        prop_assert_eq!(known.is_some(), kept || values.is_empty());
+                        if let Some(value) = known {
+                            prop_assert!(same(value, scalar_of(*field_type, &rows[row].2[field])));
+                        }
+                    }
                     let any_row = &measurement.rows[rng.below(measurement.rows.len())];
                     let Some(value) = scalar_of(*field_type, &any_row.2[field]) else { continue };
                     for op in [
@@ -155,8 +163,15 @@ proptest! {
     }
 }
 
-fn compare(a: &model::Scalar, b: &model::Scalar) -> Option<std::cmp::Ordering> {
-    use model::Scalar::{Boolean, Float, Integer, String, Unsigned};
+fn same(a: Option<Scalar>, b: Option<Scalar>) -> bool {
+    match (a, b) {
+        (Some(Scalar::Float(a)), Some(Scalar::Float(b))) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b,
+    }
+}
+
+fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
+    use Scalar::{Boolean, Float, Integer, String, Unsigned};
     match (a, b) {
         (Float(a), Float(b)) => a.partial_cmp(b),
         (Integer(a), Integer(b)) => Some(a.cmp(b)),
@@ -172,10 +187,9 @@ fn a_filter_rules_out_blocks_that_cannot_match() {
     let (spec, plain) = crate::testing::regular(100, 2, 10);
     let reader = open(write(&spec, &plain).0).unwrap();
     let block = &blocks(&reader, "m0")[0];
-    let filter =
-        |op, value| FieldFilter { field: "f0".into(), op, value: model::Scalar::Integer(value) };
+    let filter = |op, value| FieldFilter { field: "f0".into(), op, value: Scalar::Integer(value) };
     let summary = block.summary(0).unwrap().numbers.unwrap();
-    let model::Scalar::Integer(max) = summary.max else { panic!("an integer") };
+    let Scalar::Integer(max) = summary.max else { panic!("an integer") };
     assert!(block.may_satisfy(0, &filter(CompareOp::Equal, max)));
     assert!(!block.may_satisfy(0, &filter(CompareOp::Equal, max + 1)));
     assert!(!block.may_satisfy(0, &filter(CompareOp::Greater, max)));

@@ -6,7 +6,7 @@ use model::{Column, FieldType, Name, TimeRange, Values};
 
 use super::SegmentReader;
 use crate::SegmentError;
-use crate::directory::{Block, Directory, PageEntry};
+use crate::directory::{Block, Directory, Edges, PageEntry};
 use crate::format::{self, Extent, HEADER_LEN, MeasurementInfo, NO_SERIES};
 use crate::input::Input;
 use crate::numbers::{Number, Numbers};
@@ -249,6 +249,9 @@ impl Check<'_> {
         if !agree(field_type, numbers_of(&out, &(0..out.len())), page.numbers, page.count) {
             self.wrong(page.extent.offset, "a page does not have the numbers its directory says");
         }
+        if page.edges.is_some_and(|stated| edges_of(&out) != Some(stated)) {
+            self.wrong(page.extent.offset, "a page does not have the edges its directory says");
+        }
         self.windows(block, page, &out);
     }
 
@@ -280,6 +283,21 @@ impl Check<'_> {
             self.wrong(extent.offset, "a window summary does not sum up its rows");
         }
     }
+}
+
+/// The edges of a column as a writer would store them.
+fn edges_of(column: &Column) -> Option<Edges> {
+    let bits = |row: usize| {
+        let bits = match &column.values {
+            Values::Integer(v) => v[row] as u64,
+            Values::Unsigned(v) => v[row],
+            Values::Float(v) => v[row].to_bits(),
+            Values::Boolean(v) => u64::from(v.get(row)),
+            _ => return None,
+        };
+        Some(column.is_valid(row).then_some(bits))
+    };
+    Some([bits(0)?, bits(column.len().checked_sub(1)?)?])
 }
 
 /// Whether two lots of numbers are of the same values; sums of floats depend on the order a little.

@@ -9,7 +9,7 @@ use model::{Bitmap, Column, SeriesId, Strings, TimeRange, Values};
 
 use super::output::Output;
 use crate::bits;
-use crate::directory::{BlockEntry, Fields, PageEntry};
+use crate::directory::{BlockEntry, Edges, Fields, PageEntry};
 use crate::input::{put_bytes, put_varint};
 use crate::numbers::{Number, Numbers};
 use crate::rows::SegmentRows;
@@ -146,6 +146,7 @@ impl BlockWriter {
                 count: page.count as u32,
                 extent,
                 numbers: found.numbers,
+                edges: (view.runs.len() == 1).then(|| page.edges()).flatten(),
                 windows: None,
             });
         }
@@ -164,6 +165,27 @@ impl<'a> FieldPage<'a> {
             present = (count < rows.len()).then_some(bits);
         }
         (count > 0).then_some(Self { column, rows, present, count, span_ends: None })
+    }
+
+    /// The values in the first and the last row; of strings none are kept.
+    fn edges(&self) -> Option<Edges> {
+        if matches!(self.column.values, Values::String(_)) {
+            return None;
+        }
+        let bits = |row: usize| {
+            let at = self.rows.start + row;
+            if self.present.as_ref().is_some_and(|present| !present.get(row)) {
+                return None;
+            }
+            Some(match &self.column.values {
+                Values::Integer(v) => v[at] as u64,
+                Values::Unsigned(v) => v[at],
+                Values::Float(v) => v[at].to_bits(),
+                Values::Boolean(v) => u64::from(v.get(at)),
+                _ => panic!("BUG: not a number of a field"),
+            })
+        };
+        Some([bits(0), bits(self.rows.len() - 1)])
     }
 
     /// Where each span's values end.

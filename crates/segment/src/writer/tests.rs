@@ -124,6 +124,10 @@ fn documented() -> Vec<u8> {
         .collect()
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[test]
 fn the_example_in_the_documents_is_what_is_written() {
     let file = Arc::new(MemoryFile::new("test.seg", Vec::new()));
@@ -140,8 +144,15 @@ fn the_example_in_the_documents_is_what_is_written() {
         columns: vec![Column::new(Values::Integer(vec![90, 92, 88])), up],
     };
     writer.append(&rows).unwrap();
+    writer.begin_measurement(&"mem".into(), &[("free".into(), FieldType::Integer)]).unwrap();
+    let rows = SegmentRows {
+        runs: vec![(SeriesId(8), 2)],
+        times: vec![1000, 2000],
+        columns: vec![Column::new(Values::Integer(vec![5, 7]))],
+    };
+    writer.append(&rows).unwrap();
     writer.finish().unwrap();
-    assert_eq!(file.bytes(), documented());
+    assert_eq!(hex(&file.bytes()), hex(&documented()));
 }
 
 #[test]

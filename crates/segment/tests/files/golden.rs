@@ -47,19 +47,26 @@ fn check(name: &str, options: WriterOptions) {
     }
 }
 
-#[test]
-fn version_1_hot() {
-    let options =
-        WriterOptions { block_rows_max: 7, window_rows_min: Some(3), ..WriterOptions::hot(1) };
-    check("v1-hot.seg", options);
+fn hot() -> WriterOptions {
+    WriterOptions { block_rows_max: 7, window_rows_min: Some(3), ..WriterOptions::hot(1) }
 }
 
-#[test]
-fn version_1_cold() {
-    let options = WriterOptions {
+fn cold() -> WriterOptions {
+    WriterOptions {
         block_rows_max: 1000,
         window_rows_min: Some(30),
         ..WriterOptions::cold(0x0102_0304_0506_0708)
-    };
-    check("v1-cold.seg", options);
+    }
+}
+
+#[test]
+fn version_1() {
+    check("v1-hot.seg", hot());
+    check("v1-cold.seg", cold());
+}
+
+#[test]
+fn version_1_with_edges() {
+    check("v1-edges-hot.seg", hot());
+    check("v1-edges-cold.seg", cold());
 }

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, Directory, Runs, SegmentReader};
+use segment::{Block, Directory, Edge, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::counters::Counters;
+use super::edge::{column_of, edge_of};
 use super::filter;
 use super::piece::Piece;
 use super::span::{Span, SpanRows};
@@ -288,6 +289,11 @@ impl SegmentSource {
         rows: Range<usize>,
         filters: &[FieldFilter],
     ) -> Result<Option<Piece>, StoreError> {
+        if filters.is_empty()
+            && let Some((edge, time)) = edge_of(block, &rows)
+        {
+            return self.edge_row(block, &rows, edge, time).map(Some);
+        }
         let Some(selection) = self.selection(block, &rows, filters)? else {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
             return Ok(None);
@@ -303,6 +309,29 @@ impl SegmentSource {
             piece.select(&selection);
         }
         Ok(Some(piece))
+    }
+
+    /// The row at an end of a block: from the directory, as far as that says it.
+    fn edge_row(
+        &mut self,
+        block: &Block,
+        rows: &Range<usize>,
+        edge: Edge,
+        time: i64,
+    ) -> Result<Piece, StoreError> {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for at in 0..self.fields.len() {
+            let (field, field_type) = self.fields[at];
+            let known = field.map_or(Some(None), |field| block.edge(field, edge));
+            columns.push(match known {
+                Some(value) => {
+                    Counters::add(&self.counters.pages_summarised, 1);
+                    column_of(value, field_type)
+                }
+                None => self.column(block, rows, at)?,
+            });
+        }
+        Ok(Piece { times: vec![time], columns })
     }
 
     /// The rows that satisfy every filter. Outer `None`: no row does. Inner `None`: all do.
