@@ -100,6 +100,8 @@ struct OpenMeasurement {
     /// Rows not yet written: less than a block.
     pending: SegmentRows,
     last: Option<RowKey>,
+    /// The only series of the last block: what is left of it gets blocks of its own.
+    own: Option<SeriesId>,
     chunk: ChunkBuilder,
     chunks: Vec<ChunkEntry>,
     info: MeasurementInfo,
@@ -194,7 +196,7 @@ impl SegmentWriter {
             let fit = cut::rows_that_fit(&m.pending, rows, at, &self.options);
             if fit < left && m.pending.is_empty() {
                 // A whole block: encoded from where it is.
-                let len = cut::block_rows(cut::run_rows_from(&rows.runs, position), fit);
+                let len = m.direct_block_rows(rows, position, fit, &self.options);
                 rows.runs_of(&mut position, len, &mut runs);
                 let view = RowsView { rows, runs: &runs, range: at..at + len };
                 m.write_block(&mut self.out, &mut self.blocks, &view)?;
@@ -206,8 +208,8 @@ impl SegmentWriter {
             m.pending.push(rows, &runs, at..at + len);
             at += len;
             if fit < left {
-                let len = m.next_block_rows(rows.runs[position.run].0);
-                m.write_pending(&mut self.out, &mut self.blocks, len)?;
+                let next = Some(rows.runs[position.run].0);
+                m.write_pending(&mut self.out, &mut self.blocks, next, &self.options)?;
             }
         }
         Ok(())
@@ -253,9 +255,8 @@ impl SegmentWriter {
 
     fn close_measurement(&mut self) -> Result<(), SegmentError> {
         let Some(mut m) = self.measurement.take() else { return Ok(()) };
-        if !m.pending.is_empty() {
-            let len = m.pending.len();
-            m.write_pending(&mut self.out, &mut self.blocks, len)?;
+        while !m.pending.is_empty() {
+            m.write_pending(&mut self.out, &mut self.blocks, None, &self.options)?;
         }
         self.values += m.values;
         if let Some(info) = m.write_directory(&mut self.out) {
@@ -281,6 +282,7 @@ impl OpenMeasurement {
             fields: fields.into(),
             pending: SegmentRows::empty(fields),
             last: None,
+            own: None,
             chunk: ChunkBuilder::default(),
             chunks: Vec::new(),
             info,
@@ -288,33 +290,58 @@ impl OpenMeasurement {
         }
     }
 
-    /// How many of the pending rows, which are enough for a block, are the next block. The row after
-    /// them is of series `next`: if that is the last one's, it goes on.
-    fn next_block_rows(&self, next: SeriesId) -> usize {
-        let runs = self.pending.runs.iter();
-        let rows = runs.map(|(series, rows)| rows + u32::from(*series == next));
-        cut::block_rows(rows, self.pending.len())
+    /// How many rows from `at` on are the next block, where at most `limit` can be.
+    fn direct_block_rows(
+        &self,
+        rows: &SegmentRows,
+        at: RunPosition,
+        limit: usize,
+        options: &WriterOptions,
+    ) -> usize {
+        let runs = cut::run_rows_from(&rows.runs, at).zip(&rows.runs[at.run..]);
+        let runs = runs.map(|(rows, (series, _))| (rows, self.is_long(*series, rows, options)));
+        cut::block_rows(runs, limit)
     }
 
-    /// Writes the first `len` pending rows as a block.
+    fn is_long(&self, series: SeriesId, rows: u32, options: &WriterOptions) -> bool {
+        self.own == Some(series) || cut::is_long(rows, options)
+    }
+
+    /// Writes blocks of pending rows: one at least, and those of long series that are complete. The
+    /// row after the pending ones is of series `next`: if that is the last one's, it goes on.
     fn write_pending(
         &mut self,
         out: &mut Output,
         blocks: &mut BlockWriter,
-        len: usize,
+        next: Option<SeriesId>,
+        options: &WriterOptions,
     ) -> Result<(), SegmentError> {
         let pending = std::mem::take(&mut self.pending);
+        self.pending = SegmentRows::empty(&self.fields);
         let mut runs = Vec::new();
         let mut position = RunPosition::default();
-        pending.runs_of(&mut position, len, &mut runs);
-        let view = RowsView { rows: &pending, runs: &runs, range: 0..len };
-        let written = self.write_block(out, blocks, &view);
-        // What is left is at most an eighth of a block.
-        self.pending = SegmentRows::empty(&self.fields);
-        if len < pending.len() {
-            let left = pending.len() - len;
-            pending.runs_of(&mut position, left, &mut runs);
-            self.pending.push(&pending, &runs, len..pending.len());
+        let (mut at, mut written) = (0, Ok(()));
+        while at < pending.len() && written.is_ok() {
+            let (series, rows) = pending.runs[position.run];
+            let complete = position.run + 1 < pending.runs.len() || next != Some(series);
+            if at > 0 && !(complete && self.is_long(series, rows - position.used, options)) {
+                break;
+            }
+            let left =
+                cut::run_rows_from(&pending.runs, position).zip(&pending.runs[position.run..]);
+            let left = left.map(|(rows, (series, _))| {
+                let goes_on = u32::from(next == Some(*series));
+                (rows + goes_on, self.is_long(*series, rows, options))
+            });
+            let len = cut::block_rows(left, pending.len() - at);
+            pending.runs_of(&mut position, len, &mut runs);
+            let view = RowsView { rows: &pending, runs: &runs, range: at..at + len };
+            written = self.write_block(out, blocks, &view);
+            at += len;
+        }
+        if at < pending.len() {
+            pending.runs_of(&mut position, pending.len() - at, &mut runs);
+            self.pending.push(&pending, &runs, at..pending.len());
         }
         written
     }
@@ -329,6 +356,7 @@ impl OpenMeasurement {
             self.close_chunk(out);
         }
         let (entry, pages) = blocks.write(view, &self.fields, out);
+        self.own = (view.runs.len() == 1).then_some(entry.first.0);
         self.chunk.push(&entry, pages, &self.fields);
         self.info.rows += u64::from(entry.rows);
         self.info.blocks += 1;

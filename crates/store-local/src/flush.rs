@@ -171,7 +171,8 @@ fn publish(
     if has_file && !added {
         engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)?;
     }
-    engine.wal.release(start).map_err(wal_error)
+    engine.wal.release(start).map_err(wal_error)?;
+    engine.wal.rest(start).map_err(wal_error)
 }
 
 /// The view with the segment in place of the memtable, and the edit that says so.

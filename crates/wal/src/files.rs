@@ -19,6 +19,12 @@ use crate::format::{DATA_START, FileHeader, Lsn};
 /// Retired files kept for the next: overwriting allocated blocks syncs faster than new ones.
 const SPARES_MAX: usize = 2;
 
+/// Length of the first file of a log and of the one it rests in: a store that is not written to
+/// takes next to no room.
+const FIRST_FILE_BYTES: u64 = 64 << 10;
+/// Each file is so many times as long as the one before, up to the length chosen by the owner.
+const GROWTH: u64 = 4;
+
 /// No log gets this far, so that a name made up by hand cannot use up the numbers.
 const SEQUENCE_END: u64 = 1 << 62;
 
@@ -93,6 +99,8 @@ pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     file_bytes: u64,
+    /// Length of the next file.
+    next_bytes: u64,
     closed: VecDeque<ClosedFile>,
     current: Option<ClosedFile>,
     /// Sequences of spares, all of `file_bytes`.
@@ -114,6 +122,7 @@ impl Files {
             disk,
             dir,
             file_bytes,
+            next_bytes: file_bytes.min(FIRST_FILE_BYTES),
             closed,
             current: None,
             spares: Vec::new(),
@@ -146,7 +155,7 @@ impl Files {
         data_bytes: u64,
     ) -> Result<OpenFile, CreateError> {
         let sequence = self.next_sequence;
-        let len = self.file_bytes.max(data_bytes + DATA_START as u64);
+        let len = self.next_bytes.max(data_bytes + DATA_START as u64);
         let header = FileHeader { sequence, base, previous_end: end };
         let file = match self.spares.last().copied().filter(|_| len == self.file_bytes) {
             Some(spare) => {
@@ -157,6 +166,7 @@ impl Files {
             }
             None => self.create(&header, len)?,
         };
+        self.next_bytes = (self.next_bytes * GROWTH).min(self.file_bytes);
         self.next_sequence += 1;
         self.made += 1;
         if let Some(mut closed) = self.current.take() {
@@ -210,7 +220,9 @@ impl Files {
             && oldest.end <= before
         {
             let sequence = oldest.sequence;
-            let keep = oldest.len == self.file_bytes && self.spares.len() < SPARES_MAX;
+            let keep = oldest.len == self.file_bytes
+                && self.next_bytes == self.file_bytes
+                && self.spares.len() < SPARES_MAX;
             let path = self.path(Name::Log(sequence));
             if keep {
                 self.disk.rename(&path, &self.path(Name::Spare(sequence)))?;
@@ -225,6 +237,26 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    /// Closes the current file at `end`, where all records are given up, and goes on in a small one.
+    /// `None` if that would change nothing.
+    pub(crate) fn rest(&mut self, end: Lsn) -> Result<Option<OpenFile>, CreateError> {
+        let small = |file: &ClosedFile| file.len <= FIRST_FILE_BYTES.min(self.file_bytes);
+        if self.spares.is_empty() && self.closed.is_empty() && self.current.iter().all(small) {
+            return Ok(None);
+        }
+        self.next_bytes = self.file_bytes.min(FIRST_FILE_BYTES);
+        let next = self.advance(end, end, 0)?;
+        self.give_up_all(end).map_err(CreateError::Failed)?;
+        Ok(Some(next))
+    }
+
+    fn give_up_all(&mut self, before: Lsn) -> DiskResult<()> {
+        while let Some(spare) = self.spares.pop() {
+            self.disk.remove(&self.path(Name::Spare(spare)))?;
+        }
+        self.release(before)
     }
 
     /// Position of the oldest byte that is kept.

@@ -168,6 +168,12 @@ impl Wal {
         Ok(self.inner.files.lock().release(before)?)
     }
 
+    /// Goes on in a small file, without spares, if every record ends at or before `before` and is
+    /// given up: for an owner that expects no appends for a while. Otherwise does nothing.
+    pub fn rest(&self, before: Lsn) -> Result<(), WalError> {
+        self.inner.rest(before)
+    }
+
     /// Where the next record will start.
     #[must_use]
     pub fn position(&self) -> Lsn {
@@ -291,6 +297,26 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    fn rest(&self, before: Lsn) -> Result<(), WalError> {
+        self.state.lock().check()?;
+        let mut writer = self.writer.lock();
+        // What waits to be written begins where the new file does.
+        if writer.current.is_none() || writer.written > before || writer.synced < writer.written {
+            return Ok(());
+        }
+        match self.files.lock().rest(writer.written) {
+            Ok(next) => {
+                if let Some(next) = next {
+                    writer.current = Some(next);
+                }
+                Ok(())
+            }
+            // A full disk has no room for saving room; the log goes on as it was.
+            Err(CreateError::Full(_)) => Ok(()),
+            Err(CreateError::Failed(error)) => Err(self.state.lock().poison(error)),
+        }
     }
 
     pub(crate) fn sync(&self) -> Result<(), WalError> {

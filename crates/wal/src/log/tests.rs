@@ -258,3 +258,34 @@ fn the_interval_policy_syncs_by_itself() {
     assert_eq!(replayed, [(lsn, b"x".to_vec())]);
     drop(wal);
 }
+
+#[test]
+fn files_grow_under_load_and_shrink_at_rest() {
+    let disk = quiet(1);
+    let options =
+        WalOptions { file_bytes: 1 << 20, pending_bytes_max: 1 << 20, ..WalOptions::default() };
+    let (wal, ..) = open(&disk, options);
+    assert_eq!(wal.metrics().disk_bytes, 64 << 10);
+    let mut end = Lsn(0);
+    for _ in 0..40 {
+        end = append_durably(&wal, &vec![7; 100_000]);
+    }
+    let loaded = wal.metrics();
+    assert!(loaded.disk_bytes > 4 << 20, "{loaded:?}");
+    assert!(loaded.files < 10, "{loaded:?}");
+
+    let late = append_durably(&wal, b"late");
+    wal.rest(end).unwrap();
+    assert_eq!(wal.metrics().disk_bytes, loaded.disk_bytes, "a record is still needed");
+    wal.rest(late).unwrap();
+    assert_eq!(wal.metrics().disk_bytes, 64 << 10);
+    wal.rest(late).unwrap();
+    assert_eq!(wal.metrics().files, loaded.files + 1, "resting already");
+
+    let end = append_durably(&wal, b"after");
+    assert_eq!(wal.oldest(), late);
+    drop(wal);
+    let (_, report, replayed) = open(&disk, options);
+    assert!(report.corruptions.is_empty());
+    assert_eq!(replayed, [(end, b"after".to_vec())]);
+}

@@ -45,6 +45,12 @@ impl Model {
                 self.released = before;
                 wal.release(before)?;
             }
+            if round % 11 == 10 {
+                let end = self.history.last().unwrap().0;
+                self.wait(wal, end)?;
+                self.released = end;
+                wal.rest(end)?;
+            }
         }
         if close {
             wal.close()?;
