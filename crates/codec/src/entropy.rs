@@ -24,6 +24,7 @@ use crate::{
     bitpack::BLOCK,
     encoding::id,
     error::{DecodeError, Result},
+    float::decimal_integers,
     int::{
         Sink,
         delta::{differences, write_restarts},
@@ -43,6 +44,27 @@ const ROWS_MIN: usize = 512;
 
 /// Rows of which the form of the page is judged.
 const SAMPLE: usize = 2048;
+
+/// Whether reading a few rows of a page of numbers costs as much as reading thousands, because its
+/// integers are entropy-coded. Whoever reads such rows again may keep the page in another encoding.
+#[must_use]
+pub fn is_entropy_coded(page: &[u8]) -> bool {
+    let mut reader = Reader::new(page);
+    // As deep as pages can be nested: decimal floats of scaled integers.
+    for _ in 0..3 {
+        let nested = match reader.u8() {
+            Ok(id::INT_FOR_ENTROPY | id::INT_DELTA_ENTROPY) => return true,
+            Ok(id::INT_SCALED) => reader.ivarint().and_then(|_| reader.uvarint()).map(drop),
+            Ok(id::FLOAT_BITS) => Ok(()),
+            Ok(id::FLOAT_DECIMAL) => decimal_integers(&mut reader),
+            _ => return false,
+        };
+        if nested.is_err() {
+            return false;
+        }
+    }
+    false
+}
 
 /// Appends a page, unless it would not stay below `bytes_max`.
 pub(crate) fn encode(words: &[u64], bytes_max: usize, out: &mut Vec<u8>) -> bool {

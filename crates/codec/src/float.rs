@@ -8,6 +8,8 @@
 
 mod decimal;
 
+pub(crate) use decimal::skip_to_integers as decimal_integers;
+
 #[cfg(test)]
 mod tests;
 

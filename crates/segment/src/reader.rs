@@ -28,6 +28,7 @@ use crate::windows::{WindowIndex, WindowSummaries};
 mod blocks;
 pub(crate) mod column;
 mod source;
+mod thaw;
 mod times;
 mod verify;
 
@@ -228,8 +229,27 @@ impl SegmentReader {
         };
         let page = self.shared.source.page(&entry.extent, self.keep_pages)?;
         let shape = column::PageShape { rows: block.rows(), count: entry.count as usize };
-        column::decode(&page, shape, rows, out)
+        let field_type = block.field_type(field);
+        let thawed = thaw::thawed(self, &entry.extent, &page, shape, &rows, field_type)?;
+        let page = thawed.as_ref().map_or(&page[..], |thawed| &thawed.0);
+        column::decode(page, shape, rows, out)
             .map_err(|e| self.shared.source.malformed(entry.extent.offset, &e))
+    }
+
+    /// The rows at times inside `time` among `rows`, which are all of one series.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    ///
+    /// # Panics
+    /// If the block does not have these rows.
+    pub fn rows_in(
+        &self,
+        block: &Block,
+        rows: Range<usize>,
+        time: TimeRange,
+    ) -> Result<Range<usize>, SegmentError> {
+        times::rows_in(self, block, rows, time)
     }
 
     /// The rows at times inside `time` among `rows`, which are all of one series. Their times are

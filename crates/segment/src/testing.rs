@@ -232,7 +232,9 @@ pub(crate) fn read(
         let runs = reader.runs(&block)?;
         for (id, rows) in runs.iter().filter(|(id, _)| series.contains(id)) {
             let mut times = vec![0];
+            let found = reader.rows_in(&block, rows.clone(), time)?;
             let rows = reader.times_in(&block, rows, time, &mut times)?;
+            assert_eq!(rows, found, "two ways to the same rows");
             let times = &times[1..];
             let mut columns = SegmentRows::empty(directory.fields()).columns;
             for (field, column) in columns.iter_mut().enumerate() {

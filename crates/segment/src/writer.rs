@@ -28,7 +28,7 @@ use crate::format::{
 };
 use crate::rows::{RowKey, RunPosition, SegmentRows};
 
-mod block;
+pub(crate) mod block;
 mod cut;
 mod output;
 

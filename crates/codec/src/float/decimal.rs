@@ -190,6 +190,14 @@ multiversion! {
     }
 }
 
+/// Leaves `reader`, behind the id of a decimal page, where its page of integers begins.
+pub(crate) fn skip_to_integers(reader: &mut Reader<'_>) -> Result<()> {
+    if reader.u8()? & HAS_CORRECTIONS != 0 {
+        *reader = Reader::new(reader.length_prefixed()?);
+    }
+    Ok(())
+}
+
 pub(super) fn decode(
     mut reader: Reader<'_>,
     count: usize,

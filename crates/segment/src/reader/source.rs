@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Runs,
     WindowIndex,
     Windows,
+    Touched,
+    Thawed,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,16 @@ impl Source {
         self.removed.store(true, Ordering::Relaxed);
     }
 
+    /// A decoded part of the file, if the cache has it.
+    pub(crate) fn cached<T: Any + Send + Sync>(
+        &self,
+        kind: Kind,
+        extent: &Extent,
+    ) -> Option<Arc<T>> {
+        let (id, offset) = (self.file.id(), extent.offset);
+        self.cache.get_or_insert_with(id, offset, kind as u16, 0, || Err(())).ok()
+    }
+
     /// A decoded part of the file.
     pub(crate) fn object<T: Any + Send + Sync>(
         &self,
@@ -83,14 +95,13 @@ impl Source {
             return make().map(Arc::new);
         }
         // What an object costs is known only once it is there: look, make it, and put it in.
-        let (id, offset, kind) = (self.file.id(), extent.offset, kind as u16);
-        let made = match self.cache.get_or_insert_with(id, offset, kind, 0, || Err(make())) {
-            Ok(cached) => return Ok(cached),
-            Err(made) => made?,
-        };
-        let cost = bytes_cost(&made);
+        if let Some(cached) = self.cached(kind, extent) {
+            return Ok(cached);
+        }
+        let made = make()?;
+        let (id, offset, cost) = (self.file.id(), extent.offset, bytes_cost(&made));
         let put: Result<Arc<T>, Infallible> =
-            self.cache.get_or_insert_with(id, offset, kind, cost, || Ok(made));
+            self.cache.get_or_insert_with(id, offset, kind as u16, cost, || Ok(made));
         match put {
             Ok(object) => Ok(object),
         }

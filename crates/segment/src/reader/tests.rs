@@ -290,3 +290,23 @@ fn streaming_adds_no_pages_to_the_cache() {
     assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
     assert_eq!(cache.stats().entries, 2, "the list and the directory");
 }
+
+#[test]
+fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
+    let (mut spec, plain) = crate::testing::regular(20_000, 1, 10);
+    spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
+    let cache = Arc::new(platform::PageCache::new(8 << 20));
+    let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+    let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+    let part = |from: usize| {
+        let time = TimeRange::new(plain[0].rows[from].1, plain[0].rows[from + 300].1);
+        let found = read(&reader, "m0", ALL_SERIES, time).unwrap();
+        assert_eq!(found, wanted(&plain[0], &ALL_SERIES, time));
+        cache.stats().bytes_used
+    };
+    let once = part(17_000);
+    let again = part(2_000);
+    assert!(again > once + 8_000, "{again} bytes after {once}");
+    assert_eq!(part(9_999), again, "nothing is left to do");
+    assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+}

@@ -45,6 +45,22 @@ pub(crate) fn times_in(
     Ok(found)
 }
 
+/// The rows inside `time` among `rows`.
+pub(crate) fn rows_in(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: Range<usize>,
+    time: TimeRange,
+) -> Result<Range<usize>, SegmentError> {
+    if rows.is_empty() || time.is_empty() || !time.overlaps(&block.time()) {
+        return Ok(rows.start..rows.start);
+    }
+    if time.covers(&block.time()) {
+        return Ok(rows);
+    }
+    search(reader, block, rows, time)
+}
+
 fn search(
     reader: &SegmentReader,
     block: &Block,

@@ -126,13 +126,7 @@ impl BlockWriter {
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
             let start = out.position();
-            let buffer = out.buffer();
-            if let Some(present) = &page.present {
-                self.scratch.bytes.clear();
-                codec::encode_validity(present.words(), present.len(), &mut self.scratch.bytes);
-                put_bytes(buffer, &self.scratch.bytes);
-            }
-            let found = page.encode_values(self.effort, &mut self.scratch, buffer);
+            let found = page.encode(self.effort, &mut self.scratch, out.buffer());
             let extent = out.extent_from(start);
             if let (Some(spans), Some(ends)) = (found.spans, &page.span_ends) {
                 let (counts, complete) = (differences(ends), page.present.is_none());
@@ -150,6 +144,13 @@ impl BlockWriter {
                 windows: None,
             });
         }
+    }
+}
+
+/// Appends a column, of which some value is there, as a page of its own.
+pub(crate) fn encode_page(column: &Column, effort: Effort, out: &mut Vec<u8>) {
+    if let Some(page) = FieldPage::of(column, 0..column.len()) {
+        page.encode(effort, &mut Scratch::default(), out);
     }
 }
 
@@ -198,6 +199,15 @@ impl<'a> FieldPage<'a> {
             values
         };
         plan.ends.iter().map(values_until).collect()
+    }
+
+    fn encode(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) -> Found {
+        if let Some(present) = &self.present {
+            scratch.bytes.clear();
+            codec::encode_validity(present.words(), present.len(), &mut scratch.bytes);
+            put_bytes(out, &scratch.bytes);
+        }
+        self.encode_values(effort, scratch, out)
     }
 
     fn encode_values(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) -> Found {

@@ -210,14 +210,16 @@ impl SegmentSource {
             out.push(Span { source, time: block.time(), rows: SpanRows::Block(block, rows) });
             return Ok(());
         }
-        let run = if block.has_one_series() {
-            0..block.rows()
-        } else {
-            match self.share(&block, series)? {
-                Some(run) => run,
-                None => return Ok(()),
+        if block.has_one_series() {
+            let all = 0..block.rows();
+            let rows = self.reader.rows_in(&block, all, time).map_err(segment_error)?;
+            if !rows.is_empty() {
+                let time = self.bounds(&block, &rows)?;
+                out.push(Span { source, time, rows: SpanRows::Block(block, rows) });
             }
-        };
+            return Ok(());
+        }
+        let Some(run) = self.share(&block, series)? else { return Ok(()) };
         let mut decoded = Vec::new();
         let times = self.run_times(&block, &run, &mut decoded)?;
         let from = times.partition_point(|t| *t < time.min);
@@ -228,6 +230,15 @@ impl SegmentSource {
             out.push(Span { source, time: bounds, rows: SpanRows::Block(block, rows) });
         }
         Ok(())
+    }
+
+    /// The times of the first and the last of some rows.
+    fn bounds(&self, block: &Block, rows: &Range<usize>) -> Result<TimeRange, StoreError> {
+        let mut ends = Vec::with_capacity(2);
+        for row in [rows.start, rows.end - 1] {
+            self.reader.times(block, row..row + 1, &mut ends).map_err(segment_error)?;
+        }
+        Ok(TimeRange::new(ends[0], ends[1]))
     }
 
     /// Makes `block` the shared block; returns the rows of `series` in it.
