@@ -39,15 +39,16 @@ impl Answer {
         }
     }
 
-    /// An answer written by hand; non-2xx answers repeat their message in a header.
-    pub(crate) fn by_hand(status: u16, body: &str) -> Self {
+    /// An answer written by hand to a request that accepts `content_type`; non-2xx answers repeat
+    /// their message in a header.
+    pub(crate) fn by_hand(status: u16, content_type: &str, body: &str) -> Self {
         let body = Body::of(body.as_bytes(), false);
         let message = match &body {
             Body::Document(document) if status >= 300 => document.get("error").and_then(Json::text),
             _ => None,
         };
         let error_header = message.map(str::to_owned);
-        Self { status, content_type: Some("application/json".to_owned()), error_header, body }
+        Self { status, content_type: Some(content_type.to_owned()), error_header, body }
     }
 
     /// Everything in which the other answer differs, one line each.
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &str) -> Answer {
-        Answer::by_hand(status, body)
+        Answer::by_hand(status, "application/json", body)
     }
 
     #[test]

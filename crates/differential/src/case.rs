@@ -5,7 +5,7 @@
 //! - `@set KEY=VALUE ...` sets further parameters of the following queries (`epoch`, `rp`, `chunked`, ...), `@set`
 //!   none. `accept=TYPE` becomes a header, `params` may hold no spaces.
 //! - `@expect STATUS BODY` is the answer that the next query must get instead of the recorded one, and
-//!   `@reason TEXT` says why.
+//!   `@reason TEXT` says why. If the query sets `accept`, BODY is text with the escapes below.
 //! - `@script NAME DATABASE...` to `@end` is a sequence of requests that change things, in databases of its own,
 //!   which are dropped before and after. Its lines are
 //!   `query [KEY=VALUE ...] : TEXT` (POST), `get [KEY=VALUE ...] : TEXT` (GET), or
@@ -250,7 +250,10 @@ impl Parser {
         let accept = parameters.iter().position(|(key, _)| key == "accept");
         let accept = accept.map(|index| parameters.remove(index).1);
         let expected = match (self.expected.take(), self.reason.take()) {
-            (Some((status, body)), Some(reason)) => Some(Expected { status, body, reason }),
+            (Some((status, body)), Some(reason)) => {
+                let body = if accept.is_some() { unescape(&body)? } else { body };
+                Some(Expected { status, body, reason })
+            }
             (None, None) => None,
             _ => bail!("@expect and @reason go together"),
         };

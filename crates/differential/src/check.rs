@@ -149,7 +149,8 @@ fn selected(options: &Options, file: &CaseFile, group: &Group) -> bool {
 
 fn judge(case: &Case, recorded: &Fixture, actual: &Answer) -> Vec<String> {
     if let Some(expected) = &case.expected {
-        return Answer::by_hand(expected.status, &expected.body).differences(actual);
+        let accepted = case.request.accept.as_deref().unwrap_or("application/json");
+        return Answer::by_hand(expected.status, accepted, &expected.body).differences(actual);
     }
     match recorded.get(&case.key) {
         Some(expected) => expected.differences(actual),

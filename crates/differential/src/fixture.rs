@@ -125,7 +125,7 @@ mod tests {
         let answers: Fixture = file
             .cases()
             .zip(bodies)
-            .map(|(case, body)| (case.key.clone(), Answer::by_hand(200, body)))
+            .map(|(case, body)| (case.key.clone(), Answer::by_hand(200, "application/json", body)))
             .collect();
         write(directory.path(), &file, &answers).unwrap();
         assert_eq!(read(directory.path(), "f").unwrap(), Some(answers));

@@ -8,7 +8,7 @@
 //! - Parsing is linear in the text and never panics.
 //! - `parse(print(tree)) == tree` for every parsed tree (a password prints as `[REDACTED]` and is the one exception).
 //!
-//! Not here: schemas, regex compilation, time zone data, and the checks InfluxDB makes when it compiles a statement (crate `query`).
+//! Not here: schemas, matching of regular expressions, time zone data, and the checks InfluxDB makes when it compiles a statement (crate `query`).
 
 pub mod ast;
 pub mod condition;
@@ -23,6 +23,7 @@ mod params;
 mod parser;
 mod position;
 mod redact;
+mod regex;
 pub mod time;
 mod token;
 pub mod visit;
@@ -35,4 +36,5 @@ pub use fold::{FoldContext, reduce};
 pub use params::{Param, Params};
 pub use parser::{DEPTH_MAX, NESTING_MAX, parse_expr, parse_query, parse_statement};
 pub use redact::redact;
+pub use regex::{RegexError, translate_regex};
 pub use time::{MAX_TIME_NS, MIN_TIME_NS, TimeZone, Timestamp, Utc};

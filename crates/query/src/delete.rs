@@ -44,6 +44,10 @@ fn writable_database(context: &QueryContext) -> Result<DatabaseId, QueryError> {
     if context.read_only {
         return Err(QueryError::ReadOnly);
     }
+    // Without a name InfluxDB looks for the empty one.
+    if context.database.as_deref().is_none_or(str::is_empty) {
+        return Err(QueryError::invalid("database not found: "));
+    }
     database_id(None, context)
 }
 

@@ -21,6 +21,7 @@ mod explain;
 mod functions;
 mod names;
 mod plan;
+mod presence;
 mod show;
 mod zone;
 

@@ -1,8 +1,10 @@
 //! Databases and measurements that statements other than SELECT name.
 
+use std::collections::BTreeMap;
+
 use influxql::{Measurement, MeasurementName};
 use model::{DatabaseId, Name};
-use store::NameFilter;
+use store::{NameFilter, Policy};
 
 use crate::plan::{matching, regex};
 use crate::{QueryContext, QueryError};
@@ -58,6 +60,42 @@ pub(crate) fn source_filters(sources: &[Measurement]) -> Result<Vec<NameFilter>,
         filters.push(NameFilter::In(names));
     }
     Ok(filters)
+}
+
+/// The existing measurements that a FROM names, sorted, with the policies it names for each. No FROM
+/// names all of the request's or the database's default policy.
+///
+/// # Errors
+/// No database, unknown databases and policies, a regex that does not compile, a failing store.
+pub(crate) fn by_policy(
+    sources: &[Measurement],
+    database: Option<&str>,
+    context: &QueryContext,
+) -> Result<BTreeMap<Name, Vec<Policy>>, QueryError> {
+    let database = database_name(database, context)?;
+    let catalog = context.catalog.snapshot();
+    let resolve = |given: Option<&str>| {
+        let given = given.filter(|name| !name.is_empty());
+        catalog.resolve(database, given.or(context.policy.as_deref()))
+    };
+    let mut found: BTreeMap<Name, Vec<Policy>> = BTreeMap::new();
+    let mut add = |policy: Policy, filter: NameFilter| {
+        for name in matching(filter, policy.database, context)? {
+            let policies = found.entry(name).or_default();
+            if !policies.contains(&policy) {
+                policies.push(policy);
+            }
+        }
+        Ok::<(), QueryError>(())
+    };
+    if sources.is_empty() {
+        add(resolve(None)?, NameFilter::All)?;
+    }
+    for source in sources {
+        let policy = resolve(source.retention_policy.as_deref())?;
+        add(policy, source_filters(std::slice::from_ref(source))?.remove(0))?;
+    }
+    Ok(found)
 }
 
 /// As [`source_filters`], as one filter.

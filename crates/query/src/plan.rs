@@ -26,7 +26,7 @@ use store::Policy;
 pub(crate) use compile::compile;
 pub(crate) use condition::{Condition, SlotSource, tag_condition, tag_names};
 pub(crate) use resolve::{resolve, slot_source};
-pub(crate) use sources::matching;
+pub(crate) use sources::{matching, names_of};
 
 use crate::QueryError;
 use crate::exec::expression::Expression;
@@ -57,6 +57,8 @@ pub(crate) struct Select {
     pub zone: Option<Arc<Zone>>,
     /// Grouped tags, sorted and distinct.
     pub dimensions: Vec<Name>,
+    /// Dimensions of the outermost query: what SLIMIT and SOFFSET count.
+    pub limited_dimensions: Vec<Name>,
     /// Those of the dimensions that the query itself names: what a query around it can select.
     pub own_dimensions: Vec<Name>,
     /// Functions computed; none: rows are shown as they are.
@@ -179,6 +181,24 @@ impl Select {
         self.range.min > model::MIN_TIME_NS
     }
 
+    /// Whether rows come group by group rather than in order of time: what selectors choose of the
+    /// whole range, also if it passes through queries that only show it.
+    pub(crate) fn comes_by_group(&self) -> bool {
+        match self.calls.as_slice() {
+            [] => self.shows_groups(),
+            [call] => self.windows.is_none() && call.function.is_selector(),
+            _ => false,
+        }
+    }
+
+    /// Whether this shows rows of a subquery in the order of its groups.
+    pub(crate) fn shows_groups(&self) -> bool {
+        match self.sources.as_slice() {
+            [Source::Subquery(inner)] => self.is_raw() && inner.select.comes_by_group(),
+            _ => false,
+        }
+    }
+
     /// Adds dimensions of a query around this one, here and further in.
     fn push_dimensions(&mut self, names: &[Name]) {
         self.dimensions.extend(names.iter().cloned());
@@ -199,6 +219,7 @@ impl Select {
                 let select = inner.select_mut();
                 select.series_limit = select.series_limit.saturating_add(limit);
                 select.series_offset = select.series_offset.saturating_add(offset);
+                select.limited_dimensions.clone_from(&self.limited_dimensions);
                 select.push_series_limits();
             }
         }
@@ -210,6 +231,8 @@ impl Select {
 /// # Errors
 /// If it does not compile, or compiles to something huge.
 pub(crate) fn regex(source: &str) -> Result<Regex, QueryError> {
-    Regex::new(source)
+    let translated = influxql::translate_regex(source)
+        .map_err(|error| QueryError::invalid(error.to_string()))?;
+    Regex::new(&translated)
         .map_err(|error| QueryError::invalid(format!("invalid regular expression: {error}")))
 }

@@ -1,22 +1,24 @@
 //! SHOW statements: names of databases, policies, measurements, series, tags and fields.
 
 mod cardinality;
+mod measurements;
 mod stream;
 
 use influxql::{
     Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement,
     TagKeyMatch, Utc, split_condition,
 };
-use model::{Column, Name, TagExpr, Values};
-use store::{MetadataKind, MetadataRequest, NameFilter};
+use model::{Column, FieldType, Name, TagExpr, Values};
+use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
 
 pub(crate) use stream::NameStream;
 
 use self::stream::{Limits, Shape};
 use crate::answer::{header, text_column};
 use crate::exec::stream::Part;
-use crate::names::{database_id, database_name, source_filter};
-use crate::plan::{matching, regex, tag_condition};
+use crate::names::{by_policy, database_id, database_name, source_filter};
+use crate::plan::{regex, tag_condition};
+use crate::presence::schema_within;
 use crate::{Answer, QueryContext, QueryError};
 
 /// Runs a SHOW statement.
@@ -88,6 +90,7 @@ fn go_duration(ns: i64) -> String {
 
 fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answer, QueryError> {
     let name = database_name(show.database.as_deref(), context)?;
+    show.condition.as_ref().map_or(Ok(()), measurements::check)?;
     let series = match tags_only(show.condition.as_ref(), context)? {
         Timed::No(series) => series,
         Timed::Yes(_) => {
@@ -101,11 +104,15 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
         return Ok(Answer::empty());
     };
     let sources: Vec<_> = show.source.iter().cloned().collect();
+    let mut filter = source_filter(&sources, database, context)?;
+    if !matches!(series, TagExpr::True) {
+        filter = measurements::satisfying(&series, &filter, database, context)?;
+    }
     let request = MetadataRequest {
         database,
         kind: MetadataKind::Measurements,
-        measurements: source_filter(&sources, database, context)?,
-        series,
+        measurements: filter,
+        series: TagExpr::True,
         context: context.scan_context(),
     };
     let shape = Shape::Flat { header: header("measurements", &["name"]), column: 0 };
@@ -136,12 +143,8 @@ fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryE
         series: tags_only(show.condition.as_ref(), context)?.any(),
         context: context.scan_context(),
     };
-    let limits = Limits {
-        rows: show.limit,
-        rows_offset: show.offset,
-        series: show.series_limit,
-        series_offset: show.series_offset,
-    };
+    // InfluxDB reads SLIMIT and SOFFSET here and heeds neither.
+    let limits = Limits::rows(show.limit, show.offset);
     let shape = Shape::Measurement { columns: vec!["tagKey".into()], value: None };
     Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
 }
@@ -202,13 +205,11 @@ fn split_value(condition: TagExpr) -> (TagExpr, Option<TagExpr>) {
 }
 
 fn field_keys(show: &ShowFieldKeys, context: &QueryContext) -> Result<Answer, QueryError> {
-    let database = database_id(show.database.as_deref(), context)?;
-    let filter = source_filter(&show.sources, database, context)?;
     let mut parts = Vec::new();
-    for measurement in matching(filter, database, context)? {
-        let Some(schema) = context.store.schema(database, &measurement)? else { continue };
-        let (from, to) = window(schema.fields.len(), show.limit, show.offset);
-        let fields = &schema.fields[from..to];
+    for (measurement, policies) in by_policy(&show.sources, show.database.as_deref(), context)? {
+        let fields = fields_within(&measurement, &policies, context)?;
+        let (from, to) = window(fields.len(), show.limit, show.offset);
+        let fields = &fields[from..to];
         if fields.is_empty() {
             continue;
         }
@@ -221,6 +222,24 @@ fn field_keys(show: &ShowFieldKeys, context: &QueryContext) -> Result<Answer, Qu
         });
     }
     Ok(Answer::ready(parts, context.chunk_rows))
+}
+
+/// The fields of a measurement that have rows in one of `policies`, sorted by name.
+fn fields_within(
+    measurement: &Name,
+    policies: &[Policy],
+    context: &QueryContext,
+) -> Result<Vec<(Name, FieldType)>, QueryError> {
+    let mut fields = Vec::new();
+    for policy in policies {
+        if let Some(schema) = context.store.schema(policy.database, measurement)? {
+            let within = schema_within(*policy, measurement, &schema, context)?;
+            fields.extend(within.fields.iter().cloned());
+        }
+    }
+    fields.sort_unstable_by(|a: &(Name, FieldType), b| a.0.cmp(&b.0));
+    fields.dedup();
+    Ok(fields)
 }
 
 /// The part of `len` entries that LIMIT and OFFSET leave.

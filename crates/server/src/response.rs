@@ -194,7 +194,7 @@ fn insert_error(headers: &mut HeaderMap, text: &str) {
     }
     let mut bytes = text.as_bytes()[..end].to_vec();
     for byte in &mut bytes {
-        if byte.is_ascii_control() {
+        if byte.is_ascii_control() && *byte != b'\t' {
             *byte = b' ';
         }
     }

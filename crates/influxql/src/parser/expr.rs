@@ -5,6 +5,7 @@ use crate::ast::{BinaryOp, DataType, Expr, LogicalOp, VarRef, Wildcard};
 use crate::display::quote_ident;
 use crate::duration::parse_duration;
 use crate::error::ParseError;
+use crate::regex::translate_regex;
 use crate::token::{Tok, Token};
 
 /// An expression and how many levels it has.
@@ -322,11 +323,9 @@ impl Parser<'_> {
         }
     }
 
-    /// A leading star is refused here rather than by the planner, because it is nearly always a comment in a wrong place.
     fn regex_text(&self, token: Token<'_>) -> Result<String> {
-        if token.text.starts_with('*') {
-            let message = "error parsing regexp: missing argument to repetition operator: `*`";
-            return Err(self.invalid(token.offset, message));
+        if let Err(error) = translate_regex(&token.text) {
+            return Err(self.invalid(token.offset, &error.to_string()));
         }
         Ok(token.text.into_owned())
     }

@@ -171,7 +171,7 @@ fn any_value(
                 value::read_string(line, at, strings).ok_or("unbalanced quotes")?;
             Ok((string_slot(start, len), FieldType::String, end))
         }
-        Some(b'0'..=b'9' | b'.' | b'-' | b'n' | b'N' | b'+') => number(line, at),
+        Some(b'0'..=b'9' | b'.' | b'-' | b'n' | b'N') => number(line, at),
         Some(_) => {
             let len = line[at..].iter().take_while(|b| !matches!(b, b',' | b' ')).count();
             match value::read_boolean(line, at) {
@@ -208,8 +208,26 @@ fn number(line: &[u8], at: usize) -> Result<(u64, FieldType, usize), String> {
     }
     match value::read_float(line, at) {
         Some((value, stop)) if stop == end => Ok((value.to_bits(), FieldType::Float, end)),
+        _ if looks_like_float(text) => Err("invalid float".to_owned()),
         _ => Err(invalid()),
     }
+}
+
+/// Whether only the value of a number is wrong: it is out of range or its exponent lacks digits.
+fn looks_like_float(text: &str) -> bool {
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let mut previous = ' ';
+    let legal = text.chars().enumerate().all(|(at, next)| {
+        let before = std::mem::replace(&mut previous, next);
+        match next {
+            '0'..='9' | '.' => true,
+            'e' | 'E' => at > 0,
+            '+' | '-' => matches!(before, 'e' | 'E'),
+            _ => false,
+        }
+    });
+    let points = text.matches('.').count();
+    legal && points <= 1 && text.len() > points
 }
 
 fn out_of_range(what: &str, function: &str, number: &str) -> String {

@@ -157,7 +157,10 @@ fn says_what_is_wrong_as_influxdb_does() {
         ("m v=--1", "invalid number"),
         ("m v=1.5i", "invalid number"),
         ("m v=nan", "invalid number"),
-        ("m v=+1", "invalid number"),
+        ("m v=+1", "invalid boolean"),
+        ("m v=1e", "invalid float"),
+        ("m v=1e400", "invalid float"),
+        ("m v=1.1.1", "invalid number"),
         ("m v=\"a", "unbalanced quotes"),
         ("m v=\"a\"b", "invalid field format"),
         ("m v=1 x", "bad timestamp"),
@@ -165,7 +168,7 @@ fn says_what_is_wrong_as_influxdb_does() {
         ("m v=1 1 2", "point is invalid"),
         (
             "m v=1 99999999999999999999",
-            "time outside range -9223372036854775806 - 9223372036854775806",
+            "strconv.ParseInt: parsing \"99999999999999999999\": value out of range",
         ),
         (
             "m v=9223372036854775808i",

@@ -149,8 +149,8 @@ pub(super) fn exact(rest: &[u8], options: &ParseOptions) -> Result<i64, String> 
     if after.iter().any(|b| *b != b' ') {
         return Err("point is invalid".to_owned());
     }
-    let parsed = std::str::from_utf8(stamp).ok().and_then(|s| s.parse::<i64>().ok());
-    parsed
-        .and_then(|n| scale(n, options))
+    let text = std::str::from_utf8(stamp).map_err(|_| "bad timestamp".to_owned())?;
+    let too_long = |_| format!("strconv.ParseInt: parsing \"{text}\": value out of range");
+    scale(text.parse::<i64>().map_err(too_long)?, options)
         .ok_or_else(|| format!("time outside range {MIN_TIME_NS} - {MAX_TIME_NS}"))
 }

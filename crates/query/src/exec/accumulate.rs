@@ -525,10 +525,8 @@ impl PointsOutput<'_> {
             rows.reverse();
         }
         let times: Vec<i64> = rows.iter().map(|row| finished.time(*row)).collect();
-        let whole =
-            if select.ascending { whole_time(select) } else { select.range.max.saturating_add(1) };
         let windows = select.windows.as_ref();
-        let cut = Cut { windows, whole_time: whole, unit_ns, ascending: select.ascending };
+        let cut = Cut { windows, unit_ns, ascending: select.ascending };
         let pick = |at: &u32| *at as usize;
         let areas = match &finished.values().values {
             Values::Float(v) => {

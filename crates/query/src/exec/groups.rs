@@ -63,25 +63,37 @@ impl Groups {
         groups
     }
 
-    /// Keeps `limit` groups (0: all) behind the first `offset`. Which groups come first is decided as
-    /// InfluxDB does: by the keys of the tags that are there, then by their values.
-    pub(crate) fn limit(&mut self, limit: u64, offset: u64, names: &[Name], inputs: &[Input]) {
+    /// Keeps `limit` groups behind the first `offset`, all if both are 0. Which groups come first is
+    /// decided as InfluxDB does: by the keys of the tags that are there, then by their values. Groups
+    /// that differ only in dimensions that are not `counted` count as one.
+    pub(crate) fn limit(
+        &mut self,
+        limit: u64,
+        offset: u64,
+        names: &[Name],
+        counted: &[bool],
+        inputs: &[Input],
+    ) {
         if limit == 0 && offset == 0 {
             return;
         }
-        let mut order: Vec<usize> = (0..self.len()).collect();
-        order.sort_by_cached_key(|group| {
-            let values = self.values(*group, inputs);
-            let there = || names.iter().zip(&values).filter(|(_, value)| !value.is_empty());
+        let key = |group: usize| {
+            let values = self.values(group, inputs);
+            let pairs = || names.iter().zip(&values).zip(counted).filter(|(_, counts)| **counts);
+            let there = || pairs().map(|(pair, _)| pair).filter(|(_, value)| !value.is_empty());
             let mut key: String = there().flat_map(|(name, _)| [&**name, "|"]).collect();
             there().for_each(|(_, value)| key.extend([&**value, "|"]));
             key
-        });
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        let take =
-            if limit == 0 { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
-        let mut kept: Vec<usize> = order.into_iter().skip(skip).take(take).collect();
-        kept.sort_unstable();
+        };
+        let keys: Vec<String> = (0..self.len()).map(key).collect();
+        let mut distinct: Vec<&String> = keys.iter().collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX).min(distinct.len());
+        let take = usize::try_from(limit).unwrap_or(usize::MAX).min(distinct.len() - skip);
+        let wanted = &distinct[skip..skip + take];
+        let is_wanted = |group: &usize| wanted.binary_search(&&keys[*group]).is_ok();
+        let kept: Vec<usize> = (0..self.len()).filter(is_wanted).collect();
         if self.members.is_empty() {
             if kept.is_empty() {
                 self.starts = vec![0];

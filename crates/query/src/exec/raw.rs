@@ -174,7 +174,9 @@ impl Raw {
                 self.done += count;
                 return Ok(());
             }
-            if self.rows_wanted(unit, groups.clone()) > self.context.tuning.first_slice_rows {
+            let many =
+                self.rows_wanted(unit, groups.clone()) > self.context.tuning.first_slice_rows;
+            if many && !self.select.shows_groups() {
                 let tuning = self.context.tuning;
                 let limited = self.select.limit > 0;
                 let wanted = self.select.limit.saturating_add(self.select.offset);

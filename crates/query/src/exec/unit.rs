@@ -49,7 +49,12 @@ pub(crate) fn open(
         let measured = select.sources.iter().any(|s| matches!(s, Source::Measurement(_)));
         if measured {
             let (limit, offset) = (select.series_limit, select.series_offset);
-            groups.limit(limit, offset, &select.dimensions, &of_name);
+            let counted: Vec<bool> = select
+                .dimensions
+                .iter()
+                .map(|name| select.limited_dimensions.contains(name))
+                .collect();
+            groups.limit(limit, offset, &select.dimensions, &counted, &of_name);
         }
         let extent = Extent::of(&of_name);
         units.push(Unit { name: of_name[0].name.clone(), inputs: of_name, groups, extent });

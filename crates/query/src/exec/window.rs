@@ -77,11 +77,11 @@ impl Windows {
         let every = i128::from(self.every_ns);
         let offset_at = |t: i128| i128::from(zone.offset_ns(clamp(t)));
         let small = |change: i128| change != 0 && change.abs() < every;
-        // The grid without its offset is what lines up with local midnight; the offset comes last.
-        let offset = i128::from(self.offset_ns);
-        let time = i128::from(time_ns) - offset;
+        // The offset counts on the local clock: windows of a day moved by six hours start at six
+        // also on the day of a change.
+        let time = i128::from(time_ns);
         let here = offset_at(time);
-        let into = (time + here).rem_euclid(every);
+        let into = (time + here - i128::from(self.offset_ns)).rem_euclid(every);
 
         let mut start = time - into;
         let change = here - offset_at(start);
@@ -98,8 +98,8 @@ impl Windows {
         }
         Window {
             // Whatever a change does, a window holds its time.
-            start: clamp(start + offset).max(MIN_TIME_NS).min(time_ns),
-            end: clamp(end + offset).max(time_ns.saturating_add(1)),
+            start: clamp(start).max(MIN_TIME_NS).min(time_ns),
+            end: clamp(end).max(time_ns.saturating_add(1)),
         }
     }
 }

@@ -18,10 +18,8 @@ pub(crate) struct Area {
 
 /// How an integral is cut.
 pub(crate) struct Cut<'a> {
-    /// The windows; `None`: one area, named `whole_time`.
+    /// The windows; `None`: one area, which InfluxDB names the zero of time whatever the range.
     pub windows: Option<&'a Windows>,
-    /// Name of the only area.
-    pub whole_time: i64,
     /// Length of a unit, nanoseconds.
     pub unit_ns: i64,
     /// Direction of time the points come in.
@@ -71,7 +69,7 @@ fn span(from: i64, to: i64) -> f64 {
 impl Cut<'_> {
     /// Name and far edge of the window of `time`.
     fn edges(&self, time: i64) -> (i64, i64) {
-        let Some(windows) = self.windows else { return (self.whole_time, i64::MAX) };
+        let Some(windows) = self.windows else { return (0, i64::MAX) };
         let Window { start, end } = windows.at(time);
         if self.ascending { (start, end) } else { (end, start) }
     }
@@ -82,7 +80,7 @@ mod tests {
     use super::*;
 
     fn cut(windows: Option<&Windows>, ascending: bool) -> Cut<'_> {
-        Cut { windows, whole_time: 0, unit_ns: 1, ascending }
+        Cut { windows, unit_ns: 1, ascending }
     }
 
     /// Figures of InfluxDB 1.6.7 for the same points (as floats; it cuts integers wrongly).

@@ -56,13 +56,10 @@ pub(crate) fn best_of_each<T: Value, K: Eq + std::hash::Hash>(
     leaders.into_values().collect()
 }
 
-/// The points `rows`, sorted best first, put in the order they are shown: by time in the direction
-/// of the query, the better first where times are equal.
-pub(crate) fn by_time(rows: &mut [u32], times: &[i64], ascending: bool) {
-    rows.sort_by(|a, b| {
-        let order = times[*a as usize].cmp(&times[*b as usize]);
-        if ascending { order } else { order.reverse() }
-    });
+/// The points `rows`, sorted best first, put in the order they are shown: by time, the better first
+/// where times are equal. Within a window time ascends even in a query that goes backwards.
+pub(crate) fn by_time(rows: &mut [u32], times: &[i64]) {
+    rows.sort_by_key(|row| times[*row as usize]);
 }
 
 /// A reproducible source of random numbers (SplitMix64).

@@ -64,9 +64,10 @@ fn compile_within(
     now_ns: i64,
     outer: Option<&Compiled>,
 ) -> Result<Compiled, QueryError> {
+    // A subquery without a zone of its own works in UTC, whatever the query around it shows.
     let zone = match &statement.time_zone {
         Some(name) => Some(Arc::new(Zone::load(name)?)),
-        None => outer.and_then(|outer| outer.zone.clone()),
+        None => None,
     };
     let mut compiled = preprocess(statement, now_ns, zone)?;
     let mut inherits_interval = false;

@@ -27,6 +27,7 @@ pub(crate) fn check(
 ) -> Result<(Vec<Expr>, Option<Interval>), QueryError> {
     let mut names = Vec::new();
     let mut interval = None;
+    let mut seen_time = false;
     for dimension in &statement.dimensions {
         match reduce(dimension.clone(), fold) {
             Expr::VarRef(var) if var.is_time() => {
@@ -44,11 +45,13 @@ pub(crate) fn check(
                 let Expr::Duration(every_ns) = call.args[0] else {
                     return Err(QueryError::invalid("time dimension must have duration argument"));
                 };
-                if interval.is_some() {
+                if seen_time {
                     return Err(QueryError::invalid("multiple time dimensions not allowed"));
                 }
+                seen_time = true;
                 if every_ns <= 0 {
-                    return Err(QueryError::invalid("time dimension must be a positive duration"));
+                    // InfluxDB takes such an interval for none.
+                    continue;
                 }
                 let offset_ns = match call.args.get(1) {
                     Some(arg) => offset(arg, every_ns, now_ns, zone)?,

@@ -24,9 +24,7 @@ pub(crate) fn expand(
     dimensions: &[Expr],
     sources: &[Source],
 ) -> Result<Expanded, QueryError> {
-    let in_fields = fields.iter().any(|f| {
-        influxql::visit::any(&f.expr, &mut |e| matches!(e, Expr::Wildcard(_) | Expr::Regex(_)))
-    });
+    let in_fields = has_wildcards(&fields);
     let in_dimensions = dimensions.iter().any(|d| !matches!(d, Expr::VarRef(_)));
     let plain = |dimension: &Expr| match dimension {
         Expr::VarRef(var) => Some(var.name.clone()),
@@ -60,6 +58,13 @@ pub(crate) fn expand(
         }
     }
     Ok(Expanded { fields, dimensions: names })
+}
+
+/// Whether any of the fields stands for several names.
+pub(crate) fn has_wildcards(fields: &[Field]) -> bool {
+    fields.iter().any(|f| {
+        influxql::visit::any(&f.expr, &mut |e| matches!(e, Expr::Wildcard(_) | Expr::Regex(_)))
+    })
 }
 
 /// Where a type stands in InfluxDB's own numbering, which orders columns of one name.

@@ -8,6 +8,7 @@ use model::{FieldType, Name};
 use super::compile::{Compiled, CompiledSource};
 use super::condition::SlotSource;
 use super::{ColumnKind, Condition, Select, Source, SubquerySource, expand, lower, sources, types};
+use crate::presence::schema_within;
 use crate::{QueryContext, QueryError};
 
 /// The plan of a compiled SELECT.
@@ -29,7 +30,12 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
     for source in &compiled.sources {
         match source {
             CompiledSource::Measurement(measurement) => {
-                let all = sources::measurements(measurement, context)?;
+                let mut all = sources::measurements(measurement, context)?;
+                if expand::has_wildcards(&compiled.fields) {
+                    for one in &mut all {
+                        one.schema = schema_within(one.policy, &one.name, &one.schema, context)?;
+                    }
+                }
                 found.extend(all.into_iter().map(Source::Measurement));
             }
             CompiledSource::Subquery(inner) => {
@@ -65,6 +71,7 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
         fill: compiled.fill,
         zone: compiled.zone.clone(),
         own_dimensions: dimensions.clone(),
+        limited_dimensions: dimensions.clone(),
         dimensions,
         calls: lowered.calls,
         aux: lowered.aux,
@@ -127,8 +134,10 @@ pub(crate) fn slot_source(source: &Source, name: &str, kind: ColumnKind) -> Slot
     match source {
         Source::Measurement(measurement) => match kind {
             ColumnKind::Field(wanted) => match measurement.schema.field_type(name) {
-                Some(stored) => SlotSource::Field { name: name.into(), stored, wanted },
-                None => missing,
+                Some(stored) if is_readable(stored, wanted) => {
+                    SlotSource::Field { name: name.into(), stored, wanted }
+                }
+                _ => missing,
             },
             ColumnKind::Tag if measurement.schema.has_tag(name) => SlotSource::Tag(name.into()),
             _ => missing,
@@ -148,4 +157,9 @@ pub(crate) fn slot_source(source: &Source, name: &str, kind: ColumnKind) -> Slot
             }
         }
     }
+}
+
+/// Whether values of type `stored` can be read as `wanted`.
+fn is_readable(stored: FieldType, wanted: FieldType) -> bool {
+    stored == wanted || (stored.is_numeric() && wanted.is_numeric())
 }

@@ -53,13 +53,22 @@ pub(crate) fn matching(
     database: DatabaseId,
     context: &QueryContext,
 ) -> Result<Vec<Name>, QueryError> {
-    let mut cursor = context.store.metadata(&MetadataRequest {
+    let request = MetadataRequest {
         database,
         kind: MetadataKind::Measurements,
         measurements: filter,
         series: TagExpr::True,
         context: context.scan_context(),
-    })?;
+    };
+    names_of(&request, context)
+}
+
+/// The first column of an answer about names.
+pub(crate) fn names_of(
+    request: &MetadataRequest,
+    context: &QueryContext,
+) -> Result<Vec<Name>, QueryError> {
+    let mut cursor = context.store.metadata(request)?;
     let mut names: Vec<Name> = Vec::new();
     while let Some(batch) = cursor.next()? {
         match batch.columns.first().map(|column| &column.values) {

@@ -109,13 +109,13 @@ pub(crate) fn of_expr(expr: &Expr) -> Result<Option<DataType>, QueryError> {
         Expr::Duration(_) => Some(DataType::Duration),
         Expr::Time(_) => Some(DataType::Time),
         Expr::Distinct(_) => None,
-        Expr::Call(call) => of_call(call, expr)?,
+        Expr::Call(call) => of_call(call)?,
         Expr::Binary { op, lhs, rhs } => of_binary(*op, lhs, rhs, expr)?,
         _ => None,
     })
 }
 
-fn of_call(call: &Call, expr: &Expr) -> Result<Option<DataType>, QueryError> {
+fn of_call(call: &Call) -> Result<Option<DataType>, QueryError> {
     let Some(function) = MathFunction::by_name(&call.name) else {
         return match call.name.as_str() {
             "mean" | "median" | "integral" | "stddev" => Ok(Some(DataType::Float)),
@@ -130,7 +130,7 @@ fn of_call(call: &Call, expr: &Expr) -> Result<Option<DataType>, QueryError> {
         if !numeric || (function.needs_float() && found != DataType::Float) {
             let position = if at == 0 { "first" } else { "second" };
             return Err(QueryError::invalid(format!(
-                "type error: {expr}: invalid argument type for the {position} argument in {}(): {}",
+                "invalid argument type for the {position} argument in {}(): {}",
                 call.name,
                 found.as_str()
             )));

@@ -1,13 +1,15 @@
 //! SHOW … CARDINALITY: numbers of names, always exact.
 
-use influxql::{Cardinality, ShowCardinality};
-use model::{DatabaseId, TagExpr, Values};
-use store::{MetadataKind, MetadataRequest, NameFilter};
+use std::collections::BTreeSet;
 
-use super::{Timed, counts_part, key_filter, tags_only};
+use influxql::{Cardinality, ShowCardinality};
+use model::{DatabaseId, Name, TagExpr, Values};
+use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
+
+use super::{Timed, counts_part, fields_within, key_filter, tags_only};
 use crate::exec::stream::Part;
-use crate::names::{database_id, source_filter};
-use crate::plan::matching;
+use crate::names::{by_policy, database_id};
+use crate::presence::{is_only_policy, series_within};
 use crate::{Answer, QueryContext, QueryError};
 
 /// Counts names.
@@ -26,33 +28,32 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
         }
     };
     let whole = !show.exact && show.sources.is_empty() && show.condition.is_none();
-    let measurements = source_filter(&show.sources, database, context)?;
+    let all = NameFilter::All;
     let parts = match &show.of {
         Cardinality::Series if whole => {
-            let counted = count(MetadataKind::Series, measurements, series, database, context)?;
+            let counted = count(MetadataKind::Series, all, series, database, context)?;
             let total = counted.iter().map(|(_, count)| count).sum();
             vec![counts_part("", "cardinality estimation", total)]
         }
-        Cardinality::Series => {
-            each(count(MetadataKind::Series, measurements, series, database, context)?)
+        Cardinality::Measurement if whole => {
+            let counted = count(MetadataKind::Measurements, all, series, database, context)?;
+            vec![counts_part("", "cardinality estimation", counted.len() as i64)]
         }
-        Cardinality::Measurement => {
-            let kind = MetadataKind::Measurements;
-            let counted = count(kind, measurements, series, database, context)?;
-            let column = if whole { "cardinality estimation" } else { "count" };
-            match counted.len() as i64 {
-                0 if !whole => Vec::new(),
-                total => vec![counts_part("", column, total)],
+        of => {
+            let mut counts = Vec::new();
+            let found = by_policy(&show.sources, show.database.as_deref(), context)?;
+            for (name, policies) in found {
+                let count = count_within(of, &name, &policies, &series, context)?;
+                if count > 0 {
+                    counts.push((name.to_string(), count));
+                }
+            }
+            match of {
+                Cardinality::Measurement if counts.is_empty() => Vec::new(),
+                Cardinality::Measurement => vec![counts_part("", "count", counts.len() as i64)],
+                _ => each(counts),
             }
         }
-        Cardinality::TagKey => {
-            each(count(MetadataKind::TagKeys, measurements, series, database, context)?)
-        }
-        Cardinality::TagValues(key) => {
-            let kind = MetadataKind::TagValues(key_filter(key)?);
-            each(count(kind, measurements, series, database, context)?)
-        }
-        Cardinality::FieldKey => each(count_fields(measurements, database, context)?),
     };
     // Every series has one row.
     let parts = if show.offset > 0 { Vec::new() } else { parts };
@@ -92,18 +93,57 @@ fn count(
     Ok(counts)
 }
 
-fn count_fields(
-    measurements: NameFilter,
-    database: DatabaseId,
+/// Names of one measurement that have rows in one of `policies`. Series that have rows in several of
+/// them count once for each.
+fn count_within(
+    of: &Cardinality,
+    measurement: &Name,
+    policies: &[Policy],
+    series: &TagExpr,
     context: &QueryContext,
-) -> Result<Vec<(String, i64)>, QueryError> {
-    let mut counts = Vec::new();
-    for name in matching(measurements, database, context)? {
-        if let Some(schema) = context.store.schema(database, &name)? {
-            counts.push((name.to_string(), schema.fields.len() as i64));
+) -> Result<i64, QueryError> {
+    let kind = match of {
+        Cardinality::FieldKey => {
+            return Ok(fields_within(measurement, policies, context)?.len() as i64);
+        }
+        Cardinality::Measurement => MetadataKind::Measurements,
+        Cardinality::Series => MetadataKind::Series,
+        Cardinality::TagKey => MetadataKind::TagKeys,
+        Cardinality::TagValues(key) => MetadataKind::TagValues(key_filter(key)?),
+    };
+    let mut total = 0;
+    let mut distinct: BTreeSet<(Name, Name)> = BTreeSet::new();
+    for policy in policies {
+        if is_only_policy(policy, context) {
+            let only = NameFilter::In(vec![measurement.clone()]);
+            let counted = count(kind, only, series.clone(), policy.database, context)?;
+            return Ok(counted.first().map_or(0, |(_, count)| *count));
+        }
+        let Some(schema) = context.store.schema(policy.database, measurement)? else { continue };
+        let (scan, ordinals) = series_within(*policy, measurement, &schema, series, context)?;
+        total += ordinals.len() as i64;
+        let wanted: &dyn Fn(&str) -> bool = match &kind {
+            MetadataKind::TagValues(filter) => &|key| filter.accepts(key),
+            MetadataKind::TagKeys => &|_| true,
+            _ => &|_| false,
+        };
+        for tag in scan.series().tags.iter().filter(|tag| wanted(&tag.key)) {
+            let mut codes: Vec<u32> =
+                ordinals.iter().map(|series| tag.codes[*series as usize]).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            for value in codes.iter().map(|code| tag.values.get(*code as usize)) {
+                let shown = if matches!(kind, MetadataKind::TagKeys) { "" } else { value };
+                if !value.is_empty() {
+                    distinct.insert((tag.key.clone(), shown.into()));
+                }
+            }
         }
     }
-    Ok(counts)
+    Ok(match of {
+        Cardinality::TagKey | Cardinality::TagValues(_) => distinct.len() as i64,
+        _ => total,
+    })
 }
 
 fn statement(of: &Cardinality) -> &'static str {

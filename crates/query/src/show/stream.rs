@@ -18,19 +18,17 @@ pub(crate) enum Shape {
     Measurement { columns: Vec<Name>, value: Option<TagExpr> },
 }
 
-/// What LIMIT, OFFSET, SLIMIT and SOFFSET leave; limits of 0 are none.
+/// What LIMIT and OFFSET leave; a limit of 0 is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     pub rows: u64,
     pub rows_offset: u64,
-    pub series: u64,
-    pub series_offset: u64,
 }
 
 impl Limits {
     /// Limits on rows only.
     pub(crate) fn rows(limit: u64, offset: u64) -> Self {
-        Self { rows: limit, rows_offset: offset, ..Self::default() }
+        Self { rows: limit, rows_offset: offset }
     }
 }
 
@@ -46,8 +44,6 @@ pub(crate) struct NameStream {
     header: Option<Arc<SeriesHeader>>,
     /// Rows of the series so far, left out ones included.
     rows: u64,
-    /// Series so far, left out ones included.
-    series: u64,
     finished: bool,
 }
 
@@ -67,7 +63,6 @@ impl NameStream {
             batch: None,
             header: None,
             rows: 0,
-            series: 0,
             finished: false,
         })
     }
@@ -124,7 +119,6 @@ impl NameStream {
                     let header = SeriesHeader { name: name.into(), tags: Vec::new(), columns };
                     self.header = Some(Arc::new(header));
                     self.rows = 0;
-                    self.series += 1;
                 }
                 from + (from..batch.rows).take_while(|row| names.get(*row) == name).count()
             }
@@ -136,18 +130,9 @@ impl NameStream {
 
     fn limited(&mut self, batch: &ColumnBatch, from: usize, to: usize) -> Option<Part> {
         let header = Arc::clone(self.header.as_ref()?);
-        let Limits { rows, rows_offset, series, series_offset } = self.limits;
+        let Limits { rows, rows_offset } = self.limits;
         let before = self.rows;
         self.rows += (to - from) as u64;
-        if matches!(self.shape, Shape::Measurement { .. }) {
-            if series > 0 && self.series > series_offset.saturating_add(series) {
-                self.finished = true;
-                return None;
-            }
-            if self.series <= series_offset {
-                return None;
-            }
-        }
         let end = if rows == 0 { u64::MAX } else { rows_offset.saturating_add(rows) };
         let first = rows_offset.clamp(before, self.rows) - before;
         let last = end.clamp(before, self.rows) - before;

@@ -111,11 +111,9 @@ impl AnswerForm {
             Format::Json { .. } => Format::Json { pretty: wants_pretty(request.uri().query()) },
             other => *other,
         };
-        // The answer has one name for both kinds of CSV.
-        let content_type = if format == Format::Csv { "text/csv" } else { accepted };
         Self {
             options: Options { format, ..Options::default() },
-            content_type: HeaderValue::from_static(content_type),
+            content_type: HeaderValue::from_static(accepted),
         }
     }
 }
@@ -174,7 +172,7 @@ mod tests {
             ("*/*", "application/json"),
             ("text/html", "application/json"),
             ("text/csv", "text/csv"),
-            ("application/csv", "text/csv"),
+            ("application/csv", "application/csv"),
             ("text/*", "text/csv"),
             ("application/x-msgpack, application/json;q=0.5", "application/x-msgpack"),
             ("application/json;q=0.5, text/csv;q=0.7", "text/csv"),

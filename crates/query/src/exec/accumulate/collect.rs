@@ -319,7 +319,7 @@ impl Finished<'_> {
         let shown = |row: u32| SlotResult { row: Some(row), value: None };
         if self.collect.function.keeps_times() {
             let mut chosen = self.collect.select(rows.to_vec(), &self.by_slot, key);
-            ranked::by_time(&mut chosen, &self.collect.times, ascending);
+            ranked::by_time(&mut chosen, &self.collect.times);
             return chosen.into_iter().map(shown).collect();
         }
         let times: Vec<i64> = rows.iter().map(|row| self.time(*row)).collect();

@@ -20,6 +20,8 @@ pub(super) struct Gathered {
     slots: Vec<Column>,
     /// Leading columns of text, which decide between equal times; of rows from the store only.
     texts: usize,
+    /// Rows stay in the order they were read.
+    in_read_order: bool,
     reservation: Reservation,
 }
 
@@ -60,6 +62,7 @@ impl Gathered {
             }
         }
         let is_text = |c: &Column| type_of(&c.values) == FieldType::String;
+        all.in_read_order = select.shows_groups();
         if unit.inputs.iter().all(|input| input.request.is_some()) {
             all.texts = all.slots.iter().take_while(|c| is_text(c)).count();
         }
@@ -73,6 +76,7 @@ impl Gathered {
             groups: Vec::new(),
             slots: slots.collect(),
             texts: 0,
+            in_read_order: false,
             reservation: context.budget.reserve(0)?,
         })
     }
@@ -161,6 +165,9 @@ impl Gathered {
     }
 
     fn compare(&self, a: &Key, b: &Key) -> Ordering {
+        if self.in_read_order {
+            return (a.group, a.row).cmp(&(b.group, b.row));
+        }
         let by_place = (a.group, a.time).cmp(&(b.group, b.time));
         by_place
             .then_with(|| self.compare_texts(a.row as usize, b.row as usize))

@@ -25,6 +25,7 @@ fn select(fill: Fill, range: TimeRange, ascending: bool, calls: usize) -> Select
         zone: None,
         dimensions: Vec::new(),
         own_dimensions: Vec::new(),
+        limited_dimensions: Vec::new(),
         calls: (0..calls).map(|_| call()).collect(),
         aux: Vec::new(),
         outputs: Vec::new(),

@@ -114,6 +114,7 @@ impl Keeper {
         let rows = self.columns[0].len();
         let series = self.starts.len() as u32;
         self.starts.push(rows);
+        self.put_in_order(ascending);
         let tags = self.tags.into_iter().map(|(key, values)| tag_column(key, &values)).collect();
         let scan = KeptRows {
             table: SeriesTable { len: series, tags },
@@ -124,6 +125,30 @@ impl Keeper {
             _reservation: self.reservation,
         };
         SubqueryScan { name: self.name, scan: Box::new(scan) }
+    }
+}
+
+impl Keeper {
+    /// Sorts the rows of each series by time. They come so but for what `top()` and its like choose
+    /// in queries that go backwards.
+    fn put_in_order(&mut self, ascending: bool) {
+        let times = match &self.columns[0].values {
+            Values::Time(times) => times,
+            other => panic!("BUG: times are no {other:?}"),
+        };
+        let key = |row: &u32| if ascending { times[*row as usize] } else { !times[*row as usize] };
+        let mut order: Vec<u32> = (0..times.len() as u32).collect();
+        let mut sorted = true;
+        for bounds in self.starts.windows(2) {
+            let rows = &mut order[bounds[0]..bounds[1]];
+            if !rows.is_sorted_by_key(|row| key(row)) {
+                rows.sort_by_key(|row| key(row));
+                sorted = false;
+            }
+        }
+        if !sorted {
+            self.columns = self.columns.iter().map(|column| take(column, &order)).collect();
+        }
     }
 }
 

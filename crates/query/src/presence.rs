@@ -1,0 +1,119 @@
+//! What has rows in one retention policy. A store keeps one schema and one index for all policies of a
+//! database; InfluxDB keeps them by policy, and some statements show that.
+//!
+//! A database with a single policy never comes here: everything it knows is in that policy.
+//! Otherwise a few rows are looked at: one of each series, or one of each field.
+
+use std::sync::Arc;
+
+use model::{FieldType, MeasurementSchema, Name, TagExpr, TimeRange};
+use store::{Policy, Scan, ScanItem, ScanRequest, ScanSlice, TimeOrder};
+
+use crate::{QueryContext, QueryError};
+
+/// Whether the database of `policy` has no other.
+pub(crate) fn is_only_policy(policy: &Policy, context: &QueryContext) -> bool {
+    let catalog = context.catalog.snapshot();
+    let database = catalog.databases().iter().find(|database| database.id == policy.database);
+    database.is_none_or(|database| database.policies.len() <= 1)
+}
+
+/// The schema of a measurement without the fields that have no row in `policy`.
+///
+/// # Errors
+/// A failing store.
+pub(crate) fn schema_within(
+    policy: Policy,
+    measurement: &Name,
+    schema: &Arc<MeasurementSchema>,
+    context: &QueryContext,
+) -> Result<Arc<MeasurementSchema>, QueryError> {
+    if is_only_policy(&policy, context) {
+        return Ok(Arc::clone(schema));
+    }
+    let mut seen = vec![false; schema.fields.len()];
+    // The first rows show most fields; those they lack are looked for one by one.
+    let request = request(policy, measurement, schema.fields.clone(), context);
+    let mut any = false;
+    if let Some(batch) = first_rows(&*context.store.scan(&request)?)? {
+        any = batch.rows > 0;
+        for (seen, column) in seen.iter_mut().zip(&batch.columns[1..]) {
+            *seen = column.validity.as_ref().is_none_or(|bits| bits.count_ones() > 0);
+        }
+    }
+    for (seen, field) in seen.iter_mut().zip(&schema.fields).filter(|(seen, _)| any && !**seen) {
+        context.interrupt.check()?;
+        let request = self::request(policy, measurement, vec![field.clone()], context);
+        *seen = first_rows(&*context.store.scan(&request)?)?.is_some();
+    }
+    if seen.iter().all(|seen| *seen) {
+        return Ok(Arc::clone(schema));
+    }
+    let fields = schema.fields.iter().zip(&seen).filter(|(_, seen)| **seen);
+    let fields = fields.map(|(field, _)| field.clone()).collect();
+    Ok(Arc::new(MeasurementSchema { fields, tag_keys: schema.tag_keys.clone() }))
+}
+
+/// The series of a measurement that satisfy `condition`, with all their tags, and the ordinals of
+/// those that have rows in `policy`.
+///
+/// # Errors
+/// A failing store.
+pub(crate) fn series_within(
+    policy: Policy,
+    measurement: &Name,
+    schema: &MeasurementSchema,
+    condition: &TagExpr,
+    context: &QueryContext,
+) -> Result<(Box<dyn Scan>, Vec<u32>), QueryError> {
+    let mut request = request(policy, measurement, schema.fields.clone(), context);
+    request.tags.clone_from(&schema.tag_keys);
+    request.series = condition.clone();
+    let scan = context.store.scan(&request)?;
+    let mut cursor = scan.open(&ScanSlice::all())?;
+    let mut ordinals: Vec<u32> = Vec::new();
+    while let Some(item) = cursor.next()? {
+        context.interrupt.check()?;
+        if let ScanItem::Rows(batch) = item {
+            ordinals.extend(batch.runs.iter().filter(|run| run.rows > 0).map(|run| run.series));
+            ordinals.dedup();
+        }
+    }
+    drop(cursor);
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    Ok((scan, ordinals))
+}
+
+fn request(
+    policy: Policy,
+    measurement: &Name,
+    fields: Vec<(Name, FieldType)>,
+    context: &QueryContext,
+) -> ScanRequest {
+    ScanRequest {
+        policy,
+        measurement: measurement.clone(),
+        fields,
+        tags: Vec::new(),
+        series: TagExpr::True,
+        time: TimeRange::ALL,
+        filters: Vec::new(),
+        order: TimeOrder::Ascending,
+        rows_per_series: Some(1),
+        windows: None,
+        context: context.scan_context(),
+    }
+}
+
+fn first_rows(scan: &dyn Scan) -> Result<Option<model::ColumnBatch>, QueryError> {
+    let mut cursor = scan.open(&ScanSlice::all())?;
+    while let Some(item) = cursor.next()? {
+        if let ScanItem::Rows(batch) = item
+            && batch.rows > 0
+        {
+            return Ok(Some(batch));
+        }
+    }
+    Ok(None)
+}
