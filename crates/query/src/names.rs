@@ -98,6 +98,25 @@ pub(crate) fn by_policy(
     Ok(found)
 }
 
+/// Checks that the policies exist that a FROM names.
+///
+/// # Errors
+/// Unknown databases and policies.
+pub(crate) fn check_policies(
+    sources: &[Measurement],
+    database: Option<&str>,
+    context: &QueryContext,
+) -> Result<(), QueryError> {
+    let database = database_name(database, context)?;
+    let catalog = context.catalog.snapshot();
+    for policy in sources.iter().filter_map(|source| source.retention_policy.as_deref()) {
+        if !policy.is_empty() {
+            catalog.resolve(database, Some(policy))?;
+        }
+    }
+    Ok(())
+}
+
 /// As [`source_filters`], as one filter.
 ///
 /// # Errors

@@ -18,7 +18,17 @@ pub(crate) fn is_only_policy(policy: &Policy, context: &QueryContext) -> bool {
     database.is_none_or(|database| database.policies.len() <= 1)
 }
 
-/// The schema of a measurement without the fields that have no row in `policy`.
+/// The other policies of the database of `policy`.
+fn other_policies(policy: &Policy, context: &QueryContext) -> Vec<Policy> {
+    let catalog = context.catalog.snapshot();
+    let database = catalog.databases().iter().find(|database| database.id == policy.database);
+    let names = database.iter().flat_map(|d| d.policies.iter().map(|p| (&*d.name, &*p.name)));
+    let all = names.filter_map(|(database, name)| catalog.resolve(database, Some(name)).ok());
+    all.filter(|other| other.id != policy.id).collect()
+}
+
+/// The schema of a measurement without the fields that have rows in other policies only. A field
+/// whose rows were all deleted stays.
 ///
 /// # Errors
 /// A failing store.
@@ -41,10 +51,21 @@ pub(crate) fn schema_within(
             *seen = column.validity.as_ref().is_none_or(|bits| bits.count_ones() > 0);
         }
     }
-    for (seen, field) in seen.iter_mut().zip(&schema.fields).filter(|(seen, _)| any && !**seen) {
-        context.interrupt.check()?;
-        let request = self::request(policy, measurement, vec![field.clone()], context);
-        *seen = first_rows(&*context.store.scan(&request)?)?.is_some();
+    let others = other_policies(&policy, context);
+    for (seen, field) in seen.iter_mut().zip(&schema.fields).filter(|(seen, _)| !**seen) {
+        let has_rows = |policy: Policy| {
+            context.interrupt.check()?;
+            let request = self::request(policy, measurement, vec![field.clone()], context);
+            Ok::<_, QueryError>(first_rows(&*context.store.scan(&request)?)?.is_some())
+        };
+        *seen = any && has_rows(policy)?;
+        if !*seen {
+            let mut elsewhere = false;
+            for other in &others {
+                elsewhere |= has_rows(*other)?;
+            }
+            *seen = !elsewhere;
+        }
     }
     if seen.iter().all(|seen| *seen) {
         return Ok(Arc::clone(schema));

@@ -16,7 +16,7 @@ pub(crate) use stream::NameStream;
 use self::stream::{Limits, Shape};
 use crate::answer::{header, text_column};
 use crate::exec::stream::Part;
-use crate::names::{by_policy, database_id, database_name, source_filter};
+use crate::names::{by_policy, check_policies, database_id, database_name, source_filter};
 use crate::plan::{regex, tag_condition};
 use crate::presence::schema_within;
 use crate::{Answer, QueryContext, QueryError};
@@ -122,6 +122,7 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
 
 fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryError> {
     let database = database_id(show.database.as_deref(), context)?;
+    check_policies(&show.sources, show.database.as_deref(), context)?;
     let request = MetadataRequest {
         database,
         kind: MetadataKind::Series,

@@ -28,7 +28,7 @@ fn text() -> impl Strategy<Value = String> {
 
 fn regex() -> impl Strategy<Value = String> {
     // A backslash at the end would escape the closing slash, a star at the start is refused.
-    "([a-z/.\\[]|\\\\[a-z/.]){0,6}".prop_filter("star", |s| !s.starts_with('*'))
+    "([a-z/.]|\\[[a-z/.]\\]|\\\\[dwsAz/.]){0,6}"
 }
 
 fn literal() -> impl Strategy<Value = Expr> {
