@@ -325,7 +325,7 @@ impl Parser<'_> {
 
     fn regex_text(&self, token: Token<'_>) -> Result<String> {
         if let Err(error) = translate_regex(&token.text) {
-            return Err(self.invalid(token.offset, &error.to_string()));
+            return Err(self.invalid(token.offset, error.to_string()));
         }
         Ok(token.text.into_owned())
     }

@@ -141,7 +141,7 @@ impl Keeper {
         let mut sorted = true;
         for bounds in self.starts.windows(2) {
             let rows = &mut order[bounds[0]..bounds[1]];
-            if !rows.is_sorted_by_key(|row| key(row)) {
+            if !rows.is_sorted_by_key(&key) {
                 rows.sort_by_key(|row| key(row));
                 sorted = false;
             }
