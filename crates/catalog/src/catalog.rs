@@ -142,6 +142,28 @@ impl Catalog {
         self.finish_drops()
     }
 
+    /// Keeps a continuous query; `text` is the statement that creates it, with all names complete.
+    /// The same again is success.
+    ///
+    /// # Errors
+    /// [`CatalogError`].
+    pub fn create_continuous_query(
+        &self,
+        database: &str,
+        name: &str,
+        text: &str,
+    ) -> Result<(), CatalogError> {
+        self.change(|draft| draft.create_continuous_query(database, name, text))
+    }
+
+    /// Forgets a continuous query. A missing one is success.
+    ///
+    /// # Errors
+    /// [`CatalogError::Document`], [`CatalogError::Store`].
+    pub fn drop_continuous_query(&self, database: &str, name: &str) -> Result<(), CatalogError> {
+        self.change(|draft| draft.drop_continuous_query(database, name))
+    }
+
     /// Has the store remove what dropped names have left behind.
     fn finish_drops(&self) -> Result<(), CatalogError> {
         for orphan in &self.snapshot().orphans {

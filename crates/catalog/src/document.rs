@@ -1,7 +1,8 @@
 //! The document: a JSON object whose member `format` says which other members it may have.
 //!
-//! A format has exactly its members; a program that adds one makes a new format. So no version
-//! ever rewrites a document it understands only half of.
+//! A format has exactly its members; a program that adds one makes a new format, or leaves the
+//! member out where it is empty: a program that does not know it refuses a document that has it. So
+//! no version ever rewrites a document it understands only half of.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use store::CatalogDocument;
 
 use crate::CatalogError;
-use crate::state::{CatalogState, Database, Orphan, PolicyInfo};
+use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, PolicyInfo};
 
 /// The format this version writes. Written to disk: counted up with every change of the members.
 const FORMAT: u32 = 1;
@@ -39,6 +40,16 @@ struct DatabaseEntry {
     name: String,
     default_policy: String,
     policies: Vec<PolicyEntry>,
+    /// Left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    continuous_queries: Vec<ContinuousQueryEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContinuousQueryEntry {
+    name: String,
+    text: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -110,6 +121,10 @@ fn check(document: &Document) -> Result<(), String> {
         if database.id == 0 || database.id >= document.next_database_id {
             return Err(format!("database {name:?} has an id that was never given"));
         }
+        let mut queries = HashSet::new();
+        if let Some(twice) = database.continuous_queries.iter().find(|q| !queries.insert(&q.name)) {
+            return Err(format!("continuous query {:?} is there twice", twice.name));
+        }
         let mut policies = HashSet::new();
         for policy in &database.policies {
             let name = &policy.name;
@@ -135,11 +150,14 @@ fn database_of(entry: DatabaseEntry) -> Database {
         shard_duration_ns: p.shard_duration_ns,
         replica_n: p.replica_n,
     };
+    let query =
+        |q: ContinuousQueryEntry| ContinuousQuery { name: q.name.into(), text: q.text.into() };
     Database {
         id: DatabaseId(entry.id),
         name: entry.name.into(),
         default_policy: entry.default_policy.into(),
         policies: entry.policies.into_iter().map(policy).collect(),
+        continuous_queries: entry.continuous_queries.into_iter().map(query).collect(),
     }
 }
 
@@ -151,11 +169,16 @@ fn entry_of(database: &Database) -> DatabaseEntry {
         shard_duration_ns: p.shard_duration_ns,
         replica_n: p.replica_n,
     };
+    let query = |q: &ContinuousQuery| ContinuousQueryEntry {
+        name: q.name.to_string(),
+        text: q.text.to_string(),
+    };
     DatabaseEntry {
         id: database.id.0,
         name: database.name.to_string(),
         default_policy: database.default_policy.to_string(),
         policies: database.policies.iter().map(policy).collect(),
+        continuous_queries: database.continuous_queries.iter().map(query).collect(),
     }
 }
 
@@ -186,6 +209,17 @@ mod tests {
             Some(86_400 * 1_000_000_000)
         );
         assert_eq!(String::from_utf8(encode(&state)).unwrap(), GOLDEN);
+    }
+
+    #[test]
+    fn continuous_queries_are_kept() {
+        let queries = r#","continuous_queries":[{"name":"q","text":"CREATE ..."}]}],"orphans""#;
+        let text = GOLDEN.replacen(r#"}],"orphans""#, queries, 1);
+        let state = decoded(&text).unwrap();
+        assert_eq!(&*state.database("d b").unwrap().continuous_queries[0].text, "CREATE ...");
+        assert_eq!(String::from_utf8(encode(&state)).unwrap(), text);
+        let twice = text.replacen(r#"[{"name":"q""#, r#"[{"name":"q","text":""},{"name":"q""#, 1);
+        assert!(decoded(&twice).unwrap_err().contains("continuous query \"q\" is there twice"));
     }
 
     #[test]

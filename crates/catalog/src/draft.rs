@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{DatabaseId, Name, PolicyId};
 
 use crate::rules::{DEFAULT_POLICY_NAME, Definition, PolicySpec, check_name, retention};
-use crate::state::{CatalogState, Database, Orphan, PolicyInfo};
+use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, PolicyInfo};
 use crate::{CatalogError, CatalogOptions};
 
 /// The copy and whether it differs from what it was made of.
@@ -143,6 +143,40 @@ impl Draft {
     }
 
     /// Forgets an orphan whose rows are gone.
+    /// The same again is success.
+    pub(crate) fn create_continuous_query(
+        &mut self,
+        database: &str,
+        name: &str,
+        text: &str,
+    ) -> Result<(), CatalogError> {
+        let existing = &self.existing(database)?.continuous_queries;
+        match existing.iter().find(|query| &*query.name == name) {
+            Some(same) if same.text.eq_ignore_ascii_case(text) => Ok(()),
+            Some(_) => Err(CatalogError::ContinuousQueryExists),
+            None => {
+                let query = ContinuousQuery { name: name.into(), text: text.into() };
+                self.change(database)?.continuous_queries.push(query);
+                Ok(())
+            }
+        }
+    }
+
+    /// A missing one is success.
+    pub(crate) fn drop_continuous_query(
+        &mut self,
+        database: &str,
+        name: &str,
+    ) -> Result<(), CatalogError> {
+        let is_there = |database: &Database| {
+            database.continuous_queries.iter().any(|query| &*query.name == name)
+        };
+        if self.existing(database).is_ok_and(is_there) {
+            self.change(database)?.continuous_queries.retain(|query| &*query.name != name);
+        }
+        Ok(())
+    }
+
     pub(crate) fn forget(&mut self, orphan: Orphan) {
         let before = self.orphans.len();
         self.orphans.retain(|other| *other != orphan);
@@ -167,7 +201,13 @@ impl Draft {
     fn push_database(&mut self, name: &str) -> Result<(), CatalogError> {
         let id = DatabaseId(take_id(&mut self.next_database_id)?);
         let (name, default_policy) = (name.into(), "".into());
-        let database = Database { id, name, default_policy, policies: Vec::new() };
+        let database = Database {
+            id,
+            name,
+            default_policy,
+            policies: Vec::new(),
+            continuous_queries: Vec::new(),
+        };
         self.databases.push(Arc::new(database));
         self.changed = true;
         Ok(())

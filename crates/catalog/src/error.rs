@@ -32,6 +32,9 @@ pub enum CatalogError {
     /// A row must be kept once at least.
     #[error("replication factor must be greater than 0")]
     ReplicationTooLow,
+    /// The database has another continuous query of this name.
+    #[error("continuous query already exists")]
+    ContinuousQueryExists,
     /// All 2^32 identifiers were given.
     #[error("the catalog has no identifiers left: export the data into a new store")]
     IdsExhausted,

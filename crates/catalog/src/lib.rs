@@ -14,4 +14,4 @@ mod state;
 pub use catalog::{Catalog, CatalogOptions};
 pub use error::CatalogError;
 pub use rules::{NAME_BYTES_MAX, PolicySpec};
-pub use state::{CatalogState, Database, PolicyInfo};
+pub use state::{CatalogState, ContinuousQuery, Database, PolicyInfo};

@@ -31,6 +31,17 @@ pub struct Database {
     pub default_policy: Name,
     /// In order of creation.
     pub policies: Vec<PolicyInfo>,
+    /// In order of creation.
+    pub continuous_queries: Vec<ContinuousQuery>,
+}
+
+/// A query that is run again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContinuousQuery {
+    /// What users call it; unique in its database.
+    pub name: Name,
+    /// The statement that creates it, with all names complete.
+    pub text: Name,
 }
 
 /// A retention policy.

@@ -89,6 +89,7 @@ fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
         max_select_buckets: settings.max_select_buckets,
         threads: machine::processors(),
         retention_check_interval: settings.retention_check_interval,
+        continuous_query_interval: settings.continuous_query_interval,
         shutdown_grace: settings.shutdown_timeout,
         ..ServerConfig::default()
     }

@@ -7,7 +7,7 @@ use catalog::Catalog;
 use model::{Budget, Interrupt};
 use store::{ScanContext, Store};
 
-use crate::QueryError;
+use crate::{QueryError, QueryRegistry};
 
 /// Everything a statement may use.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct QueryContext {
     pub tuning: QueryTuning,
     /// Points read so far, for `max-select-point`. One counter a statement.
     pub points_read: Arc<AtomicU64>,
+    /// The queries that are being executed, for the statements that show and end them.
+    pub queries: Arc<QueryRegistry>,
 }
 
 /// Limits of SELECT statements; 0 switches one off.
@@ -97,6 +99,7 @@ impl QueryContext {
             read_only: false,
             tuning: QueryTuning::default(),
             points_read: Arc::default(),
+            queries: Arc::default(),
         }
     }
 

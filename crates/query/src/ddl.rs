@@ -3,13 +3,23 @@
 use catalog::PolicySpec;
 use influxql::Statement;
 
-use crate::{Answer, QueryContext, QueryError};
+use crate::{Answer, QueryContext, QueryError, continuous};
 
 /// Runs a statement that defines something.
 ///
 /// # Errors
 /// What the catalog says; [`QueryError::Unsupported`] for statements of later versions.
 pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryError> {
+    match statement {
+        Statement::KillQuery { host: Some(_), .. } => {
+            return Err(QueryError::unsupported("KILL QUERY on another host"));
+        }
+        Statement::KillQuery { id, host: None } => {
+            context.queries.kill(*id)?;
+            return Ok(Answer::empty());
+        }
+        _ => {}
+    }
     if let Some(what) = later(statement) {
         return Err(QueryError::unsupported(what));
     }
@@ -49,6 +59,15 @@ pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answe
         Statement::DropRetentionPolicy { name, database } => {
             catalog.drop_policy(database, name)?;
         }
+        Statement::CreateContinuousQuery(create) => continuous::create(create, context)?,
+        Statement::DropContinuousQuery { name, database } => {
+            catalog.drop_continuous_query(database, name)?;
+        }
+        Statement::DropSubscription { database, retention_policy, .. } => {
+            catalog.snapshot().resolve(database, Some(retention_policy))?;
+            // None was ever created.
+            return Err(QueryError::invalid("subscription not found"));
+        }
         other => panic!("BUG: {other:?} is executed elsewhere"),
     }
     Ok(Answer::empty())
@@ -58,22 +77,15 @@ pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answe
 fn later(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
         Statement::DropShard { .. } => "DROP SHARD",
-        Statement::CreateContinuousQuery(_) => "CREATE CONTINUOUS QUERY",
-        Statement::DropContinuousQuery { .. } => "DROP CONTINUOUS QUERY",
         Statement::CreateSubscription(_) => "CREATE SUBSCRIPTION",
-        Statement::DropSubscription { .. } => "DROP SUBSCRIPTION",
         Statement::CreateUser { .. } => "CREATE USER",
         Statement::DropUser { .. } => "DROP USER",
         Statement::SetPassword { .. } => "SET PASSWORD",
         Statement::Grant { .. } | Statement::GrantAdmin { .. } => "GRANT",
         Statement::Revoke { .. } | Statement::RevokeAdmin { .. } => "REVOKE",
-        Statement::KillQuery { .. } => "KILL QUERY",
         Statement::ShowUsers => "SHOW USERS",
-        Statement::ShowQueries => "SHOW QUERIES",
         Statement::ShowShards => "SHOW SHARDS",
         Statement::ShowShardGroups => "SHOW SHARD GROUPS",
-        Statement::ShowSubscriptions => "SHOW SUBSCRIPTIONS",
-        Statement::ShowContinuousQueries => "SHOW CONTINUOUS QUERIES",
         Statement::ShowGrants { .. } => "SHOW GRANTS",
         Statement::ShowStats { .. } => "SHOW STATS",
         Statement::ShowDiagnostics { .. } => "SHOW DIAGNOSTICS",

@@ -6,7 +6,9 @@ use influxql::{SelectStatement, Statement};
 
 use crate::exec::stream::SelectStream;
 use crate::plan::{Select, Source, compile, resolve};
-use crate::{Answer, QueryContext, QueryError, ddl, delete, explain, show};
+use crate::{
+    Answer, QueryContext, QueryError, continuous, ddl, delete, explain, into, registry, show,
+};
 
 /// Cells (rows times columns) that are read without delay.
 const LIGHT_CELLS_MAX: u64 = 1 << 20;
@@ -62,7 +64,7 @@ pub fn prepare(statement: &Statement, context: &QueryContext) -> Result<Prepared
     context.interrupt.check()?;
     let context = context.clone();
     match statement {
-        Statement::Select(select) => {
+        Statement::Select(select) if select.into.is_none() => {
             let plan = Arc::new(plan(select, &context)?);
             let nested = plan.sources.iter().any(|s| matches!(s, Source::Subquery(_)));
             if nested {
@@ -111,7 +113,15 @@ impl Prepared {
 
 fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryError> {
     match statement {
+        Statement::Select(select) => match &select.into {
+            Some(target) => into::select_into(select, target, context),
+            None => panic!("BUG: only rows that are written are read here"),
+        },
         Statement::Explain { analyze, select } => explain::explain(select, *analyze, context),
+        Statement::ShowQueries => Ok(registry::show(context)),
+        Statement::ShowContinuousQueries => Ok(continuous::show(context)),
+        // There is none: subscriptions cannot be created.
+        Statement::ShowSubscriptions => Ok(Answer::empty()),
         Statement::ShowDatabases
         | Statement::ShowRetentionPolicies { .. }
         | Statement::ShowMeasurements(_)
@@ -137,6 +147,7 @@ fn is_light(statement: &Statement) -> bool {
         Statement::ShowSeries(_)
         | Statement::ShowTagValues(_)
         | Statement::ShowCardinality(_)
+        | Statement::Select(_)
         | Statement::Delete { .. }
         | Statement::DropSeries { .. }
         | Statement::DropMeasurement { .. }

@@ -12,6 +12,7 @@ use crate::exec::accumulate::Recipe;
 use crate::exec::stream::{Part, SelectStream};
 use crate::exec::unit::UnitStats;
 use crate::execute::plan;
+use crate::functions::Function;
 use crate::plan::{Condition, Select, Source};
 use crate::{Answer, QueryContext, QueryError};
 
@@ -84,7 +85,13 @@ impl Lines {
 
 fn describe(select: &Select, lines: &mut Lines) {
     for call in &select.calls {
-        lines.pair("EXPRESSION", format_args!("{}({})", call.function.name(), call.field));
+        let inner = match call.function {
+            Function::Values => call.field.to_string(),
+            ref function => format!("{}({})", function.name(), call.field),
+        };
+        let steps = call.transforms.iter();
+        let expression = steps.fold(inner, |inner, step| format!("{}({inner})", step.name()));
+        lines.pair("EXPRESSION", expression);
     }
     if !select.aux.is_empty() {
         let names: Vec<&str> = select.aux.iter().map(|aux| &*aux.name).collect();

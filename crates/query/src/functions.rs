@@ -1,11 +1,11 @@
 //! The functions of InfluxQL: names, arguments, types. What they compute over values is in the
 //! modules below; how values reach them is the business of `exec`.
 //!
-//! A function that exists in InfluxDB and not here yet is refused by name ([`is_transformation`]),
-//! so that adding it touches this table and its own module only.
+//! Functions of the points of other functions are a matter of their own: see [`transform`].
 
 pub(crate) mod integral;
 pub(crate) mod ranked;
+pub(crate) mod transform;
 pub(crate) mod values;
 
 use influxql::{Call, Expr};
@@ -39,6 +39,8 @@ pub(crate) enum Function {
     /// So many values drawn at random.
     Sample(usize),
     Top(Ranked),
+    /// Every value: what transformations of a field work on.
+    Values,
 }
 
 /// The arguments of `top()` and `bottom()`.
@@ -107,6 +109,7 @@ impl Function {
             Self::Percentile(_) => "percentile",
             Self::Sample(_) => "sample",
             Self::Top(_) => "top",
+            Self::Values => "values",
         }
     }
 
@@ -122,7 +125,8 @@ impl Function {
             | Self::Mode
             | Self::First
             | Self::Last
-            | Self::Sample(_) => true,
+            | Self::Sample(_)
+            | Self::Values => true,
             Self::Min | Self::Max => input != FieldType::String,
             _ => input.is_numeric(),
         };
@@ -174,7 +178,13 @@ impl Function {
 
     /// Whether empty windows get rows.
     pub(crate) fn is_filled(&self) -> bool {
-        !self.keeps_times() && !matches!(self, Self::Distinct | Self::Integral { .. })
+        let has_gaps = matches!(self, Self::Distinct | Self::Integral { .. } | Self::Values);
+        !self.keeps_times() && !has_gaps
+    }
+
+    /// Whether empty windows have a number of points all the same: none.
+    pub(crate) fn is_count(&self) -> bool {
+        matches!(self, Self::Count | Self::CountDistinct)
     }
 
     /// Whether it matters in which order of time values are looked at.
@@ -215,28 +225,4 @@ pub(crate) fn argument(call: &Call) -> Option<&Expr> {
         Expr::Call(inner) => inner.args.first(),
         other => Some(other),
     }
-}
-
-/// Whether `name` is a function of InfluxDB that works on rows in order and is not executed yet.
-pub(crate) fn is_transformation(name: &str) -> bool {
-    matches!(
-        name,
-        "derivative"
-            | "non_negative_derivative"
-            | "difference"
-            | "non_negative_difference"
-            | "elapsed"
-            | "cumulative_sum"
-            | "moving_average"
-            | "exponential_moving_average"
-            | "double_exponential_moving_average"
-            | "triple_exponential_moving_average"
-            | "relative_strength_index"
-            | "triple_exponential_derivative"
-            | "kaufmans_efficiency_ratio"
-            | "kaufmans_adaptive_moving_average"
-            | "chande_momentum_oscillator"
-            | "holt_winters"
-            | "holt_winters_with_fit"
-    )
 }

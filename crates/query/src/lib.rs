@@ -12,6 +12,7 @@
 
 mod answer;
 mod context;
+mod continuous;
 mod ddl;
 mod delete;
 mod error;
@@ -19,14 +20,18 @@ mod exec;
 mod execute;
 mod explain;
 mod functions;
+mod into;
 mod names;
 mod plan;
 mod presence;
+mod registry;
 mod show;
 mod zone;
 
 pub use answer::{Answer, Message};
 pub use context::{QueryContext, QueryLimits, QueryTuning};
+pub use continuous::{ContinuousRun, ContinuousSchedule};
 pub use error::QueryError;
 pub use execute::{Cost, Prepared, estimate, execute, prepare};
+pub use registry::{QueryRegistry, Registered};
 pub use zone::Zone;

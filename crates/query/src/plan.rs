@@ -15,6 +15,7 @@ mod fields;
 mod lower;
 mod resolve;
 mod sources;
+mod transforms;
 mod types;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::QueryError;
 use crate::exec::expression::Expression;
 use crate::exec::window::Windows;
 use crate::functions::Function;
+use crate::functions::transform::Transform;
 use crate::zone::Zone;
 
 /// A SELECT with all names resolved.
@@ -49,6 +51,8 @@ pub(crate) struct Select {
     pub series_offset: u64,
     /// Times of rows that are read.
     pub range: TimeRange,
+    /// Times that may be looked at beyond `range`, by functions that look at windows before it.
+    pub reach: TimeRange,
     /// Windows of `GROUP BY time()`, the query's own or those around it.
     pub windows: Option<Windows>,
     /// What empty windows give.
@@ -84,6 +88,10 @@ pub(crate) struct CallPlan {
     pub input: Option<FieldType>,
     /// Type of the results.
     pub result: FieldType,
+    /// What is made of the results, step by step.
+    pub transforms: Vec<Transform>,
+    /// Type of what is made of them.
+    pub shown: FieldType,
     /// Whether the type is known even so: then fill() gives values.
     pub is_known: bool,
 }
@@ -199,6 +207,27 @@ impl Select {
         }
     }
 
+    /// The range whose windows make the results of a call: functions that look at the point before
+    /// begin a window earlier, each that is nested in another one.
+    pub(crate) fn window_range(&self, call: &CallPlan) -> TimeRange {
+        let every_ns = self.windows.as_ref().map_or(0, |windows| windows.every_ns);
+        let windows = call.transforms.iter().filter(|step| step.looks_back()).count();
+        widened(self.range, every_ns, windows as u64, self.ascending)
+    }
+
+    /// The times of rows that a call looks at.
+    pub(crate) fn range_of(&self, call: &CallPlan) -> TimeRange {
+        self.window_range(call).intersect(&self.reach)
+    }
+
+    /// The times of rows that any call looks at.
+    pub(crate) fn read_range(&self) -> TimeRange {
+        let ranges = self.calls.iter().map(|call| self.range_of(call));
+        ranges.fold(self.range, |all, range| {
+            TimeRange::new(all.min.min(range.min), all.max.max(range.max))
+        })
+    }
+
     /// Adds dimensions of a query around this one, here and further in.
     fn push_dimensions(&mut self, names: &[Name]) {
         self.dimensions.extend(names.iter().cloned());
@@ -223,6 +252,39 @@ impl Select {
                 select.push_series_limits();
             }
         }
+    }
+}
+
+impl CallPlan {
+    /// The function alone, whose results are transformed.
+    pub(crate) fn without_transforms(&self) -> Self {
+        Self {
+            function: self.function.clone(),
+            field: self.field.clone(),
+            input: self.input,
+            result: self.result,
+            transforms: Vec::new(),
+            shown: self.result,
+            is_known: self.is_known,
+        }
+    }
+
+    /// Whether empty windows get rows.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.transforms.is_empty() && self.function.is_filled()
+    }
+}
+
+/// `range`, begun some windows earlier in the direction of time. An open end stays open.
+fn widened(range: TimeRange, every_ns: i64, windows: u64, ascending: bool) -> TimeRange {
+    let by = every_ns.saturating_mul(i64::try_from(windows).unwrap_or(i64::MAX));
+    if by == 0 || range.is_empty() {
+        return range;
+    }
+    if ascending {
+        TimeRange::new(range.min.saturating_sub(by).max(model::MIN_TIME_NS), range.max)
+    } else {
+        TimeRange::new(range.min, range.max.saturating_add(by).min(model::MAX_TIME_NS))
     }
 }
 

@@ -71,7 +71,7 @@ fn policies(database: Option<&str>, context: &QueryContext) -> Result<Answer, Qu
 }
 
 /// A duration as Go prints it: `168h0m0s`, `0s`.
-fn go_duration(ns: i64) -> String {
+pub(crate) fn go_duration(ns: i64) -> String {
     let seconds = ns / 1_000_000_000;
     let fraction = ns % 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

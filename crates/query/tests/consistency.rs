@@ -91,12 +91,29 @@ fn query() -> impl Strategy<Value = String> {
         ]),
         pick(&["", " fill(none)", " fill(previous)", " fill(3)", " fill(linear)"]),
     );
-    let plain = (prop_oneof![raw.boxed(), aggregate.boxed()], from, time, condition, order, limit)
-        .prop_map(|((fields, group, fill), from, time, condition, order, limit)| {
+    let of_points = (
+        pick(&["difference(i), cumulative_sum(f)", "elapsed(s)", "moving_average(f, 3), count(i)"]),
+        pick(&["", " GROUP BY h", " GROUP BY *"]),
+        pick(&["", " fill(previous)", " fill(3)"]),
+    );
+    let of_windows = (
+        pick(&[
+            "derivative(mean(f), 1ns), max(i)",
+            "difference(derivative(count(i), 1ns)), cumulative_sum(sum(i))",
+            "exponential_moving_average(last(f), 3, 1)",
+            "elapsed(first(s)) / 2",
+        ]),
+        pick(&[" GROUP BY time(20ns)", " GROUP BY time(7ns, 3ns), h"]),
+        pick(&["", " fill(none)", " fill(previous)", " fill(3)", " fill(linear)"]),
+    );
+    let fields = prop_oneof![raw.boxed(), aggregate.boxed(), of_points.boxed(), of_windows.boxed()];
+    let plain = (fields, from, time, condition, order, limit).prop_map(
+        |((fields, group, fill), from, time, condition, order, limit)| {
             format!(
                 "SELECT {fields} FROM {from} WHERE {time}{condition}{group}{fill}{order}{limit}"
             )
-        });
+        },
+    );
     let nested = (
         pick(&["max(q)", "q", "mean(q), count(q)", "*", "last(q), h"]),
         pick(&[

@@ -99,6 +99,8 @@ fn nothing_changes_where_it_must_not() {
         "DROP MEASUREMENT cpu",
         "CREATE DATABASE x",
         "DROP DATABASE t",
+        "SELECT v INTO x FROM cpu",
+        "CREATE CONTINUOUS QUERY q ON t BEGIN SELECT v INTO x FROM cpu END",
         "DROP RETENTION POLICY autogen ON t",
     ] {
         assert_eq!(db.short(statement), "error: the server is read-only", "{statement}");
@@ -111,17 +113,102 @@ fn later_statements_are_refused_by_name() {
     let db = database();
     for (statement, name) in [
         ("SHOW USERS", "SHOW USERS"),
-        ("SHOW QUERIES", "SHOW QUERIES"),
         ("DROP SHARD 1", "DROP SHARD"),
         ("CREATE USER a WITH PASSWORD 'b'", "CREATE USER"),
-        ("SELECT v INTO x FROM cpu", "SELECT INTO"),
-        ("SELECT derivative(mean(v), 1s) FROM cpu GROUP BY time(1s)", "derivative()"),
-        ("SELECT moving_average(v, 2) FROM cpu", "moving_average()"),
-        ("SELECT max(difference(v)) FROM cpu", "difference()"),
-        ("SELECT holt_winters(mean(v), 1, 1) FROM cpu GROUP BY time(1s)", "holt_winters()"),
     ] {
         assert_eq!(db.short(statement), format!("error: {name} is not supported yet"));
     }
+}
+
+#[test]
+fn rows_of_an_answer_go_into_other_measurements() {
+    let db = database();
+    let written = |count| format!("result: time written\n0 {count}");
+    assert_eq!(db.short("SELECT v AS x, w INTO copy FROM cpu GROUP BY *"), written(4));
+    assert_eq!(
+        db.short("SELECT * FROM copy GROUP BY *"),
+        "copy,host=a: time w x\n10 10 1\n20 null 2\ncopy,host=b: time w x\n10 null 3\n30 null 4"
+    );
+    // Without GROUP BY a tag becomes a field; a function without points gives no row.
+    assert_eq!(db.short("SELECT v, host INTO t.autogen.flat FROM cpu LIMIT 1"), written(1));
+    assert_eq!(db.short("SHOW TAG KEYS FROM flat"), "");
+    let sums = "SELECT sum(v) INTO sums FROM cpu WHERE time >= 0 AND time < 50 GROUP BY time(10ns)";
+    assert_eq!(db.short(sums), written(3));
+    assert_eq!(db.short("SELECT * FROM sums"), "sums: time sum\n10 4\n20 2\n30 4");
+    assert_eq!(db.short("SELECT v INTO :MEASUREMENT FROM cpu").split(':').next(), Some("error"));
+    assert_eq!(db.short("SELECT x INTO other FROM nothing"), written(0));
+    assert_eq!(
+        db.short("SELECT w INTO sums FROM cpu"),
+        written(1),
+        "another field of the same measurement"
+    );
+    assert!(db.short("SELECT host AS sum, v INTO sums FROM cpu").starts_with(
+        "error: partial write: field type conflict: input field \"sum\" on measurement \"sums\""
+    ));
+    assert_eq!(db.short("SELECT v INTO no..x FROM cpu"), "error: database not found: no");
+}
+
+#[test]
+fn many_rows_are_written_in_parts() {
+    let db = Database::new(ReferenceOptions::default());
+    let lines: Vec<String> = (0..12_000).map(|t| format!("m,h={} v={t}i {t}", t % 7)).collect();
+    db.write(&lines.join("\n"));
+    assert_eq!(db.short("SELECT v INTO n FROM m GROUP BY h"), "result: time written\n0 12000");
+    assert_eq!(
+        db.short("SELECT count(v), sum(v) FROM n"),
+        db.short("SELECT count(v), sum(v) FROM m").replace("m:", "n:")
+    );
+}
+
+#[test]
+fn continuous_queries_are_kept_with_complete_names() {
+    let db = database();
+    let create =
+        "CREATE CONTINUOUS QUERY q ON t BEGIN SELECT mean(v) INTO x FROM cpu GROUP BY time(1h) END";
+    assert_eq!(db.short(create), "");
+    assert_eq!(db.short(create), "");
+    assert_eq!(
+        db.short("SHOW CONTINUOUS QUERIES"),
+        "t: name query\n\"q\" \"CREATE CONTINUOUS QUERY q ON t BEGIN SELECT mean(v) INTO \
+         t.autogen.x FROM t.autogen.cpu GROUP BY time(1h) END\""
+    );
+    assert_eq!(db.short(&create.replace("1h", "2h")), "error: continuous query already exists");
+    assert_eq!(db.short("DROP CONTINUOUS QUERY q ON t"), "");
+    assert_eq!(db.short("DROP CONTINUOUS QUERY q ON t"), "");
+    assert_eq!(db.short("SHOW CONTINUOUS QUERIES"), "t: name query");
+}
+
+#[test]
+fn running_queries_are_shown_and_killed() {
+    let db = database();
+    assert_eq!(db.short("KILL QUERY 7"), "error: no such query id: 7");
+    let statements = influxql::parse_query("SELECT v FROM cpu", &Params::new()).unwrap().statements;
+    let interrupt = Interrupt::new();
+    let place =
+        db.context.queries.enter(statements.into(), Some("t".to_owned()), interrupt.clone());
+    let shown = db.short("SHOW QUERIES");
+    assert!(
+        shown.starts_with(": qid query database duration status\n1 \"SELECT v FROM cpu\""),
+        "{shown}"
+    );
+    assert_eq!(db.short("KILL QUERY 1"), "");
+    assert!(interrupt.check().is_err());
+    assert!(db.short("SHOW QUERIES").ends_with("\"killed\""));
+    drop(place);
+    assert_eq!(db.short("SHOW QUERIES"), "");
+}
+
+#[test]
+fn a_forecast_of_more_points_than_memory_holds_is_refused() {
+    let mut db = database();
+    db.context.budget = Budget::new("test", 1 << 20);
+    let forecast = |count: u64| {
+        db.short(&format!(
+            "SELECT holt_winters(mean(v), {count}, 0) FROM cpu WHERE time >= 0 AND time < 50 GROUP BY time(10ns)"
+        ))
+    };
+    assert_eq!(forecast(100).lines().count(), 101);
+    assert!(forecast(1_000_000_000_000).starts_with("error: test limit exceeded"));
 }
 
 #[test]
@@ -202,6 +289,9 @@ fn explain_says_what_is_read() {
     {
         assert!(plan.contains(line), "{line} in {plan}");
     }
+    let plan =
+        db.short("EXPLAIN SELECT difference(derivative(max(v), 1s)) FROM cpu GROUP BY time(1m)");
+    assert!(plan.contains("EXPRESSION: difference(derivative(max(v)))"), "{plan}");
     let run = db.short("EXPLAIN ANALYZE SELECT v FROM cpu");
     for line in [": EXPLAIN ANALYZE", "RESULT ROWS: 4", "NUMBER OF SERIES: 2", "ROWS READ: 4"] {
         assert!(run.contains(line), "{line} in {run}");

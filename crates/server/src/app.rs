@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use catalog::Catalog;
+use query::QueryRegistry;
 use store::Store;
 
 use crate::ServerConfig;
@@ -40,6 +41,7 @@ pub(crate) struct App {
     pub(crate) room: BodyRoom,
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
+    pub(crate) registry: Arc<QueryRegistry>,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -58,6 +60,7 @@ impl App {
             room: BodyRoom::new(config.body_memory_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
+            registry: Arc::default(),
             request_ids: RequestIds::new(),
             config,
         }

@@ -41,6 +41,8 @@ pub struct ServerConfig {
     pub threads: usize,
     /// How often expired partitions are looked for. 0: never.
     pub retention_check_interval: Duration,
+    /// How often continuous queries are looked at. 0: never.
+    pub continuous_query_interval: Duration,
     /// How long requests in flight may go on when the server is told to stop.
     pub shutdown_grace: Duration,
     /// How long a request waits for its turn before it is refused. Not 0.
@@ -94,6 +96,7 @@ impl Default for ServerConfig {
             max_select_buckets: 0,
             threads,
             retention_check_interval: Duration::from_secs(30 * 60),
+            continuous_query_interval: Duration::from_secs(1),
             shutdown_grace: Duration::from_secs(20),
             admission_wait: Duration::from_secs(10),
             patience: Patience::default(),

@@ -12,6 +12,7 @@ mod binding;
 mod body;
 mod config;
 mod connection;
+mod continuous;
 mod error;
 mod gzip;
 mod info;

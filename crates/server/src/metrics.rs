@@ -112,6 +112,8 @@ pub(crate) struct Metrics {
     pub(crate) heavy_queries: Histogram,
     pub(crate) partitions_expired: Counter,
     pub(crate) retention_failures: Counter,
+    pub(crate) continuous_queries: Counter,
+    pub(crate) continuous_query_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -138,6 +140,8 @@ impl Default for Metrics {
             heavy_queries: Histogram::default(),
             partitions_expired: Counter::default(),
             retention_failures: Counter::default(),
+            continuous_queries: Counter::default(),
+            continuous_query_failures: Counter::default(),
         }
     }
 }

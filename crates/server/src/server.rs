@@ -17,8 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::ServerConfig;
 use crate::app::{App, Clock};
 use crate::connection::{Activity, Connection};
-use crate::retention;
 use crate::service;
+use crate::{continuous, retention};
 
 /// Longest head of a request, and most bytes read ahead of what is asked for.
 const HEAD_BYTES_MAX: usize = 128 << 10;
@@ -86,6 +86,7 @@ impl Server {
         };
         let places = Arc::new(Semaphore::new(connections_max));
         let retention = tokio::spawn(retention::enforce(Arc::clone(&self.app)));
+        let continuous = tokio::spawn(continuous::run(Arc::clone(&self.app)));
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
@@ -106,6 +107,7 @@ impl Server {
         }
         drop(listener);
         retention.abort();
+        continuous.abort();
         Ok(finish(&self.app, graceful).await)
     }
 }

@@ -94,6 +94,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "How often rows past their retention are looked for. 0: never.",
     ),
     setting(
+        "continuous-query-interval",
+        "1s",
+        "TIME",
+        "How often continuous queries that are due are looked for. 0: never.",
+    ),
+    setting(
         "shutdown-timeout",
         "20s",
         "TIME",

@@ -6,6 +6,7 @@
 pub(crate) mod collect;
 pub(crate) mod kernels;
 pub(crate) mod pick;
+mod points;
 pub(crate) mod slots;
 pub(crate) mod totals;
 
@@ -15,6 +16,7 @@ use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange
 
 use self::collect::{AuxColumn, Collect, Finished, Origin};
 use self::pick::Pick;
+pub(crate) use self::points::Points;
 use self::slots::{Run, SlotMap};
 use self::totals::{Parts, Totals};
 use super::column::{self, Cell, cast_scalar, cell};
@@ -58,18 +60,23 @@ struct TotalsPlan {
 impl Recipe {
     /// How the functions of `select` are computed.
     pub(crate) fn new(select: &Select) -> Self {
+        Self::of_calls(select, |_| true)
+    }
+
+    /// The same for some of the functions only; the others have no points.
+    pub(crate) fn of_calls(select: &Select, is_wanted: impl Fn(usize) -> bool) -> Self {
         let shows_point = select.calls.len() == 1
             && select.calls[0].function.is_selector()
             && (select.windows.is_none() || !select.aux.is_empty());
         let mut recipe = Self { kinds: Vec::new(), totals: Vec::new() };
         for (at, call) in select.calls.iter().enumerate() {
-            let Some(input) = call.input else {
+            let Some(input) = call.input.filter(|_| is_wanted(at)) else {
                 recipe.kinds.push(Kind::Nothing);
                 continue;
             };
             let mut parts = Parts::default();
             let kind = match &call.function {
-                Function::Integral { .. } => Kind::CollectGroup,
+                Function::Integral { .. } | Function::Values => Kind::CollectGroup,
                 function if !parts.add(function) => Kind::Collect,
                 _ if shows_point => Kind::Pick,
                 function => {
@@ -141,40 +148,6 @@ enum State {
     Pick(Pick),
     Collect(Collect),
     Nothing,
-}
-
-/// The points of one function in one group, in the order of the result.
-#[derive(Clone, Debug)]
-pub(crate) struct Points {
-    pub times: Vec<i64>,
-    pub values: Column,
-    pub aux: Vec<Column>,
-}
-
-impl Points {
-    /// No points.
-    pub(crate) fn none(result: FieldType, aux: impl Iterator<Item = FieldType>) -> Self {
-        Self {
-            times: Vec::new(),
-            values: Column::new(Values::empty(result)),
-            aux: aux.map(|t| Column::new(Values::empty(t))).collect(),
-        }
-    }
-
-    /// Bytes of memory taken.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let aux: usize = self.aux.iter().map(|column| column.values.memory_bytes()).sum();
-        self.times.capacity() * 8 + self.values.values.memory_bytes() + aux
-    }
-
-    /// Adds the points of `more` behind these.
-    pub(crate) fn append(&mut self, more: &Self) {
-        self.times.extend_from_slice(&more.times);
-        column::append(&mut self.values, &more.values);
-        for (mine, theirs) in self.aux.iter_mut().zip(&more.aux) {
-            column::append(mine, theirs);
-        }
-    }
 }
 
 impl<'a> Accumulator<'a> {
@@ -432,6 +405,9 @@ impl PointsOutput<'_> {
             let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
             match (kind, &self.accumulator.states[at], &self.finished[at]) {
                 (Kind::Totals(index), ..) => self.totals(*index, &call.function, &slots),
+                (Kind::CollectGroup, _, Some(finished)) if call.function == Function::Values => {
+                    self.values(group, finished)
+                }
                 (Kind::CollectGroup, _, Some(finished)) => self.integral(group, call, finished),
                 (_, State::Pick(pick), _) => self.picked(pick, call.result, &slots, own_times),
                 (_, _, Some(finished)) => {
@@ -508,6 +484,19 @@ impl PointsOutput<'_> {
             }
         }
         points
+    }
+
+    /// All points as they are.
+    fn values(&self, group: usize, finished: &Finished<'_>) -> Points {
+        let mut rows = finished.rows(group).to_vec();
+        if !self.accumulator.select.ascending {
+            rows.reverse();
+        }
+        Points {
+            times: rows.iter().map(|row| finished.time(*row)).collect(),
+            values: column::take(finished.values(), &rows),
+            aux: Vec::new(),
+        }
     }
 
     fn integral(

@@ -3,6 +3,9 @@
 //! Groups are worked on in the order of the result, as many at a time as memory allows: all of them
 //! in one pass over the rows if their state is small. With windows and a LIMIT, time is read in
 //! slices in the order of the result, from small to large, until every group has enough rows.
+//!
+//! Transformed functions look at windows before the range. Functions that look equally far are
+//! computed together, in a pass over the rows of their range.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,7 +16,8 @@ use store::ScanSlice;
 
 use super::accumulate::{Accumulator, Points, Recipe};
 use super::input::{ColumnSource, Input, ScanUse};
-use super::rows::{Block, RowMaker};
+use super::rows::{Block, RowMaker, Source};
+use super::transform::{Pipeline, Steps, source_select};
 use super::unit::{self, Item, Reader, Unit, UnitStats};
 use super::window::Windows;
 use crate::functions::Function;
@@ -24,7 +28,9 @@ use crate::{QueryContext, QueryError};
 pub(crate) struct Aggregate {
     select: Arc<Select>,
     context: QueryContext,
-    recipe: Recipe,
+    passes: Vec<Pass>,
+    /// For each function that is transformed, the SELECT that makes what it works on.
+    inner: Vec<Option<Arc<Select>>>,
     units: VecDeque<Unit>,
     /// What was read for units that are done.
     finished: Vec<UnitStats>,
@@ -36,16 +42,49 @@ pub(crate) struct Aggregate {
     current: Option<(Arc<SeriesHeader>, RowMaker)>,
 }
 
+/// Functions that look at rows of one range.
+struct Pass {
+    range: TimeRange,
+    recipe: Recipe,
+    /// Whether a function belongs to the pass.
+    calls: Vec<bool>,
+}
+
+impl Pass {
+    /// The passes that all functions of `select` take.
+    fn all(select: &Select) -> Vec<Self> {
+        let mut ranges: Vec<TimeRange> = Vec::new();
+        for call in &select.calls {
+            let range = select.range_of(call);
+            if !ranges.contains(&range) {
+                ranges.push(range);
+            }
+        }
+        let pass = |range| {
+            let calls = select.calls.iter().map(|call| select.range_of(call) == range);
+            let calls: Vec<bool> = calls.collect();
+            let recipe = Recipe::of_calls(select, |at| calls[at]);
+            Self { range, recipe, calls }
+        };
+        ranges.into_iter().map(pass).collect()
+    }
+}
+
 impl Aggregate {
     /// Pins what is read; nothing is read yet.
     pub(crate) fn open(select: Arc<Select>, context: QueryContext) -> Result<Self, QueryError> {
-        let recipe = Recipe::new(&select);
-        let units = unit::open(&select, usage(&select, &recipe), &context)?;
+        let units = unit::open(&select, usage(&select, &Recipe::new(&select)), &context)?;
+        let inner =
+            select.calls.iter().enumerate().map(|(at, call)| {
+                (!call.transforms.is_empty()).then(|| source_select(&select, at))
+            });
+        let (inner, passes) = (inner.collect(), Pass::all(&select));
         let held = context.budget.reserve(0)?;
         Ok(Self {
             select,
             context,
-            recipe,
+            passes,
+            inner,
             units: units.into(),
             finished: Vec::new(),
             done: 0,
@@ -73,14 +112,13 @@ impl Aggregate {
         loop {
             if let Some((header, maker)) = &mut self.current {
                 self.context.interrupt.check()?;
-                if let Some(block) = maker.next(rows_max) {
+                if let Some(block) = maker.next(rows_max)? {
                     return Ok(Some((Arc::clone(header), block)));
                 }
                 self.current = None;
             }
             if let Some((header, points)) = self.ready.pop_front() {
-                let maker = RowMaker::new(Arc::clone(&self.select), points);
-                self.current = Some((header, maker));
+                self.current = Some((header, self.row_maker(points)?));
                 continue;
             }
             let Some(unit) = self.units.front() else { return Ok(None) };
@@ -90,14 +128,7 @@ impl Aggregate {
                 self.done = 0;
                 continue;
             }
-            let run = Run {
-                select: &self.select,
-                context: &self.context,
-                recipe: &self.recipe,
-                unit,
-                combinations: combinations(&self.select, &unit.inputs),
-            };
-            let (groups, points) = run.next_groups(self.done)?;
+            let (groups, points) = self.next_groups(unit)?;
             self.done += groups.len();
             let headers = groups.zip(points).filter(|(_, p)| p.iter().any(|p| !p.times.is_empty()));
             let headers = headers.map(|(group, points)| (unit.header(group, &self.select), points));
@@ -108,6 +139,64 @@ impl Aggregate {
                 self.ready.make_contiguous().reverse();
             }
         }
+    }
+}
+
+impl Aggregate {
+    /// The points of the next groups of a unit. Going backwards in time, groups come from the last
+    /// to the first; the range says which, always ascending.
+    fn next_groups(&self, unit: &Unit) -> Result<(Range<usize>, Vec<Vec<Points>>), QueryError> {
+        let runs = self.passes.iter().map(|pass| Run {
+            select: &self.select,
+            context: &self.context,
+            range: pass.range,
+            recipe: &pass.recipe,
+            unit,
+            combinations: combinations(&self.select, &unit.inputs),
+        });
+        let runs: Vec<Run<'_>> = runs.collect();
+        let count = runs.iter().map(|run| run.groups_at_once(self.done)).min().unwrap_or(1);
+        let groups = if self.select.ascending {
+            self.done..self.done + count
+        } else {
+            let end = unit.groups.len() - self.done;
+            end - count..end
+        };
+        let alone = runs.len() == 1;
+        let mut points: Vec<Vec<Points>> = Vec::new();
+        for (run, pass) in runs.iter().zip(&self.passes) {
+            let found = run.points(groups.clone(), alone)?;
+            if points.is_empty() {
+                points = found;
+                continue;
+            }
+            for (points, found) in points.iter_mut().zip(found) {
+                let mine = points.iter_mut().zip(found).zip(&pass.calls);
+                mine.filter(|(_, is_mine)| **is_mine).for_each(|((mine, more), _)| *mine = more);
+            }
+        }
+        Ok((groups, points))
+    }
+
+    /// What makes rows of the points of a group.
+    fn row_maker(&self, points: Vec<Points>) -> Result<RowMaker, QueryError> {
+        let mut sources = Vec::with_capacity(points.len());
+        for (at, points) in points.into_iter().enumerate() {
+            sources.push(match &self.inner[at] {
+                None => Source::Points(points),
+                Some(inner) => {
+                    let mut points = points;
+                    if self.select.calls[at].function == Function::Stddev {
+                        points.name_missing();
+                    }
+                    let points = std::iter::once(Source::Points(points));
+                    let inner = RowMaker::new(Arc::clone(inner), points);
+                    let steps = Steps::new(&self.select, at, &self.context)?;
+                    Source::Pipeline(Pipeline::new(inner, steps))
+                }
+            });
+        }
+        Ok(RowMaker::new(Arc::clone(&self.select), sources.into_iter()))
     }
 }
 
@@ -172,34 +261,41 @@ fn combinations(select: &Select, inputs: &[Input]) -> Vec<Vec<u32>> {
 struct Run<'a> {
     select: &'a Select,
     context: &'a QueryContext,
+    /// Times of rows that are looked at.
+    range: TimeRange,
     recipe: &'a Recipe,
     unit: &'a Unit,
     combinations: Vec<Vec<u32>>,
 }
 
 impl Run<'_> {
-    /// The points of the next groups behind the first `done`. Going backwards in time, groups come
-    /// from the last to the first; the range says which, always ascending.
-    fn next_groups(&self, done: usize) -> Result<(Range<usize>, Vec<Vec<Points>>), QueryError> {
+    /// The points of groups; `alone`: all functions are computed here.
+    fn points(&self, groups: Range<usize>, alone: bool) -> Result<Vec<Vec<Points>>, QueryError> {
         let range = self.read_range();
-        let count = self.groups_at_once(done, range);
-        let groups = if self.select.ascending {
-            done..done + count
-        } else {
-            let end = self.unit.groups.len() - done;
-            end - count..end
-        };
-        let points = if self.reads_in_slices(range) {
-            self.read_slices(groups.clone(), range)?
-        } else {
-            self.read(groups.clone(), range, None)?
-        };
-        Ok((groups, points))
+        if alone && self.reads_in_slices(range) {
+            return self.read_slices(groups, range);
+        }
+        self.read(groups, range, None)
     }
 
     /// The times that have rows.
     fn read_range(&self) -> TimeRange {
-        self.select.range.intersect(&self.unit.extent.bounds())
+        let (bounds, mut range) = (self.unit.extent.bounds(), self.range);
+        let from_subquery = self.unit.inputs.iter().any(|input| input.request.is_none());
+        if from_subquery && !range.is_empty() {
+            // Rows of a subquery have the names of its windows, which may begin before the range.
+            range.min = match &self.select.windows {
+                Some(windows) => windows.at(range.min).start,
+                None if self.shows_every_point() => bounds.min,
+                None => range.min,
+            };
+        }
+        range.intersect(&bounds)
+    }
+
+    /// Whether every function works on points one by one.
+    fn shows_every_point(&self) -> bool {
+        self.select.calls.iter().all(|call| call.function == Function::Values)
     }
 
     fn windows_within(&self, range: TimeRange) -> u64 {
@@ -212,7 +308,8 @@ impl Run<'_> {
     }
 
     /// How many groups fit into memory together.
-    fn groups_at_once(&self, done: usize, range: TimeRange) -> usize {
+    fn groups_at_once(&self, done: usize) -> usize {
+        let range = self.read_range();
         let left = self.unit.groups.len() - done;
         let budget = &self.context.budget;
         let share = (budget.limit_bytes() - budget.used_bytes().min(budget.limit_bytes())) / 4;
@@ -232,8 +329,10 @@ impl Run<'_> {
         self.select.windows.is_some()
             && self.select.limit > 0
             && self.windows_within(range) > wanted.saturating_mul(4).saturating_add(16)
-            // An area reaches over the edges of slices.
-            && !self.select.calls.iter().any(|c| matches!(c.function, Function::Integral { .. }))
+            // Areas and transformations reach over the edges of slices.
+            && !self.select.calls.iter().any(|call| {
+                matches!(call.function, Function::Integral { .. }) || !call.transforms.is_empty()
+            })
     }
 
     /// The points of `groups` from rows within `range`; `only` leaves out groups that need no more.

@@ -141,7 +141,7 @@ pub(crate) fn open(
                     fields: wanted.fields,
                     tags: wanted.tags,
                     series: measurement.condition.tags.clone(),
-                    time: select.range,
+                    time: select.read_range(),
                     filters: measurement.condition.filters.clone(),
                     order: order(usage.ascending),
                     rows_per_series: usage.rows_per_series.filter(|_| !is_filtered),

@@ -2,7 +2,8 @@
 //!
 //! Each function has a row stream of its own: its points, and the windows between them that `fill`
 //! adds. LIMIT and OFFSET count in each stream. Streams are joined by time. Rows are made a block at
-//! a time, so that a fill over any range takes bounded memory.
+//! a time, so that a fill over any range takes bounded memory. The points of a transformed function
+//! come from a pipeline, batch by batch; a block ends with the first batch that does.
 
 use std::sync::Arc;
 
@@ -11,9 +12,10 @@ use model::{Column, FieldType, Scalar, Values};
 
 use super::accumulate::Points;
 use super::column::{self, ABSENT, Cell, NO_ROW, fill_forward, fill_missing, take};
+use super::transform::Pipeline;
 use super::window::Window;
-use crate::functions::Function;
-use crate::plan::Select;
+use crate::QueryError;
+use crate::plan::{CallPlan, Select};
 
 /// Some rows of one group: times, and the columns that the plan's slots refer to.
 #[derive(Clone, Debug)]
@@ -32,7 +34,10 @@ pub(crate) struct RowMaker {
 
 /// The rows of one function.
 struct Stream {
+    /// All points, or those that the pipeline gave last.
     points: Points,
+    /// Where more points come from.
+    pipeline: Option<Pipeline>,
     /// Next point.
     at: usize,
     /// Next window that gets a row; `None`: windows are not filled, or no more.
@@ -45,6 +50,12 @@ struct Stream {
     left: u64,
 }
 
+/// Where the points of a function come from.
+pub(crate) enum Source {
+    Points(Points),
+    Pipeline(Pipeline),
+}
+
 /// Where a row of a stream comes from.
 enum Next {
     Point,
@@ -53,24 +64,40 @@ enum Next {
 
 impl RowMaker {
     /// Rows of a group from the points of its functions.
-    pub(crate) fn new(select: Arc<Select>, points: Vec<Points>) -> Self {
-        let streams = points
-            .into_iter()
+    pub(crate) fn new(select: Arc<Select>, sources: impl Iterator<Item = Source>) -> Self {
+        let streams = sources
             .zip(&select.calls)
-            .map(|(points, call)| Stream::new(&select, &call.function, points))
+            .map(|(source, call)| match source {
+                Source::Points(points) => Stream::new(&select, call, points, None),
+                Source::Pipeline(pipeline) => {
+                    let none = Points::none(call.shown, std::iter::empty());
+                    Stream::new(&select, call, none, Some(pipeline))
+                }
+            })
             .collect();
         let slots = select.calls.len() + select.aux.len();
         Self { streams, last: vec![None; slots], select }
     }
 
     /// The next rows, at most `rows_max`; `None` at the end.
-    pub(crate) fn next(&mut self, rows_max: usize) -> Option<Block> {
+    ///
+    /// # Errors
+    /// If a pipeline fails.
+    pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Block>, QueryError> {
+        for stream in &mut self.streams {
+            stream.refill()?;
+        }
         if let Some(block) = self.aligned(rows_max) {
-            return Some(block);
+            return Ok(Some(block));
         }
         for stream in &mut self.streams {
-            stream.drop_skipped(&self.select);
+            stream.drop_skipped(&self.select)?;
         }
+        Ok(self.joined(rows_max))
+    }
+
+    /// The next rows by joining streams, as far as their points are there.
+    fn joined(&mut self, rows_max: usize) -> Option<Block> {
         let ascending = self.select.ascending;
         let mut times = Vec::new();
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.streams.len()];
@@ -80,7 +107,7 @@ impl RowMaker {
         let has_aux = !self.select.aux.is_empty();
         let linear = self.select.fill == Fill::Linear;
         let previous = self.select.fill == Fill::Previous;
-        while times.len() < rows_max {
+        while times.len() < rows_max && !self.streams.iter().any(Stream::is_waiting) {
             let heads = self.streams.iter().filter_map(|s| s.peek(ascending).map(|p| p.0));
             let Some(time) = (if ascending { heads.min() } else { heads.max() }) else { break };
             for ((stream, rows), gaps) in self.streams.iter_mut().zip(&mut rows).zip(&mut gaps) {
@@ -158,7 +185,7 @@ impl RowMaker {
                 aux = points.aux.iter_mut().map(part).collect();
             }
             stream.at = end;
-            stream.skip = 0;
+            stream.skip -= skipped as u64;
             stream.left -= rows as u64;
             let next = stream.points.times.get(end);
             stream.window = match (stream.window, &self.select.windows, next) {
@@ -177,13 +204,13 @@ impl RowMaker {
             let mut column = take(&stream.points.values, rows);
             match number(self.select.fill).filter(|_| call.is_known) {
                 Some(value) => {
-                    match column::cast_scalar(&value, call.result) {
+                    match column::cast_scalar(&value, call.shown) {
                         Some(value) => fill_gaps(&mut column, rows, &value, true),
                         // A number has no form here; rows without any window stay without a value.
-                        None => fill_gaps(&mut column, rows, &blank(call.result), false),
+                        None => fill_gaps(&mut column, rows, &blank(call.shown), false),
                     }
                 }
-                None if counts(&call.function) && self.select.fill == Fill::Null => {
+                None if counts(call) && self.select.fill == Fill::Null => {
                     fill_gaps(&mut column, rows, &Scalar::Integer(0), false);
                 }
                 None => {}
@@ -295,8 +322,8 @@ fn blank(field_type: FieldType) -> Scalar {
     }
 }
 
-fn counts(function: &Function) -> bool {
-    matches!(function, Function::Count | Function::CountDistinct)
+fn counts(call: &CallPlan) -> bool {
+    call.transforms.is_empty() && call.function.is_count()
 }
 
 /// Gives empty windows (and, with `absent`, rows that the stream lacks) a value.
@@ -330,16 +357,17 @@ fn carry_over(column: &mut Column, rows: Option<&[u32]>, last: &mut Cell) {
 }
 
 impl Stream {
-    fn new(select: &Select, function: &Function, points: Points) -> Self {
+    fn new(select: &Select, call: &CallPlan, points: Points, pipeline: Option<Pipeline>) -> Self {
         let mut stream = Self {
             points,
+            pipeline,
             at: 0,
             window: None,
             last_start: None,
             skip: select.offset,
             left: if select.limit == 0 { u64::MAX } else { select.limit },
         };
-        let fills = select.fill != Fill::None && function.is_filled();
+        let fills = select.fill != Fill::None && call.is_filled();
         if let (Some(windows), Some(first), true) =
             (&select.windows, stream.points.times.first(), fills)
         {
@@ -355,6 +383,22 @@ impl Stream {
             }
         }
         stream
+    }
+
+    /// Whether more points are wanted and there may be some.
+    fn is_waiting(&self) -> bool {
+        self.pipeline.is_some() && self.left > 0 && self.at >= self.points.times.len()
+    }
+
+    /// Gets more points from the pipeline where all were passed.
+    fn refill(&mut self) -> Result<(), QueryError> {
+        while self.is_waiting() {
+            match self.pipeline.as_mut().map(Pipeline::next).transpose()?.flatten() {
+                Some(points) => (self.points, self.at) = (points, 0),
+                None => self.pipeline = None,
+            }
+        }
+        Ok(())
     }
 
     /// The next row's time and kind.
@@ -411,13 +455,15 @@ impl Stream {
     }
 
     /// Passes the rows that OFFSET leaves out.
-    fn drop_skipped(&mut self, select: &Select) {
+    fn drop_skipped(&mut self, select: &Select) -> Result<(), QueryError> {
         while self.skip > 0 {
+            self.refill()?;
             let Some((_, next)) = self.peek(select.ascending) else { break };
             self.step(select, &next);
             self.skip -= 1;
         }
         self.skip = 0;
+        self.refill()
     }
 
     /// Whether the rest of the stream is its points, without empty windows between or around them.

@@ -6,7 +6,8 @@ use influxql::{Expr, Field, Fill, FoldContext, SelectStatement, Source, reduce, 
 use model::{MAX_TIME_NS, MIN_TIME_NS, TimeRange};
 
 use super::dimensions::{self, Interval};
-use super::fields::{FieldChecks, check_condition};
+use super::fields::{FieldChecks, WindowUse, check_condition};
+use super::widened;
 use crate::QueryError;
 use crate::exec::window::Windows;
 use crate::zone::Zone;
@@ -20,6 +21,10 @@ pub(crate) struct Compiled {
     pub series_limit: u64,
     pub series_offset: u64,
     pub range: TimeRange,
+    /// Times that may be looked at beyond the range.
+    pub reach: TimeRange,
+    /// How many windows before the range functions look at.
+    pub lead: u64,
     pub interval: Option<Interval>,
     pub fill: Fill,
     pub zone: Option<Arc<Zone>>,
@@ -41,6 +46,12 @@ pub(crate) enum CompiledSource {
 }
 
 impl Compiled {
+    /// The range, begun some windows earlier.
+    fn widened(&self, windows: u64) -> TimeRange {
+        let every_ns = self.interval.as_ref().map_or(0, |interval| interval.every_ns);
+        widened(self.range, every_ns, windows, self.ascending)
+    }
+
     /// The windows to cut time into.
     pub(crate) fn windows(&self) -> Option<Windows> {
         let interval = self.interval.as_ref()?;
@@ -53,9 +64,6 @@ impl Compiled {
 /// # Errors
 /// [`QueryError::Invalid`] with InfluxDB's text; [`QueryError::Unsupported`] for what comes later.
 pub(crate) fn compile(statement: &SelectStatement, now_ns: i64) -> Result<Compiled, QueryError> {
-    if statement.into.is_some() {
-        return Err(QueryError::unsupported("SELECT INTO"));
-    }
     compile_within(statement, now_ns, None)
 }
 
@@ -70,7 +78,8 @@ fn compile_within(
         None => None,
     };
     let mut compiled = preprocess(statement, now_ns, zone)?;
-    let mut inherits_interval = false;
+    let own = if compiled.interval.is_some() { WindowUse::Own } else { WindowUse::None };
+    let mut windows = own;
     if let Some(outer) = outer {
         if !statement.order_by.is_empty() && compiled.ascending != outer.ascending {
             return Err(QueryError::invalid(
@@ -78,19 +87,25 @@ fn compile_within(
             ));
         }
         compiled.ascending = outer.ascending;
-        compiled.range = compiled.range.intersect(&outer.range);
+        compiled.range = compiled.range.intersect(&outer.widened(outer.lead));
         if outer.interval.is_some() && compiled.interval.is_none() {
             compiled.interval.clone_from(&outer.interval);
-            inherits_interval = true;
+            windows = WindowUse::Inherited;
         }
     }
-    let mut checks = FieldChecks::new(statement.limit);
+    let mut checks = FieldChecks::new(statement.limit, windows);
     let (fields, time_column) = checks.check(statement)?;
-    checks.check_together(&compiled, fields.len(), inherits_interval)?;
+    checks.check_together(&compiled, fields.len())?;
+    compiled.lead = checks.lead;
+    compiled.reach = match outer {
+        Some(outer) => outer.reach,
+        None => compiled.widened(checks.extra_windows),
+    };
     compiled.fields = fields;
     compiled.time_column = time_column;
-    if outer.is_some() && checks.has_calls() && compiled.fill == Fill::Null {
-        // The query around it would leave the nulls out anyway.
+    let is_kept = outer.is_some() || statement.into.is_some();
+    if is_kept && checks.has_calls() && compiled.fill == Fill::Null {
+        // The query around it, or the target, would leave the nulls out anyway.
         compiled.fill = Fill::None;
     }
     let mut sources = Vec::with_capacity(statement.sources.len());
@@ -138,6 +153,8 @@ fn preprocess(
         series_limit: statement.series_limit,
         series_offset: statement.series_offset,
         range,
+        reach: range,
+        lead: 0,
         interval,
         fill: statement.fill,
         zone,

@@ -5,34 +5,50 @@ use influxql::{Call, Expr, Field, Fill, SelectStatement};
 use super::compile::{Compiled, fold_field};
 use crate::QueryError;
 use crate::exec::expression::MathFunction;
-use crate::functions::is_transformation;
+use crate::functions::transform::is_transformation;
 
 /// What the selected expressions have in common, gathered while each is checked.
 #[derive(Debug)]
 pub(crate) struct FieldChecks {
     limit: u64,
-    calls: usize,
-    only_selectors: bool,
+    /// Whether there are windows: the query's own, or those of the query around it.
+    pub(super) windows: WindowUse,
+    pub(super) calls: usize,
+    pub(super) only_selectors: bool,
     has_distinct: bool,
     has_plain: bool,
     ranked: Option<String>,
+    /// Windows before the range that functions may look at, over all functions and in one.
+    pub(super) extra_windows: u64,
+    pub(super) lead: u64,
+}
+
+/// Whose windows a query has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowUse {
+    None,
+    Own,
+    Inherited,
 }
 
 /// Where in an expression a check is.
-struct Place {
+pub(super) struct Place {
     /// Cleared inside arithmetic, where wildcards cannot be expanded.
-    wildcards: bool,
+    pub(super) wildcards: bool,
 }
 
 impl FieldChecks {
-    pub(crate) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64, windows: WindowUse) -> Self {
         Self {
             limit,
+            windows,
             calls: 0,
             only_selectors: true,
             has_distinct: false,
             has_plain: false,
             ranked: None,
+            extra_windows: 0,
+            lead: 0,
         }
     }
 
@@ -70,7 +86,6 @@ impl FieldChecks {
         &self,
         compiled: &Compiled,
         fields: usize,
-        inherits_interval: bool,
     ) -> Result<(), QueryError> {
         if fields == 0 {
             return Err(QueryError::invalid("at least 1 non-time field must be queried"));
@@ -88,7 +103,7 @@ impl FieldChecks {
                 }
                 _ => {}
             }
-            if compiled.interval.is_some() && !inherits_interval {
+            if self.windows == WindowUse::Own {
                 return Err(QueryError::invalid(
                     "GROUP BY requires at least one aggregate function",
                 ));
@@ -172,7 +187,7 @@ impl FieldChecks {
         Ok(())
     }
 
-    fn call(&mut self, call: &Call, place: &Place) -> Result<(), QueryError> {
+    pub(super) fn call(&mut self, call: &Call, place: &Place) -> Result<(), QueryError> {
         self.calls += 1;
         match call.name.as_str() {
             "percentile" => {
@@ -195,7 +210,7 @@ impl FieldChecks {
             "distinct" => self.distinct(call, false),
             "top" | "bottom" => self.ranked(call),
             "integral" => self.integral(call, place),
-            name if is_transformation(name) => Err(QueryError::unsupported(format!("{name}()"))),
+            name if is_transformation(name) => self.transformation(call, place),
             _ => self.simple(call, place),
         }
     }
@@ -219,7 +234,7 @@ impl FieldChecks {
     }
 
     /// The first argument must name fields.
-    fn symbol(&mut self, call: &Call, place: &Place) -> Result<(), QueryError> {
+    pub(super) fn symbol(&mut self, call: &Call, place: &Place) -> Result<(), QueryError> {
         let name = &call.name;
         match &call.args[0] {
             Expr::VarRef(_) => Ok(()),
@@ -234,14 +249,11 @@ impl FieldChecks {
                 self.only_selectors = false;
                 Ok(())
             }
-            Expr::Call(inner) if is_transformation(&inner.name) => {
-                Err(QueryError::unsupported(format!("{}()", inner.name)))
-            }
             _ => Err(QueryError::invalid(format!("expected field argument in {name}()"))),
         }
     }
 
-    fn distinct(&mut self, call: &Call, nested: bool) -> Result<(), QueryError> {
+    pub(super) fn distinct(&mut self, call: &Call, nested: bool) -> Result<(), QueryError> {
         match call.args.as_slice() {
             [] => Err(QueryError::invalid("distinct function requires at least one argument")),
             [Expr::VarRef(_)] => {
@@ -329,7 +341,7 @@ fn combined(ranked: &str) -> QueryError {
     ))
 }
 
-fn check_count(call: &Call, expected: usize) -> Result<(), QueryError> {
+pub(super) fn check_count(call: &Call, expected: usize) -> Result<(), QueryError> {
     let got = call.args.len();
     if got == expected {
         return Ok(());

@@ -6,6 +6,7 @@ use model::{FieldType, Name, Scalar};
 use super::{AuxPlan, CallPlan, ColumnKind, Output, Source, types};
 use crate::QueryError;
 use crate::exec::expression::{ArithmeticOp, Expression, MathFunction};
+use crate::functions::transform::{Leaf, Transform, split};
 use crate::functions::{self, Function};
 
 /// What a SELECT computes.
@@ -104,9 +105,13 @@ impl Slots<'_> {
     }
 
     fn call(&self, call: &Call) -> Result<CallPlan, QueryError> {
-        let function = Function::of(call);
+        let (transforms, leaf) = split(call);
+        let (function, argument) = match leaf {
+            Leaf::Call(call) => (Function::of(call), functions::argument(call)),
+            Leaf::Field(field) => (Function::Values, Some(field)),
+        };
         let unknown = VarRef::new("");
-        let (name, data_type) = match functions::argument(call) {
+        let (name, data_type) = match argument {
             Some(Expr::VarRef(var)) => (var.name.as_str(), var.data_type),
             Some(Expr::Distinct(name)) => (name.as_str(), types::of_name(name, self.sources)),
             _ => (unknown.name.as_str(), None),
@@ -121,8 +126,14 @@ impl Slots<'_> {
             Some(input) => function.result_type(input)?,
             None => function.result_type(FieldType::Float)?,
         };
-        let is_known = data_type.is_some() || function.has_fixed_type();
-        Ok(CallPlan { function, field: name.into(), input, result, is_known })
+        let mut shown = result;
+        for transform in &transforms {
+            shown = transform.result_type(shown)?;
+        }
+        let is_fixed =
+            transforms.last().map_or(function.has_fixed_type(), Transform::has_fixed_type);
+        let is_known = data_type.is_some() || is_fixed;
+        Ok(CallPlan { function, field: name.into(), input, result, transforms, shown, is_known })
     }
 
     fn is_output(&self, name: &str) -> bool {

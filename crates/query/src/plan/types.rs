@@ -5,6 +5,7 @@ use influxql::{BinaryOp, Call, DataType, Expr, VarRef};
 use super::Source;
 use crate::QueryError;
 use crate::exec::expression::MathFunction;
+use crate::functions::transform::{indicator_kind, is_forecast};
 
 /// What wins where one name has several types: the lower.
 pub(crate) fn precedence(data_type: DataType) -> u8 {
@@ -119,7 +120,13 @@ fn of_call(call: &Call) -> Result<Option<DataType>, QueryError> {
     let Some(function) = MathFunction::by_name(&call.name) else {
         return match call.name.as_str() {
             "mean" | "median" | "integral" | "stddev" => Ok(Some(DataType::Float)),
-            "count" => Ok(Some(DataType::Integer)),
+            "derivative" | "non_negative_derivative" | "moving_average" => {
+                Ok(Some(DataType::Float))
+            }
+            name if is_forecast(name) || indicator_kind(name).is_some() => {
+                Ok(Some(DataType::Float))
+            }
+            "count" | "elapsed" => Ok(Some(DataType::Integer)),
             _ => call.args.first().map_or(Ok(None), of_expr),
         };
     };

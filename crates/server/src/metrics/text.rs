@@ -141,6 +141,16 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
             "Policies whose enforcement failed.",
             m.retention_failures.get(),
         ),
+        counter(
+            "continuous_query_runs_total",
+            "Runs of continuous queries.",
+            m.continuous_queries.get(),
+        ),
+        counter(
+            "continuous_query_failures_total",
+            "Runs of continuous queries that failed.",
+            m.continuous_query_failures.get(),
+        ),
     ]);
     for (class, durations) in [("light", &m.light_queries), ("heavy", &m.heavy_queries)] {
         all.push(Metric {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{Interrupt, Reservation};
-use query::{Answer, Cost, Prepared, QueryContext, QueryError, QueryLimits};
+use query::{Answer, Cost, Prepared, QueryContext, QueryError, QueryLimits, Registered};
 use render::{Encoder, ZoneOffset};
 
 use super::gate::Need;
@@ -33,6 +33,8 @@ pub(crate) struct Execution {
     state: State,
     /// What the encoder holds is counted as the query's.
     held: Option<Reservation>,
+    /// The entry among the queries that can be shown and killed.
+    _registered: Registered,
 }
 
 #[derive(Debug)]
@@ -77,11 +79,26 @@ impl Execution {
                 max_select_series: config.max_select_series,
                 max_select_buckets: config.max_select_buckets,
             },
+            queries: Arc::clone(&app.registry),
             ..QueryContext::new(store, catalog, app.clock.now_ns())
         };
+        let registered = app.registry.enter(
+            Arc::clone(&request.statements),
+            request.database.clone(),
+            context.interrupt.clone(),
+        );
         let encoder = Encoder::new(request.options);
         let app = Arc::clone(app);
-        Self { app, request, context, encoder, at: 0, state: State::Next, held: None }
+        Self {
+            app,
+            request,
+            context,
+            encoder,
+            at: 0,
+            state: State::Next,
+            held: None,
+            _registered: registered,
+        }
     }
 
     pub(crate) fn interrupt(&self) -> &Interrupt {

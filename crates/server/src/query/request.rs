@@ -1,6 +1,7 @@
 //! A query request, read and checked.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -28,7 +29,7 @@ pub(crate) struct AnswerForm {
 /// A request whose statements may be executed.
 #[derive(Debug)]
 pub(crate) struct QueryRequest {
-    pub(crate) statements: Vec<Statement>,
+    pub(crate) statements: Arc<[Statement]>,
     pub(crate) database: Option<String>,
     pub(crate) policy: Option<String>,
     pub(crate) options: Options,
@@ -78,7 +79,7 @@ impl QueryRequest {
         let chunk_rows = chunk_rows.or(NonZeroUsize::new(CHUNK_ROWS));
         let named = |name| Some(params.get(name)).filter(|v| !v.is_empty()).map(str::to_owned);
         Ok(Self {
-            statements: query.statements,
+            statements: query.statements.into(),
             database: named("db"),
             policy: named("rp"),
             options: Options {

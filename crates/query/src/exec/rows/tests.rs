@@ -1,6 +1,7 @@
 use super::*;
 use crate::exec::column::cell;
 use crate::exec::window::Windows;
+use crate::functions::Function;
 use crate::plan::CallPlan;
 use model::TimeRange;
 use proptest::prelude::*;
@@ -11,6 +12,8 @@ fn select(fill: Fill, range: TimeRange, ascending: bool, calls: usize) -> Select
         field: "f".into(),
         input: Some(FieldType::Integer),
         result: FieldType::Integer,
+        transforms: Vec::new(),
+        shown: FieldType::Integer,
         is_known: true,
     };
     Select {
@@ -20,6 +23,7 @@ fn select(fill: Fill, range: TimeRange, ascending: bool, calls: usize) -> Select
         series_limit: 0,
         series_offset: 0,
         range,
+        reach: range,
         windows: Some(Windows::new(10, 0, None)),
         fill,
         zone: None,
@@ -49,9 +53,9 @@ fn points(windows: &[(i64, i64)], ascending: bool) -> Points {
 type Row = (i64, Vec<Option<i64>>);
 
 fn rows(select: Select, points: Vec<Points>, block: usize) -> Vec<Row> {
-    let mut maker = RowMaker::new(Arc::new(select), points);
+    let mut maker = RowMaker::new(Arc::new(select), points.into_iter().map(Source::Points));
     let mut rows = Vec::new();
-    while let Some(block) = maker.next(block) {
+    while let Some(block) = maker.next(block).unwrap() {
         for (row, time) in block.times.iter().enumerate() {
             let value = |column: &Column| match cell(column, row) {
                 Some(Scalar::Integer(v)) => Some(v),
@@ -183,10 +187,10 @@ fn descending_without_lower_bound_ends_at_the_last_point() {
 #[test]
 fn a_huge_fill_comes_in_blocks() {
     let range = TimeRange::new(0, 1 << 60);
-    let mut maker =
-        RowMaker::new(Arc::new(select(Fill::Null, range, true, 1)), vec![points(&[(3, 1)], true)]);
+    let sources = std::iter::once(Source::Points(points(&[(3, 1)], true)));
+    let mut maker = RowMaker::new(Arc::new(select(Fill::Null, range, true, 1)), sources);
     for block in 0..50 {
-        let rows = maker.next(1000).unwrap();
+        let rows = maker.next(1000).unwrap().unwrap();
         assert_eq!((rows.times.len(), rows.times[0]), (1000, block * 10_000));
     }
 }

@@ -1,0 +1,130 @@
+//! Runs continuous queries when they are due, one at a time.
+//!
+//! When each ran last is known to this process only: after a start each is due at once, and computes
+//! what its schedule says for the present.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use influxql::Statement;
+use model::{DatabaseId, Interrupt, Name};
+use query::{ContinuousSchedule, QueryContext, QueryError, QueryLimits};
+
+use crate::app::App;
+
+/// What is remembered of a continuous query.
+#[derive(Debug)]
+struct Known {
+    text: Name,
+    /// `None`: it cannot be run, or is never due.
+    schedule: Option<ContinuousSchedule>,
+    ran_ns: Option<i64>,
+}
+
+/// The continuous queries that were seen, by database and name.
+type AllKnown = HashMap<(DatabaseId, Name), Known>;
+
+/// Looks for continuous queries that are due every so often, for ever. 0: never.
+pub(crate) async fn run(app: Arc<App>) {
+    let interval = app.config.continuous_query_interval;
+    if interval == Duration::ZERO {
+        return std::future::pending().await;
+    }
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut known = AllKnown::new();
+    loop {
+        ticks.tick().await;
+        let catalog = app.catalog.snapshot();
+        if catalog.databases().iter().all(|database| database.continuous_queries.is_empty()) {
+            known.clear();
+            continue;
+        }
+        let worker = Arc::clone(&app);
+        let looked = tokio::task::spawn_blocking(move || {
+            worker.run_due(&mut known);
+            known
+        });
+        known = match looked.await {
+            Ok(known) => known,
+            Err(failed) => {
+                tracing::error!("continuous queries failed by a bug: {failed}");
+                AllKnown::new()
+            }
+        };
+    }
+}
+
+impl App {
+    /// Runs what is due.
+    fn run_due(self: &Arc<Self>, known: &mut AllKnown) {
+        let catalog = self.catalog.snapshot();
+        known.retain(|(id, name), _| {
+            let database = catalog.databases().iter().find(|database| database.id == *id);
+            database.is_some_and(|d| d.continuous_queries.iter().any(|q| q.name == *name))
+        });
+        for database in catalog.databases() {
+            for query in &database.continuous_queries {
+                let now_ns = self.clock.now_ns();
+                let key = (database.id, query.name.clone());
+                let state = known.entry(key).or_insert_with(|| Known::new(&query.text, now_ns));
+                if state.text != query.text {
+                    *state = Known::new(&query.text, now_ns);
+                }
+                let Some(schedule) = &state.schedule else { continue };
+                let Some(run) = schedule.due(state.ran_ns, now_ns) else { continue };
+                state.ran_ns = Some(run.ran_ns);
+                let Some(statement) = run.statement else { continue };
+                self.metrics.continuous_queries.add(1);
+                // A query that fails is run again when it is due again.
+                if let Err(error) = self.run_continuous(&database.name, statement, now_ns) {
+                    self.metrics.continuous_query_failures.add(1);
+                    let (database, name) = (&*database.name, &*query.name);
+                    tracing::error!(database, name, "a continuous query failed: {error}");
+                }
+            }
+        }
+    }
+
+    fn run_continuous(
+        self: &Arc<Self>,
+        database: &str,
+        statement: Statement,
+        now_ns: i64,
+    ) -> Result<(), QueryError> {
+        let interrupt = Interrupt::new();
+        let (store, catalog) = (Arc::clone(&self.store), Arc::clone(&self.catalog));
+        let context = QueryContext {
+            database: Some(database.to_owned()),
+            budget: self.queries.budget(),
+            interrupt: interrupt.clone(),
+            limits: QueryLimits {
+                max_select_point: self.config.max_select_point,
+                max_select_series: self.config.max_select_series,
+                max_select_buckets: self.config.max_select_buckets,
+            },
+            queries: Arc::clone(&self.registry),
+            ..QueryContext::new(store, catalog, now_ns)
+        };
+        // Ends with the server, and by KILL QUERY.
+        let id = self.queries.remember(&interrupt);
+        let statements: Arc<[Statement]> = Arc::new([statement]);
+        let place =
+            self.registry.enter(Arc::clone(&statements), context.database.clone(), interrupt);
+        let ran = query::execute(&statements[0], &context).map(drop);
+        drop(place);
+        self.queries.forget(id);
+        ran
+    }
+}
+
+impl Known {
+    fn new(text: &Name, now_ns: i64) -> Self {
+        let schedule = ContinuousSchedule::parse(text, now_ns).unwrap_or_else(|error| {
+            tracing::error!("a continuous query cannot be run: {error}: {text}");
+            None
+        });
+        Self { text: text.clone(), schedule, ran_ns: None }
+    }
+}
