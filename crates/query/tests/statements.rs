@@ -201,7 +201,7 @@ fn running_queries_are_shown_and_killed() {
 #[test]
 fn a_forecast_of_more_points_than_memory_holds_is_refused() {
     let mut db = database();
-    db.context.budget = Budget::new("test", 1 << 20);
+    db.context.budget = Budget::new("test", 16 << 20);
     let forecast = |count: u64| {
         db.short(&format!(
             "SELECT holt_winters(mean(v), {count}, 0) FROM cpu WHERE time >= 0 AND time < 50 GROUP BY time(10ns)"
