@@ -13,6 +13,8 @@ mod body;
 mod config;
 mod connection;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gzip;
 mod info;
 mod metrics;
