@@ -15,6 +15,8 @@
 mod bytes;
 mod compaction;
 mod delete;
+#[cfg(test)]
+mod documented;
 mod engine;
 mod error;
 mod flush;

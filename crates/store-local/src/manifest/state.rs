@@ -56,13 +56,18 @@ impl ManifestState {
                 self.forget_unused_tombstones();
             }
             Edit::Flushed { policy, partition, before } => {
-                let entry = (*partition, *before);
+                // A memtable that replay made and froze ends where replay was, which may be before
+                // what is flushed already.
+                let known = self.flushed.get(&(*policy, partition.min)).map(|(_, known)| *known);
+                let entry = (*partition, known.map_or(*before, |known| known.max(*before)));
                 self.flushed.insert((*policy, partition.min), entry);
             }
             Edit::LogStart(lsn) => {
-                self.log_start = Some(*lsn);
+                // A memtable's first position is a guess that may lie before what was given up.
+                let start = self.log_start.map_or(*lsn, |known| known.max(*lsn));
+                self.log_start = Some(start);
                 // Replay starts there: what was flushed before needs no mention any more.
-                self.flushed.retain(|_, (_, before)| *before > *lsn);
+                self.flushed.retain(|_, (_, before)| *before > start);
             }
             Edit::Schema(change) => {
                 if !self.schema.apply(change) {
