@@ -82,6 +82,22 @@ fn a_snapshot_says_what_the_edits_said() {
 }
 
 #[test]
+fn ids_that_nobody_gives_are_refused() {
+    let mut state = ManifestState::default();
+    assert!(state.apply(&Edit::AddSegment(segment(u64::MAX))).is_err());
+    assert!(state.apply(&Edit::AddTombstone(tombstone(u64::MAX), Vec::new())).is_err());
+    assert!(state.apply(&Edit::NextIds { segment: 1, tombstone: u64::MAX }).is_err());
+    assert!(state.apply(&Edit::AddSegment(segment(1 << 61))).is_ok());
+    let schema = |no| SchemaChange::Measurement {
+        no: MeasurementNo(no),
+        database: DatabaseId(1),
+        name: "m".into(),
+    };
+    assert!(state.apply(&Edit::Schema(schema(u32::MAX))).is_err());
+    assert!(state.apply(&Edit::Schema(schema(u32::MAX - 1))).is_ok());
+}
+
+#[test]
 fn positions_never_go_back() {
     let mut state = ManifestState::default();
     let flushed = |before| {
@@ -182,8 +198,6 @@ fn the_example_in_the_documents_is_what_is_written() {
         Edit::NextIds { segment: 6, tombstone: 5 },
     ];
     let change = vec![Edit::RemoveSegment(5)];
-    eprintln!("REC {:02x?}", encode_edits(&snapshot));
-    eprintln!("REC {:02x?}", encode_edits(&change));
     assert_eq!(listings.len(), 2);
     for (edits, listed) in [snapshot, change].into_iter().zip(listings) {
         assert_eq!(
