@@ -58,7 +58,8 @@ fn check(condition: &Expr) {
     let again = reduce(folded.clone(), &context);
     assert_eq!(again.to_string(), folded.to_string(), "BUG: folding twice differs: {condition}");
     if let Ok((Some(rest), _)) = split_condition(condition, now_ns, &Utc) {
-        let (again, range) = split_condition(&rest, now_ns, &Utc).expect("BUG: it was split once");
+        // `(2 - 1)` is taken for a condition until it is folded.
+        let Ok((again, range)) = split_condition(&rest, now_ns, &Utc) else { return };
         assert_eq!(range, crate::TimeRange::default(), "BUG: time is left in {rest}");
         let again = again.map(|rest| rest.to_string());
         assert_eq!(again, Some(rest.to_string()), "BUG: splitting twice differs");

@@ -275,8 +275,8 @@ fn encode_slots(slots: &[u64], field_type: FieldType, strings: &[u8], out: &mut 
 
 /// Longest text one column of a record may decode to: what a request body can hold.
 const COLUMN_TEXT_BYTES_MAX: u64 = u32::MAX as u64;
-/// Most rows a record may claim: a body of 4 GiB has fewer.
-const ROWS_MAX: u64 = 1 << 30;
+/// Most rows a record may claim: what a page can hold, and no write has more.
+const ROWS_MAX: u64 = codec::PAGE_COUNT_MAX as u64;
 
 fn decode_rows(reader: &mut Reader<'_>, rows_max: u64) -> Result<RowBatch<'static>, Malformed> {
     let database = DatabaseId(reader.u32()?);
