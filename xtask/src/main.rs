@@ -63,9 +63,14 @@ fn fuzz(seconds: &str) -> Result<()> {
         bail!("cargo fuzz list: {}", String::from_utf8_lossy(&listed.stderr));
     }
     for target in String::from_utf8(listed.stdout)?.lines() {
+        // What is found goes to the first folder, the second is only read.
+        let corpus = format!("fuzz/corpus/{target}");
+        let seeds = format!("fuzz/seeds/{target}");
+        std::fs::create_dir_all(&corpus).context(corpus.clone())?;
         let limit = format!("-max_total_time={seconds}");
-        let args = ["+nightly", "fuzz", "run", target, "--", &limit, "-rss_limit_mb=4096"];
-        step(&format!("fuzz {target}"), cargo(&args))?;
+        let args = ["+nightly", "fuzz", "run", target, &corpus, &seeds, "--", &limit];
+        let bounds = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10"];
+        step(&format!("fuzz {target}"), cargo(&[&args[..], &bounds].concat()))?;
     }
     Ok(())
 }

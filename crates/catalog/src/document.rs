@@ -223,6 +223,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_documents_is_what_is_written() {
+        let page = include_str!("../../../docs/formats/catalog.md");
+        let (_, from) = page.split_once("```json\n").unwrap();
+        let (listed, _) = from.split_once("```").unwrap();
+        assert_eq!(listed.replace('\n', ""), GOLDEN);
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         for (from, to, detail) in [
             ("\"format\":1", "\"format\":2", "it has format 2, this program knows 1"),

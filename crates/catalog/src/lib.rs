@@ -8,6 +8,8 @@ mod catalog;
 mod document;
 mod draft;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod rules;
 mod state;
 

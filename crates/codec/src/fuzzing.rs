@@ -1,14 +1,22 @@
-//! Drives every decoder with arbitrary bytes: a fuzz target is one call.
+//! Drives every decoder and encoder with arbitrary bytes: a fuzz target is one call.
+
+use std::ops::Range;
 
 use crate::{
-    decode_bool_range, decode_f64_range, decode_i64_range, decode_strings_range, decode_u64,
-    decode_validity,
+    DecodeError, Effort, decode_bool, decode_bool_range, decode_f64, decode_f64_range, decode_i64,
+    decode_i64_range, decode_strings, decode_strings_range, decode_u64, decode_u64_range,
+    decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings,
+    encode_u64, encode_validity,
 };
+
+/// Most text that a page of strings may decode to here.
+const TEXT_BYTES_MAX: usize = 1 << 16;
 
 /// Decodes `data` as a page of every type; its first bytes pick the count and the range.
 ///
 /// Decoders may refuse; they may not panic, and they may not allocate out of proportion to the
-/// count. Whatever is accepted must have the number of values asked for.
+/// count. Whatever is accepted must have the number of values asked for, and a range must be what
+/// the whole page has there.
 #[doc(hidden)]
 pub fn fuzz_decode(data: &[u8]) {
     let Some((&[count_low, count_high, from, to], page)) = data.split_first_chunk::<4>() else {
@@ -18,32 +26,163 @@ pub fn fuzz_decode(data: &[u8]) {
     let from = count * usize::from(from) / 255;
     let to = count * usize::from(to) / 255;
     let range = from.min(to)..from.max(to);
+    decode_numbers(page, count, &range);
+    decode_bits(page, count, &range);
+    decode_text(page, count, &range);
+}
 
-    let mut integers = Vec::new();
-    if decode_i64_range(page, count, range.clone(), &mut integers).is_ok() {
-        assert_eq!(integers.len(), range.len(), "BUG: wrong number of integers");
+/// Runs a decoder on an empty buffer.
+fn decoded<T>(
+    decode: impl FnOnce(&mut Vec<T>) -> Result<(), DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let mut out = Vec::new();
+    decode(&mut out).map(|()| out)
+}
+
+/// What a page has in `range`, decoded alone, must be what is there when it is decoded whole.
+fn check_range<T: PartialEq + std::fmt::Debug>(
+    whole: &Result<Vec<T>, DecodeError>,
+    part: &Result<Vec<T>, DecodeError>,
+    count: usize,
+    range: &Range<usize>,
+) {
+    if let Ok(part) = part {
+        assert_eq!(part.len(), range.len(), "BUG: wrong number of values in a range");
     }
-    let mut integers = Vec::new();
-    if decode_u64(page, count, &mut integers).is_ok() {
-        assert_eq!(integers.len(), count, "BUG: wrong number of integers");
+    if let Ok(whole) = whole {
+        assert_eq!(whole.len(), count, "BUG: wrong number of values");
+        let part = part.as_ref().expect("BUG: a good page has a bad range");
+        assert_eq!(part, &whole[range.clone()], "BUG: a range differs from the whole");
     }
-    let mut floats = Vec::new();
-    if decode_f64_range(page, count, range.clone(), &mut floats).is_ok() {
-        assert_eq!(floats.len(), range.len(), "BUG: wrong number of floats");
-    }
-    let mut words = Vec::new();
-    if decode_bool_range(page, count, range.clone(), &mut words).is_ok() {
-        assert_eq!(words.len(), range.len().div_ceil(64), "BUG: wrong number of words");
-    }
-    let mut words = Vec::new();
-    if decode_validity(page, count, &mut words).is_ok() {
-        assert_eq!(words.len(), count.div_ceil(64), "BUG: wrong number of words");
-    }
+}
+
+fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
+    let whole = decoded(|out| decode_i64(page, count, out));
+    let part = decoded(|out| decode_i64_range(page, count, range.clone(), out));
+    check_range(&whole, &part, count, range);
+
+    let whole = decoded(|out| decode_u64(page, count, out));
+    let part = decoded(|out| decode_u64_range(page, count, range.clone(), out));
+    check_range(&whole, &part, count, range);
+
+    let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    let whole = decoded(|out| decode_f64(page, count, out)).map(bits);
+    let part = decoded(|out| decode_f64_range(page, count, range.clone(), out)).map(bits);
+    check_range(&whole, &part, count, range);
+}
+
+fn decode_bits(page: &[u8], count: usize, range: &Range<usize>) {
+    // One byte a bit, so that ranges need no shifting.
+    let spread = |words: Vec<u64>, len: usize| {
+        assert_eq!(words.len(), len.div_ceil(64), "BUG: wrong number of words");
+        let past_end = words.last().is_some_and(|w| len % 64 != 0 && w >> (len % 64) != 0);
+        assert!(!past_end, "BUG: bits behind the last one");
+        (0..len).map(|at| words[at / 64] >> (at % 64) & 1 == 1).collect::<Vec<_>>()
+    };
+    let whole = decoded(|out| decode_bool(page, count, out)).map(|w| spread(w, count));
+    let part = decoded(|out| decode_bool_range(page, count, range.clone(), out));
+    check_range(&whole, &part.map(|w| spread(w, range.len())), count, range);
+
+    let whole = decoded(|out| decode_validity(page, count, out)).map(|w| spread(w, count));
+    let part = decoded(|out| decode_validity_range(page, count, range.clone(), out));
+    check_range(&whole, &part.map(|w| spread(w, range.len())), count, range);
+}
+
+fn decode_text(page: &[u8], count: usize, range: &Range<usize>) {
+    let spread = |offsets: &[u32], bytes: &[u8]| {
+        assert!(bytes.len() <= TEXT_BYTES_MAX, "BUG: limit exceeded");
+        assert_eq!(offsets.last().map(|end| *end as usize), Some(bytes.len()), "BUG: loose text");
+        let string = |w: &[u32]| bytes[w[0] as usize..w[1] as usize].to_vec();
+        offsets.windows(2).map(string).collect::<Vec<_>>()
+    };
     let (mut offsets, mut bytes) = (Vec::new(), Vec::new());
-    let max_bytes = 1 << 16;
-    if decode_strings_range(page, count, range.clone(), max_bytes, &mut offsets, &mut bytes).is_ok()
-    {
-        assert_eq!(offsets.len(), range.len() + 1, "BUG: wrong number of strings");
-        assert!(bytes.len() <= max_bytes, "BUG: limit exceeded");
+    let whole = decode_strings(page, count, TEXT_BYTES_MAX, &mut offsets, &mut bytes);
+    let whole = whole.map(|()| spread(&offsets, &bytes));
+    let (mut offsets, mut bytes) = (Vec::new(), Vec::new());
+    let part =
+        decode_strings_range(page, count, range.clone(), TEXT_BYTES_MAX, &mut offsets, &mut bytes);
+    check_range(&whole, &part.map(|()| spread(&offsets, &bytes)), count, range);
+}
+
+/// Encodes `data` as values of every type, with the effort that its first byte picks; what is
+/// decoded again must be what was encoded.
+#[doc(hidden)]
+pub fn fuzz_round_trip(data: &[u8]) {
+    let Some((&[effort, shape], data)) = data.split_first_chunk::<2>() else { return };
+    let effort = [Effort::Fast, Effort::Hot, Effort::Cold][usize::from(effort) % 3];
+    round_trip_numbers(&numbers(data, shape), effort);
+    round_trip_bits(data);
+    round_trip_text(data, effort);
+}
+
+/// Numbers in the manner of `shape`: as the bytes say, small, small steps, or runs.
+fn numbers(data: &[u8], shape: u8) -> Vec<i64> {
+    match shape % 4 {
+        0 => data.chunks_exact(8).map(|c| i64::from_le_bytes(c.try_into().expect("8"))).collect(),
+        1 => data.iter().map(|byte| i64::from(*byte as i8) * i64::from(shape)).collect(),
+        2 => data
+            .iter()
+            .scan(i64::from(shape) << 40, |sum, byte| {
+                *sum = sum.wrapping_add(i64::from(*byte as i8));
+                Some(*sum)
+            })
+            .collect(),
+        _ => data
+            .chunks_exact(2)
+            .flat_map(|c| std::iter::repeat_n(i64::from(c[0]), usize::from(c[1])))
+            .collect(),
     }
+}
+
+fn round_trip_numbers(values: &[i64], effort: Effort) {
+    let mut page = Vec::new();
+    encode_i64(values, effort, &mut page);
+    let again = decoded(|out| decode_i64(&page, values.len(), out));
+    assert_eq!(again.as_deref(), Ok(values), "BUG: integers changed");
+
+    let unsigned: Vec<u64> = values.iter().map(|v| *v as u64).collect();
+    page.clear();
+    encode_u64(&unsigned, effort, &mut page);
+    let again = decoded(|out| decode_u64(&page, values.len(), out));
+    assert_eq!(again, Ok(unsigned.clone()), "BUG: unsigned integers changed");
+
+    // Bit patterns, and decimals.
+    for floats in [
+        unsigned.iter().map(|bits| f64::from_bits(*bits)).collect::<Vec<_>>(),
+        values.iter().map(|v| *v as f64 / 1000.0).collect(),
+    ] {
+        page.clear();
+        encode_f64(&floats, effort, &mut page);
+        let again = decoded(|out| decode_f64(&page, floats.len(), out));
+        let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(again.map(|v| bits(&v)), Ok(bits(&floats)), "BUG: floats changed");
+    }
+}
+
+fn round_trip_bits(data: &[u8]) {
+    let words: Vec<u64> =
+        data.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().expect("8"))).collect();
+    let count = words.len() * 64;
+    let mut page = Vec::new();
+    encode_bool(&words, count, &mut page);
+    assert_eq!(decoded(|out| decode_bool(&page, count, out)).as_ref(), Ok(&words), "BUG: bits");
+    page.clear();
+    encode_validity(&words, count, &mut page);
+    assert_eq!(decoded(|out| decode_validity(&page, count, out)), Ok(words), "BUG: validity");
+}
+
+fn round_trip_text(data: &[u8], effort: Effort) {
+    let text = String::from_utf8_lossy(data);
+    let (mut offsets, mut bytes) = (vec![0u32], Vec::new());
+    for string in text.split('\n') {
+        bytes.extend_from_slice(string.as_bytes());
+        offsets.push(u32::try_from(bytes.len()).expect("BUG: a fuzzer's input is small"));
+    }
+    let mut page = Vec::new();
+    encode_strings(&offsets, &bytes, effort, &mut page);
+    let (mut offsets_again, mut bytes_again) = (Vec::new(), Vec::new());
+    let count = offsets.len() - 1;
+    decode_strings(&page, count, bytes.len(), &mut offsets_again, &mut bytes_again)
+        .expect("BUG: a page that was just made is refused");
+    assert_eq!((offsets_again, bytes_again), (offsets, bytes), "BUG: strings changed");
 }

@@ -36,6 +36,16 @@ fn page(kind: u8, n: usize, seed: u64, effort: Effort) -> Vec<u8> {
     out
 }
 
+#[test]
+fn pages_that_contradict_themselves_are_refused() {
+    // 9224 equal steps, but the restarts at rows 4096 and 8192 say otherwise.
+    let page = [0x04, 0x03, 0x24, 0x00, 0x01, 0x00];
+    let (mut whole, mut part) = (Vec::new(), Vec::new());
+    assert!(codec::decode_i64(&page, 0x2408, &mut whole).is_err());
+    assert!(codec::decode_i64_range(&page, 0x2408, 4629..6113, &mut part).is_ok());
+    fuzz_decode(&[&[0x08, 0x24, 0x80, 0xa9][..], &page].concat());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 

@@ -68,11 +68,21 @@ impl LineParser {
     /// # Panics
     /// If `text` is longer than [`BODY_BYTES_MAX`]: the caller bounds bodies far below.
     pub fn parse<'a>(&mut self, text: &'a [u8], options: &ParseOptions) -> Parsed<'a> {
+        self.parse_with(text, options, false)
+    }
+
+    /// As [`LineParser::parse`]; with `exact_only` no line takes the fast path. Both give the same.
+    pub(crate) fn parse_with<'a>(
+        &mut self,
+        text: &'a [u8],
+        options: &ParseOptions,
+        exact_only: bool,
+    ) -> Parsed<'a> {
         assert!(text.len() <= BODY_BYTES_MAX, "BUG: a body of 4 GiB or more");
         let mut body = Body {
             text,
             options,
-            check_utf8: !text.is_ascii() && std::str::from_utf8(text).is_err(),
+            exact_only: exact_only || (!text.is_ascii() && std::str::from_utf8(text).is_err()),
             layouts: Layouts::default(),
             last_time: time::LastTime::default(),
             rows: std::mem::take(&mut self.rows),
@@ -104,8 +114,8 @@ impl LineParser {
 struct Body<'a, 'o> {
     text: &'a [u8],
     options: &'o ParseOptions,
-    /// The text as a whole is not UTF-8: each line has to be looked at.
-    check_utf8: bool,
+    /// No line takes the fast path: the text as a whole is not UTF-8, so each has to be looked at.
+    exact_only: bool,
     layouts: Layouts<'a>,
     last_time: time::LastTime,
     rows: Vec<LineRow>,
@@ -139,7 +149,7 @@ impl Body<'_, '_> {
             Some(b'#') => return self.line_end(start) + 1,
             Some(_) => {}
         }
-        if !self.check_utf8 {
+        if !self.exact_only {
             let (values, strings) = (self.values.len(), self.strings.len());
             match self.fast_line(start) {
                 Fast::Row(next) => return next,
@@ -194,7 +204,7 @@ impl Body<'_, '_> {
     fn exact_line(&mut self, start: usize) -> usize {
         let (end, next) = fields::exact_line_end(self.text, start);
         let line = &self.text[start..end];
-        if self.check_utf8 && std::str::from_utf8(line).is_err() {
+        if self.exact_only && std::str::from_utf8(line).is_err() {
             self.problems.push(Problem::parse(start, line, "invalid UTF-8"));
             return next;
         }

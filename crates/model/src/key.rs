@@ -38,6 +38,8 @@ pub enum KeyError {
     DuplicateTags,
     #[error("invalid UTF-8")]
     InvalidUtf8,
+    #[error("backslash at the end of the key")]
+    OpenEscape,
     #[error("max key length exceeded: {0} > {KEY_BYTES_MAX}")]
     TooLong(usize),
 }
@@ -49,6 +51,11 @@ impl SeriesKey {
     /// [`KeyError`] says what is wrong, as InfluxDB would.
     pub fn parse(raw: &[u8]) -> Result<Self, KeyError> {
         let raw = std::str::from_utf8(raw).map_err(|_| KeyError::InvalidUtf8)?;
+        let backslashes = raw.bytes().rev().take_while(|byte| *byte == b'\\').count();
+        if backslashes % 2 == 1 {
+            // Tags are sorted: it would escape what comes to stand behind it.
+            return Err(KeyError::OpenEscape);
+        }
         let (measurement, mut rest) = split_unescaped(raw, b',');
         if measurement.is_empty() {
             return Err(KeyError::MissingMeasurement);
@@ -209,6 +216,9 @@ mod tests {
         let long = format!("m,a={}", "x".repeat(KEY_BYTES_MAX));
         assert_eq!(canonical(&long), Err(KeyError::TooLong(KEY_BYTES_MAX + 4)));
         assert_eq!(SeriesKey::parse(b"m,a=\xff"), Err(KeyError::InvalidUtf8));
+        // Sorted, it would read `m,a=\,z=\0`: one tag too few.
+        assert_eq!(SeriesKey::parse(br"m,z=\0,a=\"), Err(KeyError::OpenEscape));
+        assert_eq!(canonical(r"m,z=0,a=\\").unwrap(), r"m,a=\\,z=0");
     }
 
     proptest! {

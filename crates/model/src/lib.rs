@@ -5,6 +5,8 @@
 
 mod batch;
 mod bitmap;
+#[doc(hidden)]
+pub mod fuzzing;
 mod id;
 pub mod key;
 mod limits;

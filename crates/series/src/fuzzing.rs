@@ -9,9 +9,12 @@ use model::{Budget, DatabaseId, Name, Regex, TagExpr};
 use platform::{DiskError, DiskResult, File, PageCache};
 use roaring::RoaringTreemap;
 
+use crate::bytes::Reader;
 use crate::error::SeriesResult;
 use crate::hash::KeyHash;
 use crate::index::SeriesIndex;
+use crate::manifest::Manifest;
+use crate::posting::{Posting, PostingRef, put_inline, put_set, read_inline, read_set};
 use crate::run::{Run, RunOpen};
 
 /// Opens arbitrary bytes as a run, checksums aside, and asks everything there is to ask. Whatever
@@ -22,6 +25,54 @@ pub fn query_run(data: &[u8]) {
     // Every error will do; the point is that there is no panic.
     if let Ok(run) = Run::from_file(Arc::new(Bytes(data.to_vec())), how) {
         let _ = query(run);
+    }
+}
+
+/// Reads `data` as a list of ids of each kind. What is accepted must come back when it is written.
+///
+/// # Panics
+/// When it does not, which is a bug.
+pub fn postings(data: &[u8]) {
+    if let Ok(set) = read_set(&mut Reader::new(data)) {
+        let mut bytes = Vec::new();
+        put_set(&set, &mut bytes);
+        let again = read_set(&mut Reader::new(&bytes)).expect("BUG: a written set is refused");
+        assert_eq!(again, set, "BUG: a set changed");
+    }
+    let Some((&base, rest)) = data.split_first() else { return };
+    let base = u64::from(base);
+    let Ok(PostingRef::Inline { count, deltas }) = PostingRef::read(&mut Reader::new(rest)) else {
+        return;
+    };
+    let mut posting = Posting::default();
+    if read_inline(count, deltas, base, &mut posting).is_err() {
+        return;
+    }
+    let set = posting.clone().into_set();
+    assert_eq!(set.len(), u64::from(count), "BUG: ids were lost");
+    let mut bytes = Vec::new();
+    if !put_inline(&posting, base, &mut bytes) {
+        return;
+    }
+    let again = PostingRef::read(&mut Reader::new(&bytes));
+    let Ok(PostingRef::Inline { count, deltas }) = again else {
+        panic!("BUG: a written list is refused")
+    };
+    read_inline(count, deltas, base, &mut posting).expect("BUG: a written list is refused");
+    assert_eq!(posting.into_set(), set, "BUG: a list changed");
+}
+
+/// Reads `data`, with the right checksum behind it, as the manifest. What is accepted must come back
+/// when it is written.
+///
+/// # Panics
+/// When it does not, which is a bug.
+pub fn manifest(data: &[u8]) {
+    let mut bytes = data.to_vec();
+    bytes.extend_from_slice(&crc32c::crc32c(data).to_le_bytes());
+    if let Ok(Ok(manifest)) = Manifest::decode(&bytes) {
+        let again = Manifest::decode(&manifest.encode());
+        assert_eq!(again, Ok(Ok(manifest)), "BUG: a manifest changed");
     }
 }
 

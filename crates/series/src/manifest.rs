@@ -55,7 +55,7 @@ pub(crate) fn path_in(dir: &Path) -> PathBuf {
 }
 
 impl Manifest {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -76,7 +76,7 @@ impl Manifest {
     }
 
     /// `Ok(Err(needs))` if a newer program wrote it.
-    fn decode(bytes: &[u8]) -> Result<Result<Self, String>, Malformed> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Result<Self, String>, Malformed> {
         if bytes.len() < 14 + 4 || bytes[..8] != MAGIC {
             return Err(Malformed("this is no manifest of the series index"));
         }

@@ -14,6 +14,8 @@ mod config;
 mod connection;
 mod continuous;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gzip;
 mod info;
 mod metrics;

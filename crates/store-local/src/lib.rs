@@ -15,9 +15,13 @@
 mod bytes;
 mod compaction;
 mod delete;
+#[cfg(test)]
+mod documented;
 mod engine;
 mod error;
 mod flush;
+#[doc(hidden)]
+pub mod fuzzing;
 mod local_store;
 mod maintenance;
 mod manifest;
@@ -37,16 +41,3 @@ mod write;
 pub use local_store::LocalStore;
 pub use options::{StoreOptions, SyncPolicy};
 pub use recover::OpenReport;
-
-/// Entrances for fuzzing.
-pub mod fuzzing {
-    /// Decodes `data` as a record of the log.
-    pub fn log_record(data: &[u8]) {
-        let _ = crate::write::Record::decode(data);
-    }
-
-    /// Decodes `data` as a record of the manifest.
-    pub fn manifest_record(data: &[u8]) {
-        let _ = crate::manifest::decode_edits(data);
-    }
-}

@@ -14,9 +14,8 @@ use store::StoreError;
 use wal::{Lsn, SyncPolicy, Wal, WalOptions};
 
 use crate::error::{corrupt_record, wal_error};
-pub(crate) use edit::decode_edits;
-use edit::encode_edits;
 pub(crate) use edit::{Edit, SegmentMeta};
+pub(crate) use edit::{decode_edits, encode_edits};
 pub(crate) use state::ManifestState;
 
 /// The manifest of an open store.

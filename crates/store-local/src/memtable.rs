@@ -21,8 +21,8 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 pub(crate) use read::SeriesBlock;
 use shard::LAYOUTS_MAX;
-pub(crate) use shard::ROW_VALUES_MAX;
-use shard::Shard;
+pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
+use shard::{Shard, TEXT_BYTES_MAX};
 
 /// Shards of a memtable, and lanes of the write path. A power of two.
 pub(crate) const SHARDS: usize = 16;
@@ -82,6 +82,8 @@ pub(crate) struct Memtable {
     layouts: RwLock<LayoutTable>,
     bytes: AtomicUsize,
     rows: AtomicUsize,
+    /// Rows and bytes of text that room was set aside for.
+    claimed: Mutex<(usize, usize)>,
     min_time: AtomicI64,
     max_time: AtomicI64,
     /// When it was last added to.
@@ -115,6 +117,7 @@ impl Memtable {
             layouts: RwLock::default(),
             bytes: AtomicUsize::new(0),
             rows: AtomicUsize::new(0),
+            claimed: Mutex::new((0, 0)),
             min_time: AtomicI64::new(i64::MAX),
             max_time: AtomicI64::new(i64::MIN),
             last_write: Mutex::new(Instant::now()),
@@ -139,6 +142,18 @@ impl Memtable {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
         numbers
+    }
+
+    /// Sets room aside for so many rows with so much text, before they are logged. `false` if there is
+    /// not that much: then this memtable has to be frozen, and the rows go to the next one.
+    pub(crate) fn claim(&self, rows: usize, text_bytes: usize) -> bool {
+        let mut claimed = self.claimed.lock();
+        let sum = (claimed.0.saturating_add(rows), claimed.1.saturating_add(text_bytes));
+        let fits = sum.0 <= ROWS_MAX && sum.1 <= TEXT_BYTES_MAX;
+        if fits {
+            *claimed = sum;
+        }
+        fits
     }
 
     /// Adds the rows `selected` of `batch`, all of which belong to `shard`. `numbers` are what

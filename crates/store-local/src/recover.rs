@@ -2,6 +2,7 @@
 
 mod undefined;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -52,6 +53,7 @@ pub(crate) fn open(
     let segments_dir = options.dir.join("segments");
     disk.create_dir_all(&segments_dir).map_err(disk_error)?;
     let manifest_dir = options.dir.join("manifest");
+    require_manifest(&*disk, &options.dir)?;
     let snapshot_every_bytes = memory.manifest_snapshot as u64;
     let manifest = Manifest::open(Arc::clone(&disk), &manifest_dir, snapshot_every_bytes)?;
     let cache = Arc::new(PageCache::new(memory.page_cache));
@@ -83,6 +85,13 @@ pub(crate) fn open(
         ..WalOptions::default()
     };
     let dir = options.dir.join("wal");
+    let is_used = manifest.read(|s| s.log_start.is_some() || s.catalog_version > 0);
+    if is_used && !has_file(&*disk, &dir, ".log")? {
+        report.damage.push(format!(
+            "{} has no log files; rows that were not in segments yet are lost",
+            dir.display()
+        ));
+    }
     let (wal, found) =
         Wal::open(Arc::clone(&disk), &dir, wal_options, &mut |lsn, payload: &[u8]| {
             if lsn > log_start {
@@ -134,6 +143,31 @@ pub(crate) fn open(
         ));
     }
     Ok((engine, report))
+}
+
+/// Whether a directory has a file whose name ends so. One that does not exist has none.
+fn has_file(disk: &dyn Disk, dir: &Path, suffix: &str) -> Result<bool, StoreError> {
+    match disk.list(dir) {
+        Ok(entries) => Ok(entries.iter().any(|entry| entry.name.ends_with(suffix))),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(disk_error(error)),
+    }
+}
+
+/// Refuses a directory that has data but no manifest. The manifest is there before anything else, so
+/// it was lost; going on would take every segment for a left-over and remove it.
+fn require_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join("manifest");
+    if has_file(disk, &path, ".log")? {
+        return Ok(());
+    }
+    for (part, suffix) in [("segments", ".seg"), ("wal", ".log"), ("series", ".run")] {
+        if has_file(disk, &dir.join(part), suffix)? {
+            let detail = format!("the manifest is missing though there are files in {part}");
+            return Err(StoreError::Corruption { path, offset: 0, detail });
+        }
+    }
+    Ok(())
 }
 
 fn random_seed() -> u64 {

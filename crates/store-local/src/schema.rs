@@ -106,13 +106,12 @@ impl SchemaRegistry {
 
     /// Makes a change known. Changes that were made before are left as they are, so that a log can
     /// be replayed over a manifest that has a part of it. `false` if a change before this one is
-    /// missing: nothing is changed then.
+    /// missing, or its number is never given: nothing is changed then.
     pub(crate) fn apply(&self, change: &SchemaChange) -> bool {
         let mut state = self.state.write();
         match change {
             SchemaChange::Measurement { no, database, name } => {
-                state.add_measurement(*no, *database, name);
-                true
+                state.add_measurement(*no, *database, name)
             }
             SchemaChange::Field { measurement, no, name, field_type } => {
                 state.add_field(*measurement, *no, name, *field_type)
@@ -207,13 +206,15 @@ fn shown_of(measurement: &Measurement, tag_keys: Vec<Name>) -> MeasurementSchema
 }
 
 impl State {
-    fn add_measurement(&mut self, no: MeasurementNo, database: DatabaseId, name: &Name) {
+    /// Whether the number is one that can be given.
+    fn add_measurement(&mut self, no: MeasurementNo, database: DatabaseId, name: &Name) -> bool {
         if no.0 < self.next_no && !self.by_no.contains_key(&no) {
-            return; // Dropped since.
+            return true; // Dropped since.
         }
-        self.next_no = self.next_no.max(no.0 + 1);
+        let Some(next) = no.0.checked_add(1) else { return false };
+        self.next_no = self.next_no.max(next);
         if self.by_no.contains_key(&no) {
-            return;
+            return true;
         }
         // If the name is taken, the drop of what had it was lost with a damaged part of the log.
         let taken = self.by_name.get(&database).and_then(|names| names.get(name)).copied();
@@ -227,6 +228,7 @@ impl State {
         });
         self.by_name.entry(database).or_default().insert(Arc::clone(name), no);
         self.by_no.insert(no, Entry { measurement, shown: None, epoch: 0 });
+        true
     }
 
     /// Whether the fields with lower numbers are there.

@@ -10,11 +10,17 @@ mod prepare;
 mod record;
 mod resolver;
 
+use std::sync::Arc;
+
 use store::{StoreError, WriteOutcome, WriteRequest};
+use wal::Lsn;
 
 use crate::engine::Engine;
 use crate::error::wal_error;
+use crate::memtable::ROWS_MAX;
+use commit::Committed;
 pub(crate) use commit::apply;
+use prepare::Prepared;
 pub(crate) use record::{Record, put_schema_changes, read_schema_changes};
 pub(crate) use resolver::{ENTRY_BYTES as RESOLVER_ENTRY_BYTES, Resolver};
 
@@ -24,13 +30,14 @@ pub(crate) fn write(
     request: &WriteRequest<'_>,
 ) -> Result<WriteOutcome, StoreError> {
     engine.check_writable()?;
+    let rows = request.batch.rows.len();
+    if rows > ROWS_MAX {
+        let reason = format!("{rows} rows in one write, the limit is {ROWS_MAX}: split it");
+        return Err(StoreError::Invalid(reason));
+    }
     admit::admit(engine)?;
-    let gate = engine.gate.read();
-    let prepared = prepare::prepare(engine, request)?;
+    let (prepared, durable_at) = prepare_and_commit(engine, request)?;
     let rows_written = prepared.batch.rows.len() as u64;
-    let durable_at =
-        if rows_written > 0 { Some(commit::commit(engine, &prepared.batch)?) } else { None };
-    drop(gate);
     if let Some(lsn) = durable_at {
         let durable = engine.wal.wait_durable(lsn).map_err(wal_error);
         durable.inspect_err(|error| match error {
@@ -43,4 +50,28 @@ pub(crate) fn write(
     engine.metrics.values_written.add(prepared.batch.values.len() as u64);
     engine.metrics.rows_rejected.add(prepared.rejected.len() as u64);
     Ok(WriteOutcome { rows_written, rejected: prepared.rejected })
+}
+
+/// Gives the rows their place in the log and in memtables; says up to where the log must be durable
+/// for them, if there are any.
+fn prepare_and_commit<'a>(
+    engine: &Engine,
+    request: &WriteRequest<'a>,
+) -> Result<(Prepared<'a>, Option<Lsn>), StoreError> {
+    loop {
+        let gate = engine.gate.read();
+        let prepared = prepare::prepare(engine, request)?;
+        if prepared.batch.rows.is_empty() {
+            return Ok((prepared, None));
+        }
+        match commit::commit(engine, &prepared.batch)? {
+            Committed::Until(lsn) => return Ok((prepared, Some(lsn))),
+            Committed::Full(table) => {
+                drop(gate);
+                let _gate = engine.gate.write();
+                engine.freeze(|p| p.active.as_ref().is_some_and(|t| Arc::ptr_eq(t, &table)));
+                engine.work.notify();
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::Sink;
 use crate::{
     encoding::id,
-    error::Result,
+    error::{DecodeError, Result},
     patched::{self, Body, Plan},
     simd::multiversion,
     wire::{Reader, put_ivarint},
@@ -76,7 +76,10 @@ pub(super) fn decode(
     block: &mut [u64],
     sink: &mut Sink<'_>,
 ) -> Result<()> {
+    let mut restarts = reader;
     let mut carry = read_restart(&mut reader, count, RESTART_ROWS, range.start)?;
+    let mut restart_row = range.start / RESTART_ROWS * RESTART_ROWS;
+    let mut restart = read_restart(&mut restarts, restart_row + 1, RESTART_ROWS, restart_row)?;
     let mut body = Body::read(reader, count - 1)?;
     // A restart row is known without its difference. It joins a block that is eight rows short, so
     // that all further blocks begin at a whole byte of the packed stream.
@@ -88,6 +91,16 @@ pub(super) fn decode(
         block[0] = carry;
         let sums = &mut block[known..];
         carry = body.read_sums(row + known - 1, carry, sums)?;
+        // A page that contradicts itself would be read differently from a restart and up to it.
+        while row + rows > restart_row {
+            if block[restart_row - row] != restart {
+                return Err(DecodeError::Corrupt("a restart differs from the sum before it"));
+            }
+            restart_row += RESTART_ROWS;
+            if restart_row < count {
+                restart = restart.wrapping_add(restarts.ivarint()? as u64);
+            }
+        }
         let wanted = range.start.saturating_sub(row).min(rows);
         if wanted < rows {
             sink(&mut block[wanted..]);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use memchr::memchr3;
-use model::{FieldType, SeriesKey, string_slot};
+use model::{FieldType, KeyError, SeriesKey, string_slot};
 
 use super::layouts::{RawField, RawLayout};
 use super::value;
@@ -102,7 +102,11 @@ pub(super) fn key_len(line: &[u8]) -> usize {
 
 /// InfluxDB's reason against a raw key, if there is one.
 pub(super) fn check_key(key: &[u8]) -> Result<(), String> {
-    SeriesKey::parse(key).map(drop).map_err(|error| error.to_string())
+    match SeriesKey::parse(key) {
+        // The key is the whole line then: what comes after it is missing.
+        Ok(_) | Err(KeyError::OpenEscape) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The fields of a line, and where they end.

@@ -139,6 +139,7 @@ fn says_what_is_wrong_as_influxdb_does() {
         ("m", "missing fields"),
         ("m ", "missing fields"),
         ("m,a=1", "missing fields"),
+        ("m,a=\\", "missing fields"),
         (",a=1 v=x", "missing measurement"),
         ("m,a v=x", "missing tag value"),
         ("m,a= v=x", "missing tag value"),

@@ -36,7 +36,7 @@ impl ManifestState {
     pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Malformed> {
         match edit {
             Edit::AddSegment(meta) => {
-                self.next_segment = self.next_segment.max(meta.id + 1);
+                self.next_segment = self.next_segment.max(behind(meta.id)?);
                 self.segments.insert(meta.id, meta.clone());
             }
             Edit::RemoveSegment(id) => {
@@ -44,7 +44,7 @@ impl ManifestState {
                 self.forget_unused_tombstones();
             }
             Edit::AddTombstone(tombstone, segments) => {
-                self.next_tombstone = self.next_tombstone.max(tombstone.id + 1);
+                self.next_tombstone = self.next_tombstone.max(behind(tombstone.id)?);
                 for id in segments {
                     let missing = Malformed("manifest: tombstone for an unknown segment");
                     let segment = self.segments.get_mut(id).ok_or(missing)?;
@@ -56,17 +56,24 @@ impl ManifestState {
                 self.forget_unused_tombstones();
             }
             Edit::Flushed { policy, partition, before } => {
-                let entry = (*partition, *before);
+                // A memtable that replay made and froze ends where replay was, which may be before
+                // what is flushed already.
+                let known = self.flushed.get(&(*policy, partition.min)).map(|(_, known)| *known);
+                let entry = (*partition, known.map_or(*before, |known| known.max(*before)));
                 self.flushed.insert((*policy, partition.min), entry);
             }
             Edit::LogStart(lsn) => {
-                self.log_start = Some(*lsn);
+                // A memtable's first position is a guess that may lie before what was given up.
+                let start = self.log_start.map_or(*lsn, |known| known.max(*lsn));
+                self.log_start = Some(start);
                 // Replay starts there: what was flushed before needs no mention any more.
-                self.flushed.retain(|_, (_, before)| *before > *lsn);
+                self.flushed.retain(|_, (_, before)| *before > start);
             }
             Edit::Schema(change) => {
                 if !self.schema.apply(change) {
-                    return Err(Malformed("manifest: field without those before it"));
+                    return Err(Malformed(
+                        "manifest: a change of the schema without those before it",
+                    ));
                 }
             }
             Edit::NextMeasurement(no) => self.schema.reserve(*no),
@@ -75,6 +82,9 @@ impl ManifestState {
                 self.catalog_bytes.clone_from(bytes);
             }
             Edit::NextIds { segment, tombstone } => {
+                if *segment.max(tombstone) > IDS_MAX {
+                    return Err(Malformed("manifest: an id that is never given"));
+                }
                 self.next_segment = self.next_segment.max(*segment);
                 self.next_tombstone = self.next_tombstone.max(*tombstone);
             }
@@ -117,4 +127,12 @@ impl ManifestState {
             self.tombstones.remove(&id);
         }
     }
+}
+
+/// Ids of segments and tombstones stay below: nobody lives to give so many.
+const IDS_MAX: u64 = 1 << 62;
+
+/// The id after one that was given.
+fn behind(id: u64) -> Result<u64, Malformed> {
+    if id < IDS_MAX { Ok(id + 1) } else { Err(Malformed("manifest: an id that is never given")) }
 }

@@ -82,6 +82,38 @@ fn a_snapshot_says_what_the_edits_said() {
 }
 
 #[test]
+fn ids_that_nobody_gives_are_refused() {
+    let mut state = ManifestState::default();
+    assert!(state.apply(&Edit::AddSegment(segment(u64::MAX))).is_err());
+    assert!(state.apply(&Edit::AddTombstone(tombstone(u64::MAX), Vec::new())).is_err());
+    assert!(state.apply(&Edit::NextIds { segment: 1, tombstone: u64::MAX }).is_err());
+    assert!(state.apply(&Edit::AddSegment(segment(1 << 61))).is_ok());
+    let schema = |no| SchemaChange::Measurement {
+        no: MeasurementNo(no),
+        database: DatabaseId(1),
+        name: "m".into(),
+    };
+    assert!(state.apply(&Edit::Schema(schema(u32::MAX))).is_err());
+    assert!(state.apply(&Edit::Schema(schema(u32::MAX - 1))).is_ok());
+}
+
+#[test]
+fn positions_never_go_back() {
+    let mut state = ManifestState::default();
+    let flushed = |before| {
+        let partition = TimeRange::new(0, 99);
+        Edit::Flushed { policy: PolicyId(2), partition, before: Lsn(before) }
+    };
+    let before =
+        |state: &ManifestState| state.flushed.get(&(PolicyId(2), 0)).map(|(_, before)| before.0);
+    // Replay freezes a memtable for a delete at 40 that the partition's segments outlived.
+    [flushed(70), flushed(40)].iter().for_each(|edit| state.apply(edit).unwrap());
+    assert_eq!(before(&state), Some(70), "what is between would be replayed over later segments");
+    [Edit::LogStart(Lsn(60)), Edit::LogStart(Lsn(50))].iter().for_each(|e| state.apply(e).unwrap());
+    assert_eq!((state.log_start, before(&state)), (Some(Lsn(60)), Some(70)));
+}
+
+#[test]
 fn survives_reopening_and_snapshots() {
     let dir = tempfile::tempdir().unwrap();
     let open = || Manifest::open(Arc::new(SystemDisk), dir.path(), 4 << 20).unwrap();
@@ -116,4 +148,64 @@ fn edits_before_a_snapshot_may_be_of_files_given_up() {
     let before = manifest.read(|s| format!("{:?}", s.snapshot()));
     manifest.close().unwrap();
     assert_eq!(open().read(|s| format!("{:?}", s.snapshot())), before);
+}
+
+#[test]
+fn the_example_in_the_documents_is_what_is_written() {
+    let listings =
+        crate::documented::listings(include_str!("../../../../docs/formats/manifest.md"));
+    let no = MeasurementNo(2);
+    let series = Some([7].into_iter().collect());
+    let stone = Tombstone {
+        id: 4,
+        database: DatabaseId(1),
+        policy: None,
+        measurement: Some("cpu".into()),
+        series,
+        time: TimeRange::new(1000, 1999),
+    };
+    let snapshot = vec![
+        Edit::Snapshot,
+        Edit::Schema(SchemaChange::Measurement { no, database: DatabaseId(1), name: "cpu".into() }),
+        Edit::Schema(SchemaChange::Field {
+            measurement: no,
+            no: FieldNo(0),
+            name: "idle".into(),
+            field_type: FieldType::Integer,
+        }),
+        Edit::NextMeasurement(MeasurementNo(3)),
+        Edit::AddSegment(SegmentMeta {
+            id: 5,
+            database: DatabaseId(1),
+            policy: PolicyId(3),
+            partition: TimeRange::new(0, 3_599_999_999_999),
+            sequence: 258,
+            cold: false,
+            bytes: 1000,
+            rows: 3,
+            time: TimeRange::new(1000, 2000),
+            series: (SeriesId(7), SeriesId(8)),
+            tombstones: Vec::new(),
+        }),
+        Edit::AddTombstone(Arc::new(stone), vec![5]),
+        Edit::LogStart(Lsn(300)),
+        Edit::Flushed {
+            policy: PolicyId(3),
+            partition: TimeRange::new(0, 3_599_999_999_999),
+            before: Lsn(400),
+        },
+        Edit::Catalog { version: 1, bytes: b"{}".to_vec() },
+        Edit::NextIds { segment: 6, tombstone: 5 },
+    ];
+    let change = vec![Edit::RemoveSegment(5)];
+    assert_eq!(listings.len(), 2);
+    for (edits, listed) in [snapshot, change].into_iter().zip(listings) {
+        assert_eq!(
+            encode_edits(&edits),
+            listed,
+            "what is written changed. Manifests of users must stay readable: give the new layout a \
+             new kind, keep the old one and its listing"
+        );
+        assert_eq!(decode_edits(&listed), Ok(edits));
+    }
 }

@@ -15,11 +15,16 @@ use crate::rows::MeasurementNo;
 /// Words of a row before its values: its time, and a word that packs its layout, the number of its
 /// values and its arrival number.
 const ROW_HEADER_WORDS: usize = 2;
-/// Bits of the arrival number: a shard that is flushed at some hundred MiB has fewer rows.
+/// Bits of the arrival number: a memtable that is flushed at some hundred MiB has fewer rows.
 const ARRIVAL_BITS: u32 = 24;
 /// Bits of the number of values.
 const LEN_BITS: u32 = 17;
 const _: () = assert!(CHUNK_WORDS_MAX <= 1 << LEN_BITS, "every row's length fits");
+
+/// Most rows a memtable can have: they may all be of one shard.
+pub(crate) const ROWS_MAX: usize = (1 << ARRIVAL_BITS) - 1;
+/// Most text a memtable can have, bytes: a shard's text is addressed by 32 bits.
+pub(crate) const TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Most layouts a memtable can have.
 pub(crate) const LAYOUTS_MAX: usize = 1 << (64 - ARRIVAL_BITS - LEN_BITS);
@@ -98,10 +103,7 @@ impl Shard {
         entry.free += words as u32;
         entry.note(time_ns);
         self.rows += 1;
-        assert!(
-            self.rows < 1 << ARRIVAL_BITS,
-            "BUG: a shard that should have been flushed long ago"
-        );
+        assert!(self.rows < 1 << ARRIVAL_BITS, "BUG: rows that nobody set room aside for");
     }
 
     /// What is known of a series' rows.

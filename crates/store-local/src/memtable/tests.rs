@@ -157,3 +157,13 @@ fn a_pin_hides_what_comes_later() {
     assert_eq!(values(1, &table.pin()), Some(Values::Integer(vec![20, 30])));
     assert_eq!(values(2, &pin), None);
 }
+
+#[test]
+fn room_is_set_aside_for_what_can_be_told_apart() {
+    let table = table();
+    assert!(table.claim(ROWS_MAX - 1, 10));
+    assert!(!table.claim(2, 0), "arrival numbers would repeat");
+    assert!(!table.claim(1, TEXT_BYTES_MAX));
+    assert!(table.claim(1, TEXT_BYTES_MAX - 10), "what was refused took nothing");
+    assert!(!table.claim(usize::MAX, usize::MAX));
+}

@@ -14,14 +14,24 @@ use wal::Lsn;
 use super::record::Record;
 use crate::engine::Engine;
 use crate::error::wal_error;
-use crate::memtable::{Memtable, SHARDS, shard_of};
+use crate::memtable::{Memtable, ROWS_MAX, SHARDS, shard_of};
 use crate::rows::{BatchRow, RowBatch};
 
-/// Logs a batch and adds it to the memtables; returns where the log must be durable. Call with the
-/// gate held.
-pub(super) fn commit(engine: &Engine, batch: &RowBatch<'_>) -> Result<Lsn, StoreError> {
-    let bytes = Record::encode_rows(batch);
+/// What becomes of a batch.
+pub(super) enum Committed {
+    /// It is in the log up to here, and in the memtables.
+    Until(Lsn),
+    /// Nothing happened, because this memtable has no room for it: it must be frozen first.
+    Full(Arc<Memtable>),
+}
+
+/// Logs a batch and adds it to the memtables. Call with the gate held.
+pub(super) fn commit(engine: &Engine, batch: &RowBatch<'_>) -> Result<Committed, StoreError> {
     let placed = Placed::new(engine, batch, engine.wal.position())?;
+    if let Some(full) = placed.claim_room(batch) {
+        return Ok(Committed::Full(full));
+    }
+    let bytes = Record::encode_rows(batch);
     let order = engine.order.lock();
     let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
     let mut lane = engine.lanes[0].lock();
@@ -39,7 +49,7 @@ pub(super) fn commit(engine: &Engine, batch: &RowBatch<'_>) -> Result<Lsn, Store
     if placed.targets.iter().any(|t| t.table.bytes() >= engine.memory.memtable_flush) {
         engine.work.notify();
     }
-    Ok(lsn)
+    Ok(Committed::Until(lsn))
 }
 
 /// Adds a batch to the memtables without logging it: replay. Its record starts at `start` in the log;
@@ -50,10 +60,24 @@ pub(crate) fn apply(
     start: Lsn,
     skip: impl Fn(TimeRange) -> bool,
 ) -> Result<u64, StoreError> {
-    let mut placed = Placed::new(engine, batch, start)?;
-    let skipped: Vec<bool> = placed.targets.iter().map(|t| skip(t.table.partition)).collect();
-    placed.rows.retain(|key| !skipped[target_of(*key)]);
-    placed.index_shards();
+    let place = || {
+        let mut placed = Placed::new(engine, batch, start)?;
+        let skipped: Vec<bool> = placed.targets.iter().map(|t| skip(t.table.partition)).collect();
+        placed.rows.retain(|key| !skipped[target_of(*key)]);
+        placed.index_shards();
+        Ok::<_, StoreError>(placed)
+    };
+    let mut placed = place()?;
+    while let Some(full) = placed.claim_room(batch) {
+        if batch.rows.len() > ROWS_MAX {
+            let rows = batch.rows.len();
+            return Err(StoreError::Io(format!(
+                "log: a record of {rows} rows, at most {ROWS_MAX}"
+            )));
+        }
+        engine.freeze_at(start, |p| p.active.as_ref().is_some_and(|t| Arc::ptr_eq(t, &full)));
+        placed = place()?;
+    }
     (0..SHARDS).for_each(|shard| placed.append(batch, shard));
     Ok(placed.rows.len() as u64)
 }
@@ -112,6 +136,17 @@ impl Placed {
         for shard in 0..=SHARDS {
             self.starts[shard] = self.rows.partition_point(|key| shard_of_key(*key) < shard);
         }
+    }
+
+    /// Sets room aside in every memtable; gives the first that has too little.
+    fn claim_room(&self, batch: &RowBatch<'_>) -> Option<Arc<Memtable>> {
+        let mut counts = vec![0usize; self.targets.len()];
+        self.rows.iter().for_each(|key| counts[target_of(*key)] += 1);
+        let text_bytes = batch.strings.len();
+        let full = |(target, rows): (&Target, usize)| {
+            (rows > 0 && !target.table.claim(rows, text_bytes)).then(|| Arc::clone(&target.table))
+        };
+        self.targets.iter().zip(counts).find_map(full)
     }
 
     fn append(&self, batch: &RowBatch<'_>, shard: usize) {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::{DatabaseId, Layout, SeriesId, SeriesKey};
+use model::{DatabaseId, Layout, SeriesId, SeriesKey, TagExpr};
 use roaring::RoaringTreemap;
 use store::{RejectReason, StoreError};
 
@@ -27,6 +27,7 @@ pub(super) fn layout(
     let mut changes = Vec::new();
     let measurement = known.as_ref().map_or_else(|| engine.schema.next_measurement(), |m| m.no);
     if known.is_none() {
+        remove_left_over(engine, database, &layout.measurement)?;
         changes.push(SchemaChange::Measurement {
             no: measurement,
             database,
@@ -75,6 +76,24 @@ pub(super) fn layout(
         definitions.schema.extend(changes);
     }
     Ok(Ok(RowLayout { measurement, fields }))
+}
+
+/// Makes the series of a measurement that does not exist cease to exist. A crash leaves some if the
+/// index was flushed and neither the log nor the manifest got to say that their measurement came to
+/// be; they have no rows, and must not show once there is a measurement of that name.
+fn remove_left_over(
+    engine: &Engine,
+    database: DatabaseId,
+    measurement: &str,
+) -> Result<(), StoreError> {
+    let found = engine.index.select(database, measurement, &TagExpr::True);
+    let left_over = found.map_err(series_error)?;
+    if left_over.is_empty() {
+        return Ok(());
+    }
+    engine.index.remove(&left_over);
+    let bytes = Record::RemoveSeries(database, left_over).encode();
+    engine.wal.append(&[&bytes]).map(drop).map_err(wal_error)
 }
 
 /// Finds or makes series. Their measurements exist.
@@ -143,4 +162,38 @@ fn log_new(
         return Err(wal_error(error));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{FieldType, LayoutField};
+    use platform::{FaultConfig, SimDisk};
+
+    use super::*;
+    use crate::StoreOptions;
+
+    #[test]
+    fn a_new_measurement_has_no_series_yet() {
+        let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
+        let options = StoreOptions::new("/data", 16 << 20);
+        let (engine, _) = crate::recover::open(disk, options).unwrap();
+        // As after a crash between the flush of the index and the manifest's edit.
+        let key = SeriesKey::parse(b"m,h=a").unwrap();
+        engine.index.create(DatabaseId(1), &key).unwrap();
+        let wanted = Layout {
+            measurement: "m".into(),
+            fields: vec![LayoutField { name: "f".into(), field_type: FieldType::Float }],
+        };
+        for _ in 0..2 {
+            layout(&engine, DatabaseId(1), &wanted).unwrap().unwrap();
+        }
+        let live = |engine: &Engine| {
+            engine.index.select(DatabaseId(1), "m", &TagExpr::True).unwrap().len()
+        };
+        assert_eq!(live(&engine), 0);
+        let made = series(&engine, DatabaseId(1), &[(KeyHash::new(DatabaseId(1), 7), key)]);
+        assert_eq!((made.unwrap().len(), live(&engine)), (1, 1));
+        layout(&engine, DatabaseId(1), &wanted).unwrap().unwrap();
+        assert_eq!(live(&engine), 1, "a measurement that exists keeps its series");
+    }
 }

@@ -104,9 +104,17 @@ impl Record<'_> {
 
     /// Reads a record.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Record<'static>, Malformed> {
+        Self::decode_bounded(bytes, ROWS_MAX)
+    }
+
+    /// Reads a record of at most `rows_max` rows.
+    pub(crate) fn decode_bounded(
+        bytes: &[u8],
+        rows_max: u64,
+    ) -> Result<Record<'static>, Malformed> {
         let mut reader = Reader::new(bytes, "log record");
         let record = match reader.u8()? {
-            kind::ROWS => Record::Rows(decode_rows(&mut reader)?),
+            kind::ROWS => Record::Rows(decode_rows(&mut reader, rows_max)?),
             kind::SERIES => {
                 let database = DatabaseId(reader.u32()?);
                 let count = reader.count(2)?;
@@ -267,17 +275,17 @@ fn encode_slots(slots: &[u64], field_type: FieldType, strings: &[u8], out: &mut 
 
 /// Longest text one column of a record may decode to: what a request body can hold.
 const COLUMN_TEXT_BYTES_MAX: u64 = u32::MAX as u64;
-/// Most rows a record may claim: a body of 4 GiB has fewer.
-const ROWS_MAX: u64 = 1 << 30;
+/// Most rows a record may claim: what a page can hold, and no write has more.
+const ROWS_MAX: u64 = codec::PAGE_COUNT_MAX as u64;
 
-fn decode_rows(reader: &mut Reader<'_>) -> Result<RowBatch<'static>, Malformed> {
+fn decode_rows(reader: &mut Reader<'_>, rows_max: u64) -> Result<RowBatch<'static>, Malformed> {
     let database = DatabaseId(reader.u32()?);
     let policy = PolicyId(reader.u32()?);
     let malformed = reader.malformed();
     let partition_ns =
         i64::try_from(reader.varint()?).ok().filter(|ns| *ns > 0).ok_or(malformed)?;
     let count = reader.varint()?;
-    if count > ROWS_MAX {
+    if count > rows_max {
         return Err(malformed);
     }
     let count = count as usize;

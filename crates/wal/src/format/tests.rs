@@ -4,6 +4,28 @@ use super::*;
 
 const HEADER: FileHeader = FileHeader { sequence: 3, base: Lsn(5000), previous_end: Lsn(4000) };
 
+/// The bytes of the page's hex listings: a header, then a record.
+fn listings() -> Vec<Vec<u8>> {
+    let page = include_str!("../../../../docs/formats/wal.md");
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    let line = |line: &str| {
+        let digits = line.split('|').next().unwrap().replace(' ', "");
+        digits.as_bytes().chunks(2).map(byte).collect::<Vec<u8>>()
+    };
+    let blocks = page.split("```hex\n").skip(1);
+    blocks
+        .map(|block| block.split("```").next().unwrap().lines().flat_map(line).collect())
+        .collect()
+}
+
+#[test]
+fn the_examples_in_the_documents_are_what_is_written() {
+    let record = RecordHeader { payload_bytes: 5, payload_crc: crc32c(b"hello"), durable_back: 0 };
+    let record = [&record.encode(Lsn(5000))[..], b"hello"].concat();
+    let header = HEADER.encode()[..FILE_HEADER_BYTES].to_vec();
+    assert_eq!(listings(), [header, record]);
+}
+
 /// The worked example of docs/formats/wal.md. These bytes never change.
 #[test]
 fn the_documented_bytes() {

@@ -156,3 +156,88 @@ fn other_records_come_back() {
         }
     }
 }
+
+/// The records that docs/formats/log-records.md shows, in its order.
+fn documented() -> Vec<Record<'static>> {
+    let (database, measurement) = (DatabaseId(1), MeasurementNo(2));
+    let field = |no, name: &str, field_type| SchemaChange::Field {
+        measurement,
+        no: FieldNo(no),
+        name: name.into(),
+        field_type,
+    };
+    let fields = vec![(FieldNo(0), FieldType::Integer), (FieldNo(1), FieldType::String)];
+    let row = |series, time_ns, values_start| BatchRow {
+        series: SeriesId(series),
+        time_ns,
+        layout: 0,
+        values_start,
+    };
+    vec![
+        Record::Schema(vec![
+            SchemaChange::Measurement { no: measurement, database, name: "cpu".into() },
+            field(0, "idle", FieldType::Integer),
+            field(1, "state", FieldType::String),
+        ]),
+        Record::Series(
+            database,
+            vec![
+                SeriesDefinition { series: SeriesId(7), key: "cpu,host=a".into() },
+                SeriesDefinition { series: SeriesId(8), key: "cpu,host=b".into() },
+            ],
+        ),
+        Record::Rows(RowBatch {
+            database,
+            policy: PolicyId(3),
+            partition_ns: 3_600_000_000_000,
+            layouts: vec![RowLayout { measurement, fields }],
+            rows: vec![row(7, 1000, 0), row(8, 1000, 2), row(7, 2000, 4)],
+            values: Cow::Owned(vec![
+                90,
+                string_slot(0, 2),
+                95,
+                string_slot(0, 2),
+                91,
+                string_slot(2, 3),
+            ]),
+            strings: Cow::Owned(b"upoff".to_vec()),
+        }),
+        Record::Delete(Tombstone {
+            id: 4,
+            database,
+            policy: None,
+            measurement: Some("cpu".into()),
+            series: Some(RoaringTreemap::from_iter([7])),
+            time: TimeRange::new(1000, 1999),
+        }),
+        Record::RemoveSeries(database, RoaringTreemap::from_iter([7, 8])),
+        Record::DropPartitions {
+            database,
+            policy: Some(PolicyId(3)),
+            before_ns: 3_600_000_000_000,
+        },
+        Record::RemoveDatabase(database, SeriesId(9)),
+    ]
+}
+
+#[test]
+fn the_examples_in_the_documents_are_what_is_written() {
+    let page = include_str!("../../../../../docs/formats/log-records.md");
+    let listings = crate::documented::listings(page);
+    let records = documented();
+    for r in &records {}
+    assert_eq!(listings.len(), records.len(), "a listing for each record");
+    for (record, listed) in records.iter().zip(listings) {
+        let bytes = record.encode();
+        assert_eq!(
+            bytes, listed,
+            "{record:?}: what is written changed. Logs of users must stay readable: give the new \
+             layout a new kind, keep the old one and its listing"
+        );
+        let read = Record::decode(&listed).unwrap();
+        if !matches!(read, Record::Rows(_)) {
+            assert_eq!(format!("{read:?}"), format!("{record:?}"));
+        }
+        assert_eq!(read.encode(), listed);
+    }
+}
