@@ -25,8 +25,9 @@ pub use table::table;
 mod tests;
 
 const DB: &str = "benchmark";
-/// A system has settled when its files and its processor time have not moved for this long.
-const QUIET: Duration = Duration::from_secs(15);
+/// A system has settled when its files and its processor time have not moved for this long: some
+/// tidy up only after a minute without writes.
+const QUIET: Duration = Duration::from_secs(70);
 const SETTLE_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_secs(1);
 /// Processor time per second that housekeeping of an idle server may take.
@@ -126,7 +127,7 @@ pub fn compare(options: &CompareOptions) -> Result<Comparison> {
 
 fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     let directory = match &options.directory {
-        Some(parent) => tempfile::tempdir_in(parent),
+        Some(parent) => std::fs::create_dir_all(parent).and_then(|()| tempfile::tempdir_in(parent)),
         None => tempfile::tempdir(),
     };
     let directory = directory.context("no place for the server's files")?;
