@@ -3,6 +3,7 @@
 //! Knows no store and reads no clock: whoever calls says what time rows without one get.
 
 pub mod line_protocol;
+pub mod prometheus;
 
 /// Entrances for fuzzing.
 pub mod fuzzing {

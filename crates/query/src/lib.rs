@@ -22,6 +22,7 @@ mod functions;
 mod names;
 mod plan;
 mod show;
+mod users;
 mod zone;
 
 pub use answer::{Answer, Message};

@@ -110,10 +110,9 @@ fn nothing_changes_where_it_must_not() {
 fn later_statements_are_refused_by_name() {
     let db = database();
     for (statement, name) in [
-        ("SHOW USERS", "SHOW USERS"),
         ("SHOW QUERIES", "SHOW QUERIES"),
         ("DROP SHARD 1", "DROP SHARD"),
-        ("CREATE USER a WITH PASSWORD 'b'", "CREATE USER"),
+        ("KILL QUERY 1", "KILL QUERY"),
         ("SELECT v INTO x FROM cpu", "SELECT INTO"),
         ("SELECT derivative(mean(v), 1s) FROM cpu GROUP BY time(1s)", "derivative()"),
         ("SELECT moving_average(v, 2) FROM cpu", "moving_average()"),

@@ -7,7 +7,9 @@ use catalog::Catalog;
 use store::Store;
 
 use crate::ServerConfig;
+use crate::auth::Passwords;
 use crate::metrics::Metrics;
+use crate::profile::Profiles;
 use crate::query::QueryGate;
 use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
@@ -40,6 +42,8 @@ pub(crate) struct App {
     pub(crate) room: BodyRoom,
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
+    pub(crate) passwords: Passwords,
+    pub(crate) profiles: Profiles,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -58,6 +62,8 @@ impl App {
             room: BodyRoom::new(config.body_memory_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
+            passwords: Passwords::new(config.threads, config.admission_wait),
+            profiles: Profiles::default(),
             request_ids: RequestIds::new(),
             config,
         }

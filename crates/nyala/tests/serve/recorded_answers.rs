@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use crate::support::{Server, temp_dir};
 
 /// Statements that come with later versions; each is refused by name until then.
-const LATER: &[&str] =
-    &["KILL QUERY", "SHOW CONTINUOUS QUERIES", "SHOW USERS", "SHOW GRANTS", "SHOW SUBSCRIPTIONS"];
+const LATER: &[&str] = &["KILL QUERY", "SHOW CONTINUOUS QUERIES", "SHOW SUBSCRIPTIONS"];
 
 #[test]
 fn they_are_ours() {
