@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod tests;
+mod users;
 
 use std::sync::Arc;
 

@@ -4,6 +4,8 @@
 //! member out where it is empty: a program that does not know it refuses a document that has it. So
 //! no version ever rewrites a document it understands only half of.
 
+mod users;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -12,10 +14,13 @@ use serde::{Deserialize, Serialize};
 use store::CatalogDocument;
 
 use crate::CatalogError;
-use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, PolicyInfo};
+use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, Parts, PolicyInfo};
+use users::UserEntry;
 
 /// The format this version writes. Written to disk: counted up with every change of the members.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The format before there were users; still read.
+const FORMAT_WITHOUT_USERS: u32 = 1;
 
 /// The first member, looked at before the others are.
 #[derive(Deserialize)]
@@ -31,6 +36,31 @@ struct Document {
     next_policy_id: u32,
     databases: Vec<DatabaseEntry>,
     orphans: Vec<OrphanEntry>,
+    users: Vec<UserEntry>,
+}
+
+/// Format 1.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DocumentWithoutUsers {
+    format: u32,
+    next_database_id: u32,
+    next_policy_id: u32,
+    databases: Vec<DatabaseEntry>,
+    orphans: Vec<OrphanEntry>,
+}
+
+impl From<DocumentWithoutUsers> for Document {
+    fn from(old: DocumentWithoutUsers) -> Self {
+        Self {
+            format: old.format,
+            next_database_id: old.next_database_id,
+            next_policy_id: old.next_policy_id,
+            databases: old.databases,
+            orphans: old.orphans,
+            users: Vec::new(),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,25 +103,34 @@ struct OrphanEntry {
 pub(crate) fn decode(stored: &CatalogDocument) -> Result<CatalogState, CatalogError> {
     let version = stored.version;
     if version == 0 {
-        return Ok(CatalogState::new(0, Vec::new(), (1, 1), Vec::new()));
+        return Ok(CatalogState::new(0, Parts::empty()));
     }
     let wrong = |detail: String| CatalogError::Document { version, detail };
     let head: Head = serde_json::from_slice(&stored.bytes).map_err(|e| wrong(e.to_string()))?;
-    if head.format != FORMAT {
-        let format = head.format;
-        return Err(wrong(format!("it has format {format}, this program knows {FORMAT}")));
-    }
-    let document: Document =
-        serde_json::from_slice(&stored.bytes).map_err(|e| wrong(e.to_string()))?;
+    let document = match head.format {
+        FORMAT => serde_json::from_slice(&stored.bytes),
+        FORMAT_WITHOUT_USERS => {
+            serde_json::from_slice::<DocumentWithoutUsers>(&stored.bytes).map(Into::into)
+        }
+        format => {
+            return Err(wrong(format!("it has format {format}, this program knows {FORMAT}")));
+        }
+    };
+    let document: Document = document.map_err(|e| wrong(e.to_string()))?;
     check(&document).map_err(wrong)?;
-    let next_ids = (document.next_database_id, document.next_policy_id);
+    let users = users::decode(&document.users, &document.databases).map_err(wrong)?;
     let orphan = |entry: &OrphanEntry| Orphan {
         database: DatabaseId(entry.database),
         policy: entry.policy.map(PolicyId),
     };
-    let orphans = document.orphans.iter().map(orphan).collect();
-    let databases = document.databases.into_iter().map(|d| Arc::new(database_of(d))).collect();
-    Ok(CatalogState::new(version, databases, next_ids, orphans))
+    let parts = Parts {
+        next_database_id: document.next_database_id,
+        next_policy_id: document.next_policy_id,
+        orphans: document.orphans.iter().map(orphan).collect(),
+        databases: document.databases.into_iter().map(|d| Arc::new(database_of(d))).collect(),
+        users,
+    };
+    Ok(CatalogState::new(version, parts))
 }
 
 /// Writes a document.
@@ -106,6 +145,7 @@ pub(crate) fn encode(state: &CatalogState) -> Vec<u8> {
             .iter()
             .map(|o| OrphanEntry { database: o.database.0, policy: o.policy.map(|p| p.0) })
             .collect(),
+        users: users::encode(&state.users),
     };
     serde_json::to_vec(&document).expect("BUG: the document has text keys only")
 }
@@ -192,8 +232,8 @@ mod tests {
         decode(&document).map_err(|error| error.to_string())
     }
 
-    /// Format 1 for ever: this text must stay readable and be what is written.
-    const GOLDEN: &str = concat!(
+    /// Format 1 for ever: this text must stay readable.
+    const GOLDEN_1: &str = concat!(
         r#"{"format":1,"next_database_id":3,"next_policy_id":4,"databases":[{"id":2,"name":"d b","#,
         r#""default_policy":"autogen","policies":[{"id":1,"name":"autogen","duration_ns":null,"#,
         r#""shard_duration_ns":604800000000000,"replica_n":1},{"id":3,"name":"day","#,
@@ -201,9 +241,38 @@ mod tests {
         r#""orphans":[{"database":1,"policy":null},{"database":2,"policy":2}]}"#
     );
 
+    /// Format 2 for ever: this text must stay readable and be what is written.
+    const GOLDEN: &str = concat!(
+        r#"{"format":2,"next_database_id":3,"next_policy_id":4,"databases":[{"id":2,"name":"d b","#,
+        r#""default_policy":"autogen","policies":[{"id":1,"name":"autogen","duration_ns":null,"#,
+        r#""shard_duration_ns":604800000000000,"replica_n":1},{"id":3,"name":"day","#,
+        r#""duration_ns":86400000000000,"shard_duration_ns":3600000000000,"replica_n":2}]}],"#,
+        r#""orphans":[{"database":1,"policy":null},{"database":2,"policy":2}],"#,
+        r#""users":[{"name":"root","password":"$argon2id$v=19$m=19456,t=2,p=1$"#,
+        r#"c2FsdHNhbHRzYWx0c2FsdA$w8LlMlKDMSDG8GTsO3ubmBmaf1AFWZgAzSoWFSCxRuI","admin":true,"#,
+        r#""grants":[]},{"name":"reader","password":"$argon2id$v=19$m=19456,t=2,p=1$"#,
+        r#"c2FsdHNhbHRzYWx0c2FsdA$w8LlMlKDMSDG8GTsO3ubmBmaf1AFWZgAzSoWFSCxRuI","admin":false,"#,
+        r#""grants":[{"database":2,"privilege":"read"}]}]}"#
+    );
+
     #[test]
-    fn format_1_is_pinned() {
+    fn format_1_is_read() {
+        let state = decoded(GOLDEN_1).unwrap();
+        assert!(state.users().is_empty() && state.database("d b").is_some());
+        let today = GOLDEN_1.replacen("\"format\":1", "\"format\":2", 1);
+        let today = format!("{},\"users\":[]}}", today.strip_suffix('}').unwrap());
+        assert_eq!(String::from_utf8(encode(&state)).unwrap(), today);
+        assert!(decoded(&today).is_ok());
+        let mixed = today.replacen("\"format\":2", "\"format\":1", 1);
+        assert!(decoded(&mixed).unwrap_err().contains("unknown field `users`"));
+    }
+
+    #[test]
+    fn format_2_is_pinned() {
         let state = decoded(GOLDEN).unwrap();
+        let reader = state.user("reader").unwrap();
+        assert_eq!(reader.grants, [(DatabaseId(2), crate::Privilege::Read)]);
+        assert!(state.user("root").unwrap().admin);
         assert_eq!(
             state.database("d b").unwrap().policies[1].duration_ns,
             Some(86_400 * 1_000_000_000)
@@ -233,14 +302,19 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused() {
         for (from, to, detail) in [
-            ("\"format\":1", "\"format\":2", "it has format 2, this program knows 1"),
-            ("\"orphans\"", "\"users\":[],\"orphans\"", "unknown field `users`"),
+            ("\"format\":2", "\"format\":3", "it has format 3, this program knows 2"),
+            ("\"orphans\"", "\"queries\":[],\"orphans\"", "unknown field `queries`"),
             ("\"id\":2", "\"id\":3", "never given"),
             ("\"id\":3", "\"id\":1", "policy \"day\" is there twice"),
             ("\"id\":3", "\"id\":4", "never given"),
             ("604800000000000", "0", "not positive"),
             ("86400000000000", "-1", "not positive"),
             ("]}]", "]}", "expected"),
+            ("\"root\"", "\"reader\"", "user \"reader\" is there twice"),
+            ("\"root\"", "\"\"", "without a name"),
+            ("$argon2id", "$argon2i", "password of user \"root\""),
+            ("\"database\":2,\"privilege\"", "\"database\":1,\"privilege\"", "does not exist"),
+            ("\"read\"", "\"own\"", "unknown variant"),
         ] {
             let changed = GOLDEN.replacen(from, to, 1);
             assert_ne!(changed, GOLDEN);

@@ -1,11 +1,14 @@
 //! A copy of the catalog that is being changed. Pure: no store, no publication.
 
+mod users;
+
 use std::sync::Arc;
 
 use model::{DatabaseId, Name, PolicyId};
 
 use crate::rules::{DEFAULT_POLICY_NAME, Definition, PolicySpec, check_name, retention};
-use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, PolicyInfo};
+use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, Parts, PolicyInfo};
+use crate::users::User;
 use crate::{CatalogError, CatalogOptions};
 
 /// The copy and whether it differs from what it was made of.
@@ -15,6 +18,7 @@ pub(crate) struct Draft {
     next_database_id: u32,
     next_policy_id: u32,
     orphans: Vec<Orphan>,
+    users: Vec<Arc<User>>,
     changed: bool,
 }
 
@@ -25,15 +29,21 @@ impl Draft {
             next_database_id: state.next_database_id,
             next_policy_id: state.next_policy_id,
             orphans: state.orphans.clone(),
+            users: state.users.clone(),
             changed: false,
         }
     }
 
     /// The changed catalog, `None` if nothing changed.
     pub(crate) fn finish(self, version: u64) -> Option<CatalogState> {
-        let next_ids = (self.next_database_id, self.next_policy_id);
-        let state = || CatalogState::new(version, self.databases, next_ids, self.orphans);
-        self.changed.then(state)
+        let parts = Parts {
+            databases: self.databases,
+            next_database_id: self.next_database_id,
+            next_policy_id: self.next_policy_id,
+            orphans: self.orphans,
+            users: self.users,
+        };
+        self.changed.then(|| CatalogState::new(version, parts))
     }
 
     pub(crate) fn create_database(
@@ -126,6 +136,7 @@ impl Draft {
             let database = self.databases.remove(at);
             self.orphans.retain(|orphan| orphan.database != database.id);
             self.orphans.push(Orphan { database: database.id, policy: None });
+            self.drop_grants(database.id);
             self.changed = true;
         }
     }

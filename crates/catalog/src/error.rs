@@ -35,6 +35,18 @@ pub enum CatalogError {
     /// The database has another continuous query of this name.
     #[error("continuous query already exists")]
     ContinuousQueryExists,
+    /// A user of that name exists, with another password or another rank.
+    #[error("user already exists")]
+    UserExists,
+    /// There is no such user.
+    #[error("user not found")]
+    UserNotFound,
+    /// A user's name is empty.
+    #[error("username required")]
+    UsernameRequired,
+    /// A password cannot be hashed.
+    #[error("cannot hash the password: {0}")]
+    Password(String),
     /// All 2^32 identifiers were given.
     #[error("the catalog has no identifiers left: export the data into a new store")]
     IdsExhausted,

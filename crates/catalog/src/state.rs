@@ -7,8 +7,9 @@ use model::{DatabaseId, Name, PolicyId};
 use store::Policy;
 
 use crate::CatalogError;
+use crate::users::User;
 
-/// Databases and policies at one moment. Never changes.
+/// Databases, policies and users at one moment. Never changes.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogState {
     pub(crate) version: u64,
@@ -17,6 +18,17 @@ pub struct CatalogState {
     pub(crate) next_database_id: u32,
     pub(crate) next_policy_id: u32,
     pub(crate) orphans: Vec<Orphan>,
+    pub(crate) users: Vec<Arc<User>>,
+}
+
+/// What a snapshot is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) databases: Vec<Arc<Database>>,
+    pub(crate) next_database_id: u32,
+    pub(crate) next_policy_id: u32,
+    pub(crate) orphans: Vec<Orphan>,
+    pub(crate) users: Vec<Arc<User>>,
 }
 
 /// A database.
@@ -67,16 +79,23 @@ pub(crate) struct Orphan {
     pub(crate) policy: Option<PolicyId>,
 }
 
+impl Parts {
+    pub(crate) fn empty() -> Self {
+        Self {
+            databases: Vec::new(),
+            next_database_id: 1,
+            next_policy_id: 1,
+            orphans: Vec::new(),
+            users: Vec::new(),
+        }
+    }
+}
+
 impl CatalogState {
-    pub(crate) fn new(
-        version: u64,
-        databases: Vec<Arc<Database>>,
-        next_ids: (u32, u32),
-        orphans: Vec<Orphan>,
-    ) -> Self {
+    pub(crate) fn new(version: u64, parts: Parts) -> Self {
+        let Parts { databases, next_database_id, next_policy_id, orphans, users } = parts;
         let by_name = databases.iter().enumerate().map(|(at, d)| (d.name.clone(), at)).collect();
-        let (next_database_id, next_policy_id) = next_ids;
-        Self { version, databases, by_name, next_database_id, next_policy_id, orphans }
+        Self { version, databases, by_name, next_database_id, next_policy_id, orphans, users }
     }
 
     /// The store's version of the document this is a snapshot of. 0: nothing was ever created.
@@ -95,6 +114,18 @@ impl CatalogState {
     #[must_use]
     pub fn database(&self, name: &str) -> Option<&Arc<Database>> {
         self.by_name.get(name).map(|at| &self.databases[*at])
+    }
+
+    /// All users in order of creation.
+    #[must_use]
+    pub fn users(&self) -> &[Arc<User>] {
+        &self.users
+    }
+
+    /// The user called `name`.
+    #[must_use]
+    pub fn user(&self, name: &str) -> Option<&Arc<User>> {
+        self.users.iter().find(|user| *user.name == *name)
     }
 
     /// The policy `policy` of `database`; without a name (or with an empty one) the default policy.

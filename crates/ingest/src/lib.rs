@@ -5,3 +5,4 @@
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod line_protocol;
+pub mod prometheus;

@@ -29,8 +29,12 @@ pub(crate) fn screen(
         bytes(plan.queries as u64),
         bytes(plan.bodies as u64)
     );
+    let mut listening = format!("{}://{address}", scheme(settings));
+    if let Some(path) = &settings.unix_socket {
+        listening.push_str(&format!(" and {}", path.display()));
+    }
     let lines = [
-        ("listening", format!("http://{address}")),
+        ("listening", listening),
         ("data", data_dir.to_owned()),
         ("memory", memory),
         ("durability", durability(settings.wal_sync)),
@@ -46,6 +50,11 @@ pub(crate) fn screen(
     }
     out.push('\n');
     out
+}
+
+/// What addresses start with.
+pub(crate) fn scheme(settings: &Settings) -> &'static str {
+    if settings.tls.is_some() { "https" } else { "http" }
 }
 
 pub(crate) fn durability(sync: Sync) -> String {

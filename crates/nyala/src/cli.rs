@@ -86,6 +86,11 @@ fn resolve(matches: &ArgMatches) -> anyhow::Result<Vec<Resolved>> {
 fn as_toml(resolved: &[Resolved]) -> String {
     let mut out = String::new();
     for Resolved { name, text, origin } in resolved {
+        let secret = SETTINGS.iter().any(|setting| setting.secret && setting.name == *name);
+        if secret && !text.is_empty() {
+            out.push_str(&format!("# {name} is not shown: {origin}\n"));
+            continue;
+        }
         let value = toml::Value::String(text.clone());
         out.push_str(&format!("{name} = {value} # {origin}\n"));
     }
@@ -99,6 +104,14 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let flags = vec![("shared-secret".to_owned(), "abc123".to_owned())];
+        let shown = as_toml(&Layers { flags, ..Layers::default() }.resolve().unwrap());
+        assert!(!shown.contains("abc123"), "{shown}");
+        assert!(shown.contains("# shared-secret is not shown: flag --shared-secret\n"), "{shown}");
     }
 
     #[test]

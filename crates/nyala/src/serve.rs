@@ -76,6 +76,11 @@ fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<LocalSto
 fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
     ServerConfig {
         http_bind: settings.http_bind.clone(),
+        auth: settings.auth.clone(),
+        tls: settings.tls.clone(),
+        unix_socket: settings.unix_socket.clone(),
+        access_log: settings.access_log,
+        udp: settings.udp.clone(),
         max_connections: settings.max_connections,
         max_body_bytes: settings.max_body_bytes,
         body_memory_bytes: plan.bodies,
@@ -106,6 +111,8 @@ fn bind_error(settings: &Settings, error: &io::Error) -> anyhow::Error {
             "cannot listen on {address}: not permitted; ports below 1024 are for root, choose \
              another with --http-bind"
         ),
+        // It names its file.
+        io::ErrorKind::Other => anyhow!("cannot listen: {error}"),
         _ => anyhow!("cannot listen on {address}: {error}; choose another with --http-bind"),
     }
 }
@@ -127,7 +134,7 @@ fn announce(settings: &Settings, plan: &MemoryPlan, server: &Server, local: &Loc
         }
         LogFormat::Json => tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
-            address = %format!("http://{address}"),
+            address = %format!("{}://{address}", banner::scheme(settings)),
             data_dir,
             memory_bytes = plan.total,
             durability = banner::durability(settings.wal_sync),

@@ -13,13 +13,20 @@ pub(crate) use layers::{Layers, Resolved, environment_name};
 pub(crate) use table::SETTINGS;
 pub(crate) use value::{LogFormat, MemoryLimit, Sync};
 
+use server::{AuthConfig, TlsFiles, UdpConfig};
+
 use crate::machine;
 
 /// All settings, with their types.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) http_bind: String,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) unix_socket: Option<PathBuf>,
+    pub(crate) access_log: bool,
+    pub(crate) udp: Option<UdpConfig>,
+    pub(crate) auth: AuthConfig,
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) wal_sync: Sync,
     pub(crate) max_body_bytes: usize,
@@ -50,6 +57,16 @@ impl Settings {
         Ok(Self {
             data_dir: values.text("data-dir")?.into(),
             http_bind: values.address("http-bind")?,
+            tls: tls(values.file("https-certificate")?, values.file("https-private-key")?)?,
+            unix_socket: values.file("bind-socket")?,
+            udp: udp(&values)?,
+            access_log: values.truth("access-log")?,
+            auth: AuthConfig {
+                enabled: values.truth("auth-enabled")?,
+                ping: values.truth("ping-auth-enabled")?,
+                debug: values.truth("pprof-auth-enabled")?,
+                shared_secret: values.secret("shared-secret")?,
+            },
             memory_limit: values.memory_limit("memory-limit")?,
             wal_sync: values.sync("wal-sync")?,
             max_body_bytes: values.size("max-body-size")?,
@@ -73,6 +90,29 @@ impl Settings {
     /// How the memory limit is shared out on this machine.
     pub(crate) fn memory_plan(&self) -> MemoryPlan {
         MemoryPlan::new(self.memory_limit.bytes(machine::memory_bytes()), self.query_memory_bytes)
+    }
+}
+
+/// The listener for UDP, if there is to be one.
+fn udp(values: &value::Reader<'_>) -> anyhow::Result<Option<UdpConfig>> {
+    let (database, policy) = (values.text("udp-database")?, values.word("udp-retention-policy")?);
+    let precision = values.precision("udp-precision")?;
+    let bind = values.address_or_none("udp-bind")?;
+    Ok(bind.map(|bind| UdpConfig { bind, database, policy, precision }))
+}
+
+/// The files of certificate and key, if there is to be TLS.
+fn tls(
+    certificate: Option<PathBuf>,
+    private_key: Option<PathBuf>,
+) -> anyhow::Result<Option<TlsFiles>> {
+    match (certificate, private_key) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => anyhow::bail!("https-private-key needs https-certificate"),
+        (Some(certificate), key) => {
+            let private_key = key.unwrap_or_else(|| certificate.clone());
+            Ok(Some(TlsFiles { certificate, private_key }))
+        }
     }
 }
 

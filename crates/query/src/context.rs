@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catalog::Catalog;
+use catalog::{Catalog, User};
 use model::{Budget, Interrupt};
 use store::{ScanContext, Store};
 
@@ -34,6 +34,8 @@ pub struct QueryContext {
     pub threads: usize,
     /// Whether statements that change something are refused.
     pub read_only: bool,
+    /// Who asks. `None`: nobody in particular, who sees every database.
+    pub user: Option<Arc<User>>,
     /// Sizes that decide between ways of doing the same thing.
     pub tuning: QueryTuning,
     /// Points read so far, for `max-select-point`. One counter a statement.
@@ -97,6 +99,7 @@ impl QueryContext {
             limits: QueryLimits::default(),
             threads: 1,
             read_only: false,
+            user: None,
             tuning: QueryTuning::default(),
             points_read: Arc::default(),
             queries: Arc::default(),

@@ -7,7 +7,7 @@ use influxql::{SelectStatement, Statement};
 use crate::exec::stream::SelectStream;
 use crate::plan::{Select, Source, compile, resolve};
 use crate::{
-    Answer, QueryContext, QueryError, continuous, ddl, delete, explain, into, registry, show,
+    Answer, QueryContext, QueryError, continuous, ddl, delete, explain, into, registry, show, users,
 };
 
 /// Cells (rows times columns) that are read without delay.
@@ -137,6 +137,15 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
             delete::drop_series(sources, condition.as_ref(), context)
         }
         Statement::DropMeasurement { name } => delete::drop_measurement(name, context),
+        Statement::ShowUsers => Ok(users::show(context)),
+        Statement::ShowGrants { user } => users::show_grants(user, context),
+        Statement::CreateUser { .. }
+        | Statement::DropUser { .. }
+        | Statement::SetPassword { .. }
+        | Statement::Grant { .. }
+        | Statement::GrantAdmin { .. }
+        | Statement::Revoke { .. }
+        | Statement::RevokeAdmin { .. } => users::change(statement, context),
         other => ddl::run(other, context),
     }
 }

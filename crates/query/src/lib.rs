@@ -26,6 +26,7 @@ mod plan;
 mod presence;
 mod registry;
 mod show;
+mod users;
 mod zone;
 
 pub use answer::{Answer, Message};

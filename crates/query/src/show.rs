@@ -4,6 +4,7 @@ mod cardinality;
 mod measurements;
 mod stream;
 
+use catalog::Privilege;
 use influxql::{
     Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement,
     TagKeyMatch, Utc, split_condition,
@@ -41,7 +42,12 @@ pub(crate) fn show(statement: &Statement, context: &QueryContext) -> Result<Answ
 
 fn databases(context: &QueryContext) -> Answer {
     let catalog = context.catalog.snapshot();
-    let names = text_column(catalog.databases().iter().map(|database| &*database.name));
+    let sees = |id| {
+        let user = context.user.as_ref();
+        user.is_none_or(|u| u.may(Privilege::Read, Some(id)) || u.may(Privilege::Write, Some(id)))
+    };
+    let seen = catalog.databases().iter().filter(|database| sees(database.id));
+    let names = text_column(seen.map(|database| &*database.name));
     let part = Part { header: header("databases", &["name"]), columns: vec![names] };
     // Shown even when it is empty.
     Answer::ready(vec![part], context.chunk_rows)

@@ -111,11 +111,7 @@ fn nothing_changes_where_it_must_not() {
 #[test]
 fn later_statements_are_refused_by_name() {
     let db = database();
-    for (statement, name) in [
-        ("SHOW USERS", "SHOW USERS"),
-        ("DROP SHARD 1", "DROP SHARD"),
-        ("CREATE USER a WITH PASSWORD 'b'", "CREATE USER"),
-    ] {
+    for (statement, name) in [("DROP SHARD 1", "DROP SHARD"), ("SHOW SHARDS", "SHOW SHARDS")] {
         assert_eq!(db.short(statement), format!("error: {name} is not supported yet"));
     }
 }

@@ -1,4 +1,4 @@
-//! Result encoders: InfluxDB's JSON, CSV and MessagePack.
+//! Result encoders: InfluxDB's JSON, CSV and MessagePack; Prometheus' remote read.
 //!
 //! An [`Encoder`] turns the answer of one request into bytes while the answer is made: statement by
 //! statement, batch by batch. It never sees a row; each format has a typed loop a column kind. The
@@ -10,6 +10,7 @@ mod json;
 mod msgpack;
 mod number;
 mod options;
+pub mod prometheus;
 mod sink;
 mod text;
 mod time;

@@ -8,7 +8,9 @@ use query::QueryRegistry;
 use store::Store;
 
 use crate::ServerConfig;
+use crate::auth::Passwords;
 use crate::metrics::Metrics;
+use crate::profile::Profiles;
 use crate::query::QueryGate;
 use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
@@ -42,6 +44,8 @@ pub(crate) struct App {
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
     pub(crate) registry: Arc<QueryRegistry>,
+    pub(crate) passwords: Passwords,
+    pub(crate) profiles: Profiles,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -61,6 +65,8 @@ impl App {
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
             registry: Arc::default(),
+            passwords: Passwords::new(config.threads, config.admission_wait),
+            profiles: Profiles::default(),
             request_ids: RequestIds::new(),
             config,
         }

@@ -1,6 +1,11 @@
 //! What the owner of a server chooses.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::tls::TlsFiles;
+use crate::udp::UdpConfig;
 
 /// The version of InfluxDB that the server answers to be compatible with: clients choose what they
 /// send by it.
@@ -49,6 +54,51 @@ pub struct ServerConfig {
     pub admission_wait: Duration,
     /// How long clients may take.
     pub patience: Patience,
+    /// Who is asked who they are.
+    pub auth: AuthConfig,
+    /// TLS on [`ServerConfig::http_bind`]; `None`: none.
+    pub tls: Option<TlsFiles>,
+    /// A Unix socket to listen on as well, without TLS.
+    pub unix_socket: Option<PathBuf>,
+    /// Line protocol over UDP; `None`: none.
+    pub udp: Option<UdpConfig>,
+    /// Whether each request is logged, at level info.
+    pub access_log: bool,
+}
+
+/// Who is asked who they are, and how they may say it.
+#[derive(Clone, Debug, Default)]
+pub struct AuthConfig {
+    /// Whether anybody is.
+    pub enabled: bool,
+    /// Whether `/ping`, `/status`, `/health` and `/metrics` ask as well.
+    pub ping: bool,
+    /// Whether `/debug/...` asks as well; then it is for administrators.
+    pub debug: bool,
+    /// What tokens are signed with. `None`: there are no tokens.
+    pub shared_secret: Option<Secret>,
+}
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A secret.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[REDACTED]")
+    }
 }
 
 /// An unpacked body may be so many times as long as the longest packed one.
@@ -100,6 +150,11 @@ impl Default for ServerConfig {
             shutdown_grace: Duration::from_secs(20),
             admission_wait: Duration::from_secs(10),
             patience: Patience::default(),
+            auth: AuthConfig::default(),
+            tls: None,
+            unix_socket: None,
+            udp: None,
+            access_log: false,
         }
     }
 }

@@ -6,9 +6,10 @@
 //! Not here: the pace of a request's body, see `body`.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,8 +24,14 @@ pub(crate) struct Activity(Arc<Notes>);
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// A request is being answered.
-    in_request: AtomicBool,
+    /// Who is at the other end; nobody that has an address on a Unix socket.
+    peer: Option<IpAddr>,
+    /// Number of requests that are being answered; more than one on HTTP/2 only.
+    active: AtomicUsize,
+    /// The client speaks HTTP/2.
+    is_http2: AtomicBool,
+    /// Number of answers of which the client could have more but is not ready for it.
+    untaken: AtomicUsize,
     /// Number of requests that have begun.
     requests: AtomicU64,
     /// Some of the next request's head has arrived.
@@ -49,26 +56,50 @@ enum Waiting {
 }
 
 impl Activity {
+    /// What goes on with a client at `peer`.
+    pub(crate) fn new(peer: Option<IpAddr>) -> Self {
+        Self(Arc::new(Notes { peer, ..Notes::default() }))
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.0.peer
+    }
+
+    /// There is more of an answer than was asked for.
+    pub(crate) fn begin_untaken(&self) {
+        self.0.untaken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is asked for, or is not wanted any more.
+    pub(crate) fn end_untaken(&self) {
+        self.0.untaken.fetch_sub(1, Ordering::Relaxed);
+        self.0.writes.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A request's head has arrived.
     pub(crate) fn begin_request(&self) {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
         self.0.head_started.store(false, Ordering::Relaxed);
-        self.0.in_request.store(true, Ordering::Relaxed);
+        self.0.active.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The request is answered.
     pub(crate) fn end_request(&self) {
-        self.0.in_request.store(false, Ordering::Relaxed);
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn waiting(&self) -> Waiting {
         let notes = &self.0;
         let requests = notes.requests.load(Ordering::Relaxed);
-        if notes.write_blocked.load(Ordering::Relaxed) {
+        let is_http2 = notes.is_http2.load(Ordering::Relaxed);
+        // On HTTP/2 a client that takes no more of an answer is not seen by the socket.
+        let is_untaken = is_http2 && notes.untaken.load(Ordering::Relaxed) > 0;
+        if notes.write_blocked.load(Ordering::Relaxed) || is_untaken {
             Waiting::Write(notes.writes.load(Ordering::Relaxed))
-        } else if notes.in_request.load(Ordering::Relaxed) {
+        } else if notes.active.load(Ordering::Relaxed) > 0 {
             Waiting::No
-        } else if requests == 0 || notes.head_started.load(Ordering::Relaxed) {
+        } else if requests == 0 || (!is_http2 && notes.head_started.load(Ordering::Relaxed)) {
             Waiting::Head(requests)
         } else {
             Waiting::Next(requests)
@@ -103,11 +134,28 @@ impl Activity {
 pub(crate) struct Connection<S> {
     stream: S,
     activity: Activity,
+    /// Bytes of [`PREFACE`] seen; `None`: it is known what the client speaks.
+    preface_seen: Option<usize>,
 }
+
+/// What a client that speaks HTTP/2 starts with; no request of HTTP/1 does.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 impl<S> Connection<S> {
     pub(crate) fn new(stream: S, activity: Activity) -> Self {
-        Self { stream, activity }
+        Self { stream, activity, preface_seen: Some(0) }
+    }
+
+    /// Looks for the start of HTTP/2 in the first bytes of a connection.
+    fn note_first_bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let Some(seen) = self.preface_seen else { return };
+            self.preface_seen = (PREFACE.get(seen) == Some(byte)).then_some(seen + 1);
+            if seen + 1 == PREFACE.len() && self.preface_seen.is_some() {
+                self.preface_seen = None;
+                self.activity.0.is_http2.store(true, Ordering::Relaxed);
+            }
+        }
     }
 
     fn note_write<T>(&self, outcome: &Poll<io::Result<T>>) {
@@ -126,9 +174,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let before = buf.filled().len();
         let outcome = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if this.preface_seen.is_some() {
+            this.note_first_bytes(&buf.filled()[before..]);
+        }
         let notes = &this.activity.0;
-        if outcome.is_ready() && !notes.in_request.load(Ordering::Relaxed) {
+        if outcome.is_ready() && notes.active.load(Ordering::Relaxed) == 0 {
             notes.head_started.store(true, Ordering::Relaxed);
         }
         outcome

@@ -1,4 +1,6 @@
-//! What the server says of itself: `/ping`, `/status`, `/health`, `/metrics`.
+//! What the server says of itself: `/ping`, `/status`, `/health`, `/metrics`, `/debug/vars`.
+
+mod vars;
 
 use std::sync::Arc;
 
@@ -28,6 +30,12 @@ pub(crate) fn health() -> Response {
          \"status\":\"pass\",\"version\":\"{COMPATIBLE_VERSION}\"}}"
     );
     response::with_body(StatusCode::OK, JSON, ResponseBody::whole(text))
+}
+
+/// Figures as InfluxDB shows them.
+pub(crate) fn vars(app: &App) -> Response {
+    let kind = HeaderValue::from_static("application/json; charset=utf-8");
+    response::with_body(StatusCode::OK, kind, ResponseBody::whole(vars::document(app)))
 }
 
 /// All figures in Prometheus' text format.

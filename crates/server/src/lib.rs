@@ -1,6 +1,7 @@
 //! The network: listeners, routes, admission, error mapping. A handler is decode, call, encode.
 //!
-//! - `/write` and `/query` in InfluxDB 1.x' manner, and what a server says of itself.
+//! - `/write` and `/query` in InfluxDB 1.x' manner, what it has of version 2's paths, Prometheus'
+//!   remote write and read, and what a server says of itself. Users and their privileges.
 //! - Everything a client can make the server hold is bounded: connections, heads, bodies, waiting
 //!   requests, answers that it does not take, and the time all of these may last.
 //! - A bug that panics ends one request.
@@ -8,7 +9,9 @@
 //! Not here: which store it is, how a statement is executed, how a result is written down.
 
 mod app;
+mod auth;
 mod binding;
+mod blocking;
 mod body;
 mod config;
 mod connection;
@@ -18,10 +21,13 @@ mod error;
 pub mod fuzzing;
 mod gzip;
 mod info;
+mod listener;
 mod metrics;
 mod multipart;
 mod panic;
 mod params;
+mod profile;
+mod prometheus;
 mod query;
 mod record;
 mod request_id;
@@ -31,7 +37,16 @@ mod room;
 mod routes;
 mod server;
 mod service;
+mod tls;
+mod udp;
+mod v2;
 mod write;
 
-pub use config::{COMPATIBLE_VERSION, Patience, ServerConfig, UNPACKED_BODY_FACTOR};
+pub use config::{
+    AuthConfig, COMPATIBLE_VERSION, Patience, Secret, ServerConfig, UNPACKED_BODY_FACTOR,
+};
+/// Unit of timestamps.
+pub use ingest::line_protocol::Precision;
 pub use server::{Server, Stopped};
+pub use tls::TlsFiles;
+pub use udp::UdpConfig;

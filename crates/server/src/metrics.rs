@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 
+pub(crate) use process::resident_bytes;
 pub(crate) use text::exposition;
 
 use crate::routes::Route;
@@ -97,6 +98,7 @@ pub(crate) struct Metrics {
     pub(crate) requests_active: Gauge,
     pub(crate) connections: Gauge,
     pub(crate) connections_refused: Counter,
+    pub(crate) authentication_failures: Counter,
     pub(crate) panics: Counter,
     pub(crate) bytes_in: Counter,
     pub(crate) bytes_out: Counter,
@@ -104,6 +106,8 @@ pub(crate) struct Metrics {
     pub(crate) rows_rejected: Counter,
     pub(crate) lines_unparsable: Counter,
     pub(crate) writes_refused: Counter,
+    pub(crate) udp_datagrams: Counter,
+    pub(crate) udp_datagrams_dropped: Counter,
     pub(crate) queries_active: Gauge,
     pub(crate) queries_refused: Counter,
     pub(crate) statements: Counter,
@@ -125,6 +129,7 @@ impl Default for Metrics {
             requests_active: Gauge::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
+            authentication_failures: Counter::default(),
             panics: Counter::default(),
             bytes_in: Counter::default(),
             bytes_out: Counter::default(),
@@ -132,6 +137,8 @@ impl Default for Metrics {
             rows_rejected: Counter::default(),
             lines_unparsable: Counter::default(),
             writes_refused: Counter::default(),
+            udp_datagrams: Counter::default(),
+            udp_datagrams_dropped: Counter::default(),
             queries_active: Gauge::default(),
             queries_refused: Counter::default(),
             statements: Counter::default(),
@@ -147,6 +154,27 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Time since the start.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Requests to `route` that ended with a status that `counts`.
+    pub(crate) fn requests_of(&self, route: Route, counts: impl Fn(u16) -> bool) -> u64 {
+        let of_route = STATUSES.iter().zip(&self.requests[route as usize]);
+        of_route.filter(|(status, _)| counts(**status)).map(|(_, count)| count.get()).sum()
+    }
+
+    /// Time that requests to `route` took, nanoseconds.
+    pub(crate) fn took_ns(&self, route: Route) -> u64 {
+        self.durations[route as usize].sum_ns.get()
+    }
+
+    /// Time that queries took, nanoseconds.
+    pub(crate) fn queries_took_ns(&self) -> u64 {
+        self.light_queries.sum_ns.get().saturating_add(self.heavy_queries.sum_ns.get())
+    }
+
     /// Counts a request; without a status the client went away before it had one.
     pub(crate) fn request_done(&self, route: Route, status: Option<StatusCode>, took: Duration) {
         let status = status.map_or(499, |status| status.as_u16());

@@ -19,14 +19,14 @@ use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use hyper::{Request, StatusCode};
 use tokio::sync::oneshot;
 
-pub(crate) use gate::QueryGate;
+pub(crate) use gate::{Active, Need, QueryGate};
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::HttpError;
 use crate::gzip;
 use crate::response::{self, CancelOnDrop, Response, ResponseBody, Stream};
 use execution::Execution;
-use gate::{Active, Need};
 use request::{AnswerForm, QueryRequest};
 use worker::{First, Sink};
 
@@ -36,9 +36,13 @@ const PIECES_MAX: usize = 4;
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
 /// Answers a query request.
-pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Response {
+pub(crate) async fn handle(
+    app: &Arc<App>,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Response {
     let form = AnswerForm::of_request(&request);
-    match respond(app, request, &form).await {
+    match respond(app, caller, request, &form).await {
         Ok(response) => response,
         Err(error) => response::refusal_as(&error, form.options.format, form.content_type),
     }
@@ -46,10 +50,11 @@ pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Respon
 
 async fn respond(
     app: &Arc<App>,
+    caller: &Caller,
     request: Request<Incoming>,
     form: &AnswerForm,
 ) -> Result<Response, HttpError> {
-    let request = QueryRequest::read(app, request, form).await?;
+    let request = QueryRequest::read(app, caller, request, form).await?;
     let active = match Active::enter(app) {
         Ok(active) => active,
         Err(text) => return Ok(whole(form, request.gzip, execution::only_error(&request, &text))),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::{Method, StatusCode, Uri};
+use model::Name;
 
 use crate::app::App;
 use crate::connection::Activity;
@@ -22,6 +23,8 @@ pub(crate) struct RequestRecord {
     start: Instant,
     /// Method and target for the access log; only if somebody reads it.
     line: Option<String>,
+    /// Who sends it, if that is known.
+    pub(crate) user: Option<Name>,
     /// `None`: the client went away before it had an answer.
     pub(crate) status: Option<StatusCode>,
     pub(crate) bytes_out: u64,
@@ -39,17 +42,26 @@ impl RequestRecord {
     ) -> Self {
         activity.begin_request();
         app.metrics.requests_active.add(1);
-        let logged = tracing::enabled!(target: "nyala::access", tracing::Level::DEBUG);
+        let logged = app.config.access_log
+            || tracing::enabled!(target: "nyala::access", tracing::Level::DEBUG);
         Self {
             app: Arc::clone(app),
             activity,
             route,
             start: Instant::now(),
             line: logged.then(|| line_of(method, uri)),
+            user: None,
             status: None,
             bytes_out: 0,
             aborted: false,
         }
+    }
+}
+
+impl RequestRecord {
+    /// What goes on on the request's connection.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.activity
     }
 }
 
@@ -61,16 +73,25 @@ impl Drop for RequestRecord {
         metrics.requests_active.sub(1);
         metrics.bytes_out.add(self.bytes_out);
         metrics.request_done(self.route, self.status, took);
-        if let Some(line) = &self.line {
-            tracing::debug!(
-                target: "nyala::access",
-                status = self.status.map_or(0, |status| status.as_u16()),
-                bytes_out = self.bytes_out,
-                took_us = took.as_micros() as u64,
-                aborted = self.aborted,
-                "{line}"
-            );
+        let (user, peer) = (self.user.as_deref(), self.activity.peer());
+        self.app.profiles.count(self.route, user, peer);
+        let Some(line) = &self.line else { return };
+        // The level of an event has to be known where it is written.
+        macro_rules! log {
+            ($event:ident) => {
+                tracing::$event!(
+                    target: "nyala::access",
+                    peer = %peer.map_or_else(|| "-".to_owned(), |peer| peer.to_string()),
+                    user = user.unwrap_or("-"),
+                    status = self.status.map_or(0, |status| status.as_u16()),
+                    bytes_out = self.bytes_out,
+                    took_us = took.as_micros() as u64,
+                    aborted = self.aborted,
+                    "{line}"
+                )
+            };
         }
+        if self.app.config.access_log { log!(info) } else { log!(debug) }
     }
 }
 

@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{
+    ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::{HeaderMap, StatusCode};
 use model::Interrupt;
 use tokio::sync::mpsc;
@@ -17,6 +19,7 @@ pub(crate) type Response = hyper::Response<ResponseBody>;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const REALM: HeaderValue = HeaderValue::from_static("Basic realm=\"InfluxDB\"");
 const ERROR: HeaderName = HeaderName::from_static("x-influxdb-error");
 
 /// Longest `X-Influxdb-Error`, bytes.
@@ -28,6 +31,8 @@ pub(crate) struct ResponseBody {
     content: Content,
     /// Written down when the body is dropped.
     record: Option<RequestRecord>,
+    /// The connection could have more of it, and has not asked since.
+    is_untaken: bool,
 }
 
 #[derive(Debug)]
@@ -56,27 +61,50 @@ impl Drop for CancelOnDrop {
 }
 
 impl ResponseBody {
+    fn new(content: Content) -> Self {
+        Self { content, record: None, is_untaken: false }
+    }
+
     pub(crate) fn empty() -> Self {
-        Self { content: Content::Empty, record: None }
+        Self::new(Content::Empty)
     }
 
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { content: Content::Whole(bytes.into()), record: None }
+        Self::new(Content::Whole(bytes.into()))
     }
 
     pub(crate) fn stream(stream: Stream) -> Self {
-        Self { content: Content::Stream(stream), record: None }
+        Self::new(Content::Stream(stream))
     }
 
     pub(crate) fn keep(&mut self, record: RequestRecord) {
         self.record = Some(record);
+        self.note_untaken(!self.is_end_stream());
+    }
+
+    /// Notes whether the client is waited for.
+    fn note_untaken(&mut self, is_untaken: bool) {
+        let Some(record) = &self.record else { return };
+        match (self.is_untaken, is_untaken) {
+            (false, true) => record.activity().begin_untaken(),
+            (true, false) => record.activity().end_untaken(),
+            _ => return,
+        }
+        self.is_untaken = is_untaken;
     }
 
     fn sent(&mut self, bytes: Bytes) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(record) = &mut self.record {
             record.bytes_out += bytes.len() as u64;
         }
+        self.note_untaken(!self.is_end_stream());
         Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        self.note_untaken(false);
     }
 }
 
@@ -88,6 +116,7 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.note_untaken(false);
         match std::mem::replace(&mut self.content, Content::Empty) {
             Content::Empty => Poll::Ready(None),
             Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
@@ -146,7 +175,7 @@ pub(crate) fn with_body(
 }
 
 /// What Go's HTTP server says by itself.
-fn plain(status: StatusCode, text: &'static str) -> Response {
+pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response {
     let mut response = with_body(status, PLAIN, ResponseBody::whole(text));
     let name = HeaderName::from_static("x-content-type-options");
     response.headers_mut().insert(name, HeaderValue::from_static("nosniff"));
@@ -177,7 +206,11 @@ pub(crate) fn refusal_as(
     let body = ResponseBody::whole(format.error(&error.text));
     let mut response = with_body(error.status, content_type, body);
     let headers = response.headers_mut();
-    insert_error(headers, &error.text);
+    if error.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, REALM);
+    } else {
+        insert_error(headers, &error.text);
+    }
     if let Some(wait) = error.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
     }

@@ -1,29 +1,42 @@
-//! The listener: accepting, serving, and stopping in good order.
+//! Accepting, serving, and stopping in good order.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::Catalog;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use store::Store;
-use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
 
 use crate::ServerConfig;
 use crate::app::{App, Clock};
 use crate::connection::{Activity, Connection};
+use crate::continuous;
+use crate::listener::{self, UnixSocket};
+use crate::retention;
 use crate::service;
-use crate::{continuous, retention};
+use crate::tls::Tls;
+use crate::udp;
 
 /// Longest head of a request, and most bytes read ahead of what is asked for.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// Most headers of a request.
 const HEADERS_MAX: usize = 128;
+
+/// Most requests at a time on a connection of HTTP/2.
+const STREAMS_MAX: u32 = 100;
+/// Most bytes that a client of HTTP/2 may send before somebody reads them, a connection.
+const WINDOW_BYTES: u32 = 256 << 10;
+/// Most bytes of an answer that wait for the client, a request of HTTP/2.
+const SEND_BYTES_MAX: usize = 64 << 10;
 
 /// After a failure to accept (too many open files) so long passes before the next try.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -35,6 +48,9 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    unix: Option<UnixSocket>,
+    tls: Option<Arc<Tls>>,
+    udp: Option<UdpSocket>,
     app: Arc<App>,
 }
 
@@ -52,18 +68,20 @@ impl Server {
     /// nanoseconds since 1970-01-01 UTC.
     ///
     /// # Errors
-    /// The address cannot be resolved or is in use.
+    /// The address cannot be resolved or is in use; certificate or key cannot be used.
     pub fn bind(
         config: ServerConfig,
         store: Arc<dyn Store>,
         catalog: Arc<Catalog>,
         now_ns: Arc<dyn Fn() -> i64 + Send + Sync>,
     ) -> io::Result<Self> {
-        let listener = listen(&config.http_bind)?;
-        listener.set_nonblocking(true)?;
+        let tls = config.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
+        let listener = listener::tcp(&config.http_bind)?;
         let address = listener.local_addr()?;
+        let unix = config.unix_socket.as_deref().map(UnixSocket::listen).transpose()?;
+        let udp = config.udp.as_ref().map(udp::bind).transpose()?;
         let app = Arc::new(App::new(config, store, catalog, Clock(now_ns)));
-        Ok(Self { listener, address, app })
+        Ok(Self { listener, address, unix, tls, udp, app })
     }
 
     /// The address that it listens on.
@@ -78,50 +96,50 @@ impl Server {
     /// # Errors
     /// The listener cannot be used with the runtime.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
-        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let Self { listener, unix, tls, udp, app, .. } = self;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let local = unix.as_ref().map(UnixSocket::to_async).transpose()?;
         let graceful = GracefulShutdown::new();
-        let connections_max = match self.app.config.max_connections {
-            0 => Semaphore::MAX_PERMITS,
-            max => max,
-        };
-        let places = Arc::new(Semaphore::new(connections_max));
-        let retention = tokio::spawn(retention::enforce(Arc::clone(&self.app)));
-        let continuous = tokio::spawn(continuous::run(Arc::clone(&self.app)));
+        let (stop, stopping) = watch::channel(());
+        let doorman = Doorman::new(&app, tls.clone(), stopping);
+        let mut helpers = JoinSet::new();
+        helpers.spawn(retention::enforce(Arc::clone(&app)));
+        helpers.spawn(continuous::run(Arc::clone(&app)));
+        if let Some(tls) = tls {
+            helpers.spawn(tls.follow());
+        }
+        if let (Some(socket), Some(config)) = (udp, &app.config.udp) {
+            let socket = tokio::net::UdpSocket::from_std(socket)?;
+            helpers.spawn(udp::serve(Arc::clone(&app), socket, Arc::new(config.clone())));
+        }
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = listener.accept() => {
+                    accepted.map(|(stream, peer)| doorman.tcp(&graceful, stream, peer))
+                }
+                accepted = accept_local(local.as_ref()) => {
+                    accepted.map(|stream| doorman.unix(&graceful, stream))
+                }
                 () = &mut shutdown => break,
             };
-            match accepted {
-                Ok((stream, peer)) => match Arc::clone(&places).try_acquire_owned() {
-                    Ok(place) => serve_connection(&self.app, &graceful, stream, peer, place),
-                    // Dropping the stream closes it.
-                    Err(_) => self.app.metrics.connections_refused.add(1),
-                },
-                Err(error) => {
-                    tracing::warn!("cannot accept a connection: {error}");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+            if let Err(error) = accepted {
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-        drop(listener);
-        retention.abort();
-        continuous.abort();
-        Ok(finish(&self.app, graceful).await)
+        drop((listener, local, unix, stop));
+        helpers.abort_all();
+        Ok(finish(&app, graceful).await)
     }
 }
 
-/// Listens on `host:port`; without a host on every address of the machine.
-fn listen(address: &str) -> io::Result<TcpListener> {
-    let Some(port) = address.strip_prefix(':') else { return TcpListener::bind(address) };
-    let port = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
-    // An IPv6 socket takes both kinds of connections; some machines have no IPv6.
-    let addresses = [
-        SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
-        SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
-    ];
-    TcpListener::bind(&addresses[..])
+/// The next connection to the Unix socket; never one if there is none.
+async fn accept_local(listener: Option<&UnixListener>) -> io::Result<UnixStream> {
+    match listener {
+        Some(listener) => listener.accept().await.map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits for requests in flight, and cuts off those that take too long.
@@ -136,42 +154,112 @@ async fn finish(app: &App, graceful: GracefulShutdown) -> Stopped {
     Stopped::InHaste
 }
 
-fn serve_connection(
-    app: &Arc<App>,
-    graceful: &GracefulShutdown,
-    stream: TcpStream,
-    peer: SocketAddr,
-    place: OwnedSemaphorePermit,
-) {
-    // Without this, small answers wait for the acknowledgement of earlier ones.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%peer, "cannot set TCP_NODELAY: {error}");
+/// Lets connections in, as many as there are places, and sees to them.
+#[derive(Debug)]
+struct Doorman {
+    app: Arc<App>,
+    tls: Option<Arc<Tls>>,
+    places: Arc<Semaphore>,
+    /// Closed when the server stops.
+    stopping: watch::Receiver<()>,
+}
+
+impl Doorman {
+    fn new(app: &Arc<App>, tls: Option<Arc<Tls>>, stopping: watch::Receiver<()>) -> Self {
+        let connections_max = match app.config.max_connections {
+            0 => Semaphore::MAX_PERMITS,
+            max => max,
+        };
+        let places = Arc::new(Semaphore::new(connections_max));
+        Self { app: Arc::clone(app), tls, places, stopping }
     }
-    let activity = Activity::default();
+
+    /// A place for one more connection. Without one it is dropped, and so closed.
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        if place.is_none() {
+            self.app.metrics.connections_refused.add(1);
+        }
+        place
+    }
+
+    fn tcp(&self, graceful: &GracefulShutdown, stream: TcpStream, peer: SocketAddr) {
+        let Some(place) = self.place() else { return };
+        // Without this, small answers wait for the acknowledgement of earlier ones.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%peer, "cannot set TCP_NODELAY: {error}");
+        }
+        let (app, watcher) = (Arc::clone(&self.app), graceful.watcher());
+        let Some(tls) = &self.tls else {
+            tokio::spawn(serve_connection(app, watcher, stream, Some(peer), place));
+            return;
+        };
+        let (acceptor, mut stopping) = (tls.acceptor(), self.stopping.clone());
+        tokio::spawn(async move {
+            let patience = app.config.patience.head;
+            let handshake = tokio::time::timeout(patience, acceptor.accept(stream));
+            let outcome = tokio::select! {
+                outcome = handshake => outcome,
+                _ = stopping.changed() => return,
+            };
+            match outcome {
+                Ok(Ok(stream)) => {
+                    serve_connection(app, watcher, stream, Some(peer), place).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%peer, "no TLS connection: {error}"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake takes too long"),
+            }
+        });
+    }
+
+    fn unix(&self, graceful: &GracefulShutdown, stream: UnixStream) {
+        let Some(place) = self.place() else { return };
+        let (app, watcher) = (Arc::clone(&self.app), graceful.watcher());
+        tokio::spawn(serve_connection(app, watcher, stream, None, place));
+    }
+}
+
+/// Serves a connection to its end: HTTP/1.1, or HTTP/2 if the client starts with that.
+async fn serve_connection<S>(
+    app: Arc<App>,
+    watcher: Watcher,
+    stream: S,
+    peer: Option<SocketAddr>,
+    place: OwnedSemaphorePermit,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let _place = place;
+    let activity = Activity::new(peer.map(|peer| peer.ip()));
     let io = TokioIo::new(Connection::new(stream, activity.clone()));
     let service = {
-        let (app, activity) = (Arc::clone(app), activity.clone());
+        let (app, activity) = (Arc::clone(&app), activity.clone());
         service_fn(move |request| service::answer(Arc::clone(&app), activity.clone(), request))
     };
-    let connection = http1::Builder::new()
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
         .title_case_headers(true)
         .header_read_timeout(None)
         .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .serve_connection(io, service);
-    let served = graceful.watch(connection);
-    let app = Arc::clone(app);
-    tokio::spawn(async move {
-        let _place = place;
-        app.metrics.connections.add(1);
-        tokio::select! {
-            outcome = served => if let Err(error) = outcome {
-                tracing::debug!(%peer, "a connection failed: {error}");
-            },
-            why = activity.watch(&app.config.patience) => {
-                tracing::debug!(%peer, "closed a connection: {why}");
-            }
+        .max_headers(HEADERS_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_send_buf_size(SEND_BYTES_MAX);
+    let served = watcher.watch(builder.serve_connection(io, service).into_owned());
+    app.metrics.connections.add(1);
+    tokio::select! {
+        outcome = served => if let Err(error) = outcome {
+            tracing::debug!(?peer, "a connection failed: {error}");
+        },
+        why = activity.watch(&app.config.patience) => {
+            tracing::debug!(?peer, "closed a connection: {why}");
         }
-        app.metrics.connections.sub(1);
-    });
+    }
+    app.metrics.connections.sub(1);
 }

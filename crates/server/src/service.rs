@@ -11,15 +11,17 @@ use hyper::header::{
 use hyper::{HeaderMap, Method, Request, StatusCode};
 
 use crate::app::App;
+use crate::auth;
 use crate::config::COMPATIBLE_VERSION;
 use crate::connection::Activity;
 use crate::error::HttpError;
 use crate::info;
 use crate::panic::CatchPanic;
+use crate::profile;
 use crate::record::RequestRecord;
 use crate::response::{self, Response};
 use crate::routes::Route;
-use crate::{query, write};
+use crate::{prometheus, query, v2, write};
 
 const VERSION: HeaderName = HeaderName::from_static("x-influxdb-version");
 const BUILD: HeaderName = HeaderName::from_static("x-influxdb-build");
@@ -39,7 +41,7 @@ pub(crate) async fn answer(
     let mut record = RequestRecord::begin(&app, activity, route, request.method(), request.uri());
     let id = request_id(request.headers(), &app);
     let origin = request.headers().get(ORIGIN).cloned();
-    let mut response = match CatchPanic::new(dispatch(&app, route, request)).await {
+    let mut response = match CatchPanic::new(dispatch(&app, &mut record, route, request)).await {
         Ok(response) => response,
         Err(panic) => {
             app.metrics.panics.add(1);
@@ -53,7 +55,12 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-async fn dispatch(app: &Arc<App>, route: Route, request: Request<Incoming>) -> Response {
+async fn dispatch(
+    app: &Arc<App>,
+    record: &mut RequestRecord,
+    route: Route,
+    request: Request<Incoming>,
+) -> Response {
     if request.method() == Method::OPTIONS {
         return response::empty(StatusCode::OK);
     }
@@ -63,12 +70,25 @@ async fn dispatch(app: &Arc<App>, route: Route, request: Request<Incoming>) -> R
     if !route.allows(request.method()) {
         return response::method_not_allowed(route.allow());
     }
+    let query = request.uri().query();
+    let caller = match auth::authenticate(app, route, request.headers(), query).await {
+        Ok(caller) => caller,
+        Err(error) => return response::refusal(&error),
+    };
+    record.user = caller.user().map(|user| user.name.clone());
     let answered = match route {
-        Route::Query => Ok(query::handle(app, request).await),
-        Route::Write => write::handle(app, request).await,
+        Route::Query => Ok(query::handle(app, &caller, request).await),
+        Route::Write | Route::V2Write => write::handle(app, &caller, route, request).await,
+        Route::V2Query => Ok(v2::refuse_flux()),
+        Route::V2Delete => v2::delete(app, &caller, request).await,
+        Route::V2Buckets | Route::V2Bucket => v2::buckets(app, &caller, request).await,
+        Route::PrometheusWrite => prometheus::write(app, &caller, request).await,
+        Route::PrometheusRead => prometheus::read(app, &caller, request).await,
         Route::Ping | Route::Status => Ok(info::ping(request.uri().query())),
         Route::Health => Ok(info::health()),
         Route::Metrics => info::metrics(app).await,
+        Route::DebugVars => Ok(info::vars(app)),
+        Route::DebugRequests => profile::handle(app, request.uri().query()).await,
         Route::Unknown => Ok(response::not_found()),
     };
     answered.unwrap_or_else(|error| response::refusal(&error))

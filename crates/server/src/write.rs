@@ -6,7 +6,6 @@ mod outcome;
 mod parsers;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::CONTENT_ENCODING;
@@ -17,11 +16,15 @@ use store::WriteRequest;
 pub(crate) use parsers::ParserPool;
 
 use crate::app::App;
+use crate::auth::Caller;
+use crate::blocking::blocking;
 use crate::body::{self, BodyLimits, WholeBody};
 use crate::error::HttpError;
 use crate::gzip::{self, UnpackError};
 use crate::params::Params;
 use crate::response::{self, Response};
+use crate::routes::Route;
+use crate::v2::split_bucket;
 
 /// Rows and values take up to about this many times the bytes of the text they come from, the text
 /// included; rows of two or three characters take twice as much again.
@@ -32,9 +35,16 @@ const PACKED_FACTOR: usize = 10;
 /// Answers a write.
 pub(crate) async fn handle(
     app: &Arc<App>,
+    caller: &Caller,
+    route: Route,
     request: Request<Incoming>,
 ) -> Result<Response, HttpError> {
-    let target = Target::check(app, request.uri().query())?;
+    let params = Params::of_url(request.uri().query());
+    let target = if route == Route::V2Write {
+        Target::of_bucket(app, caller, &params)?
+    } else {
+        Target::of_database(app, caller, &params)?
+    };
     let (head, body) = request.into_parts();
     let packed = is_packed(&head.headers);
     let limits = BodyLimits {
@@ -48,14 +58,8 @@ pub(crate) async fn handle(
     })?;
     // The store waits for the disk: that is no work for a thread that has connections to serve.
     let worker = Arc::clone(app);
-    let written = tokio::task::spawn_blocking(move || worker.write(&target, body, packed)).await;
-    match written {
-        Ok(outcome) => outcome.map(|()| response::empty(StatusCode::NO_CONTENT)),
-        Err(failed) if failed.is_panic() => {
-            std::panic::resume_unwind(failed.into_panic());
-        }
-        Err(_) => Err(HttpError::overloaded("the server stops", Duration::from_secs(5))),
-    }
+    blocking(move || worker.write(&target, body, packed)).await??;
+    Ok(response::empty(StatusCode::NO_CONTENT))
 }
 
 fn is_packed(headers: &HeaderMap) -> bool {
@@ -66,7 +70,7 @@ fn is_packed(headers: &HeaderMap) -> bool {
 
 /// Where rows go and how they are read.
 #[derive(Debug)]
-struct Target {
+pub(crate) struct Target {
     database: String,
     policy: String,
     precision: Precision,
@@ -74,8 +78,8 @@ struct Target {
 }
 
 impl Target {
-    fn check(app: &App, query: Option<&str>) -> Result<Self, HttpError> {
-        let params = Params::of_url(query);
+    /// Database, policy and precision as InfluxDB 1 names them.
+    fn of_database(app: &App, caller: &Caller, params: &Params) -> Result<Self, HttpError> {
         let precision = match params.get("precision") {
             "" => Precision::Nanosecond,
             name => Precision::from_name(name).ok_or_else(|| {
@@ -84,21 +88,61 @@ impl Target {
                 ))
             })?,
         };
-        let database = params.get("db");
+        let consistency = params.get("consistency").to_ascii_lowercase();
+        let target = Self {
+            precision,
+            consistency_known: matches!(&*consistency, "" | "any" | "one" | "quorum" | "all"),
+            ..Self::of_samples(app, caller, params)?
+        };
+        Ok(target)
+    }
+
+    /// A bucket and a precision as InfluxDB 2 names them.
+    fn of_bucket(app: &App, caller: &Caller, params: &Params) -> Result<Self, HttpError> {
+        let precision = match params.get("precision") {
+            "" | "ns" => Precision::Nanosecond,
+            "us" => Precision::Microsecond,
+            "ms" => Precision::Millisecond,
+            "s" => Precision::Second,
+            name => {
+                let text = format!("invalid precision {name:?} (use ns, us, ms or s)");
+                return Err(HttpError::bad_request(text));
+            }
+        };
+        let (database, policy) = split_bucket(params.get("bucket"))?;
+        Ok(Self { precision, ..Self::new(app, caller, database, policy)? })
+    }
+
+    /// Database and policy alone, for rows that say the rest themselves.
+    pub(crate) fn of_samples(
+        app: &App,
+        caller: &Caller,
+        params: &Params,
+    ) -> Result<Self, HttpError> {
+        Self::new(app, caller, params.get("db"), params.get("rp"))
+    }
+
+    /// Where a listener puts what nobody is asked about.
+    pub(crate) fn of_listener(database: &str, policy: &str) -> Self {
+        Self {
+            database: database.to_owned(),
+            policy: policy.to_owned(),
+            precision: Precision::Nanosecond,
+            consistency_known: true,
+        }
+    }
+
+    fn new(app: &App, caller: &Caller, database: &str, policy: &str) -> Result<Self, HttpError> {
         if database.is_empty() {
             return Err(HttpError::bad_request("database is required"));
         }
-        if app.catalog.snapshot().database(database).is_none() {
+        let catalog = app.catalog.snapshot();
+        if catalog.database(database).is_none() {
             let text = format!("database not found: {database:?}");
             return Err(HttpError::new(StatusCode::NOT_FOUND, text));
         }
-        let consistency = params.get("consistency").to_ascii_lowercase();
-        Ok(Self {
-            database: database.to_owned(),
-            policy: params.get("rp").to_owned(),
-            precision,
-            consistency_known: matches!(&*consistency, "" | "any" | "one" | "quorum" | "all"),
-        })
+        caller.may_write(&catalog, database)?;
+        Ok(Self::of_listener(database, policy))
     }
 }
 
@@ -123,18 +167,31 @@ impl App {
         let options = ParseOptions { precision: target.precision, default_time_ns };
         let mut parser = self.parsers.take();
         let parsed = parser.parse(text, &options);
-        let unparsable = outcome::unparsable(&parsed.problems);
-        self.metrics.lines_unparsable.add(unparsable as u64);
-        let answer = if parsed.batch.rows.is_empty() {
-            outcome::report(&parsed, &[])
-        } else if target.consistency_known {
-            self.store_rows(target, &parsed, now_ns)
-        } else {
-            Err(HttpError::bad_request("invalid consistency level"))
-        };
+        let answer = self.store_parsed(target, &parsed, now_ns);
         parser.recycle(parsed.batch);
         self.parsers.give_back(parser, text.len());
         answer
+    }
+
+    /// Stores what was parsed, and says what became of it.
+    ///
+    /// # Errors
+    /// The refusal that tells of all that went wrong.
+    pub(crate) fn store_parsed(
+        &self,
+        target: &Target,
+        parsed: &ingest::line_protocol::Parsed<'_>,
+        now_ns: i64,
+    ) -> Result<(), HttpError> {
+        let unparsable = outcome::unparsable(&parsed.problems);
+        self.metrics.lines_unparsable.add(unparsable as u64);
+        if parsed.batch.rows.is_empty() {
+            outcome::report(parsed, &[])
+        } else if target.consistency_known {
+            self.store_rows(target, parsed, now_ns)
+        } else {
+            Err(HttpError::bad_request("invalid consistency level"))
+        }
     }
 
     fn store_rows(

@@ -4,6 +4,7 @@ use store::reference::ReferenceStore;
 use store::testing::{Row, read_all, write};
 
 use super::*;
+use crate::Privilege;
 
 const HOUR: i64 = 3_600_000_000_000;
 const DAY: i64 = 24 * HOUR;
@@ -235,6 +236,60 @@ fn a_document_of_another_format_is_refused() {
     let opened = Catalog::open(store).map(drop);
     assert_eq!(
         error(opened),
-        "the catalog's document (version 1) cannot be used: it has format 99, this program knows 1"
+        "the catalog's document (version 1) cannot be used: it has format 99, this program knows 2"
     );
+}
+
+#[test]
+fn users_are_created_changed_and_dropped() {
+    let (store, catalog) = new();
+    catalog.create_database("d", None).unwrap();
+    catalog.create_user("ann", "secret", true).unwrap();
+    catalog.create_user("ann", "secret", true).unwrap();
+    assert_eq!(error(catalog.create_user("ann", "other", true)), "user already exists");
+    assert_eq!(error(catalog.create_user("ann", "secret", false)), "user already exists");
+    assert_eq!(error(catalog.create_user("", "secret", false)), "username required");
+    catalog.create_user("bob", "", false).unwrap();
+    catalog.set_password("bob", "new").unwrap();
+    for missing in [
+        catalog.set_password("eve", "x"),
+        catalog.set_admin("eve", true),
+        catalog.drop_user("eve"),
+        catalog.grant("eve", "nowhere", Privilege::Read),
+        catalog.revoke("eve", "d", Privilege::Read),
+    ] {
+        assert_eq!(error(missing), "user not found");
+    }
+    assert_eq!(error(catalog.grant("bob", "e", Privilege::Read)), "database not found: e");
+    catalog.grant("bob", "d", Privilege::All).unwrap();
+    catalog.revoke("bob", "d", Privilege::Read).unwrap();
+    // Whoever opens the store next sees the same.
+    let catalog = Catalog::open(store).unwrap();
+    let state = catalog.snapshot();
+    let (bob, d) = (state.user("bob").unwrap(), state.database("d").unwrap().id);
+    assert!(bob.password.verify("new") && !bob.admin);
+    assert_eq!(bob.grants, [(d, Privilege::Write)]);
+    assert!(bob.may(Privilege::Write, Some(d)) && !bob.may(Privilege::Read, Some(d)));
+    assert!(!bob.may(Privilege::Write, None));
+    assert!(state.user("ann").unwrap().may(Privilege::All, None));
+    catalog.set_admin("bob", true).unwrap();
+    catalog.drop_user("ann").unwrap();
+    let users = catalog.snapshot();
+    assert_eq!(users.users().len(), 1);
+    assert!(users.user("bob").unwrap().admin);
+}
+
+#[test]
+fn grants_go_with_their_database() {
+    let (_, catalog) = new();
+    catalog.create_user("bob", "x", false).unwrap();
+    for name in ["d", "e"] {
+        catalog.create_database(name, None).unwrap();
+        catalog.grant("bob", name, Privilege::Read).unwrap();
+    }
+    catalog.drop_database("d").unwrap();
+    catalog.create_database("d", None).unwrap();
+    let state = catalog.snapshot();
+    let grants = &state.user("bob").unwrap().grants;
+    assert_eq!(*grants, [(state.database("e").unwrap().id, Privilege::Read)]);
 }

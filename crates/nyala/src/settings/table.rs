@@ -12,6 +12,8 @@ pub(crate) struct Setting {
     pub(crate) value_name: &'static str,
     /// What it is for.
     pub(crate) help: &'static str,
+    /// Its value is not shown.
+    pub(crate) secret: bool,
 }
 
 const fn setting(
@@ -20,7 +22,11 @@ const fn setting(
     value_name: &'static str,
     help: &'static str,
 ) -> Setting {
-    Setting { name, default, value_name, help }
+    Setting { name, default, value_name, help, secret: false }
+}
+
+const fn secret(name: &'static str, value_name: &'static str, help: &'static str) -> Setting {
+    Setting { secret: true, ..setting(name, "", value_name, help) }
 }
 
 /// All settings, in the order they are shown.
@@ -32,6 +38,58 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "HOST:PORT",
         "Address to listen on. :8086 is every address of this machine; port 0 takes a free one.",
     ),
+    setting("bind-socket", "", "PATH", "A Unix socket to listen on as well; empty: none."),
+    setting(
+        "https-certificate",
+        "",
+        "FILE",
+        "Certificate (PEM) for TLS on http-bind, read again when it changes; empty: no TLS.",
+    ),
+    setting(
+        "https-private-key",
+        "",
+        "FILE",
+        "The certificate's private key (PEM); empty: it is in the certificate's file.",
+    ),
+    setting(
+        "auth-enabled",
+        "false",
+        "BOOL",
+        "Whether requests have to come from users. While there are none, the only statement that is \
+         executed is CREATE USER name WITH PASSWORD 'password' WITH ALL PRIVILEGES.",
+    ),
+    setting(
+        "ping-auth-enabled",
+        "false",
+        "BOOL",
+        "Whether /ping, /status, /health and /metrics are for users only, too.",
+    ),
+    setting(
+        "pprof-auth-enabled",
+        "false",
+        "BOOL",
+        "Whether /debug/... is for administrators only.",
+    ),
+    secret(
+        "shared-secret",
+        "TEXT",
+        "What JSON Web Tokens are signed with (HS256, HS384, HS512); empty: tokens are refused. \
+         Better in the environment or the file than a flag, which other users of the machine see.",
+    ),
+    setting(
+        "udp-bind",
+        "",
+        "HOST:PORT",
+        "Address to listen on for line protocol over UDP, from anybody; empty: none.",
+    ),
+    setting("udp-database", "udp", "NAME", "Database for what comes by UDP; made if missing."),
+    setting(
+        "udp-retention-policy",
+        "",
+        "NAME",
+        "Retention policy for what comes by UDP; empty: the database's default.",
+    ),
+    setting("udp-precision", "n", "UNIT", "Unit of times that come by UDP: n, u, ms, s, m or h."),
     setting(
         "memory-limit",
         "25%",
@@ -106,11 +164,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "How long requests in flight may go on after SIGTERM or Ctrl-C.",
     ),
     setting(
+        "access-log",
+        "false",
+        "BOOL",
+        "Whether each request is logged, at level info, without its passwords.",
+    ),
+    setting(
         "log-level",
         "info",
         "LEVEL",
-        "error, warn, info, debug or trace; also per part, such as info,nyala::access=debug for an \
-         access log.",
+        "error, warn, info, debug or trace; also per part, such as warn,nyala::access=info for \
+         nothing but an access log.",
     ),
     setting("log-format", "text", "FORMAT", "text for people, json for machines."),
 ];

@@ -1,8 +1,11 @@
 //! Values: from text to what the program works with.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+
+use server::{Precision, Secret};
 
 use super::layers::Resolved;
 
@@ -70,6 +73,36 @@ impl<'a> Reader<'a> {
     pub(crate) fn text(&self, name: &str) -> anyhow::Result<String> {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         self.read(name, some, "a name: it is empty")
+    }
+
+    /// A text that may be empty.
+    pub(crate) fn word(&self, name: &str) -> anyhow::Result<String> {
+        self.read(name, |text| Some(text.to_owned()), "a text")
+    }
+
+    /// An address; empty: none.
+    pub(crate) fn address_or_none(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let none_or_some = |text: &str| match text {
+            "" => Some(None),
+            text => address(text).filter(|text| !text.starts_with(':')).map(Some),
+        };
+        self.read(name, none_or_some, "an address such as 127.0.0.1:8089")
+    }
+
+    pub(crate) fn precision(&self, name: &str) -> anyhow::Result<Precision> {
+        self.read(name, Precision::from_name, "a unit of time: n, u, ms, s, m or h")
+    }
+
+    /// The path of a file; empty: none.
+    pub(crate) fn file(&self, name: &str) -> anyhow::Result<Option<PathBuf>> {
+        let path = |text: &str| Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
+        self.read(name, |text| Some(path(text)), "a path")
+    }
+
+    /// A text that may be empty and is not shown.
+    pub(crate) fn secret(&self, name: &str) -> anyhow::Result<Option<Secret>> {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        self.read(name, |text| Some(some(text).map(Secret::new)), "a text")
     }
 
     pub(crate) fn address(&self, name: &str) -> anyhow::Result<String> {

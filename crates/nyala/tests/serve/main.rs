@@ -8,10 +8,16 @@
 mod bad_inputs;
 mod bad_queries;
 mod command_line;
+mod connections;
 mod crash;
+mod debug;
 mod formats;
 mod influx_cli;
 mod lifecycle;
+mod prometheus;
 mod recorded_answers;
 mod support;
+mod udp;
+mod users;
+mod v2;
 mod writes;

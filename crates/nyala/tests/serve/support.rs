@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ pub(crate) fn nyala() -> Command {
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: SocketAddr,
+    log: Option<PathBuf>,
 }
 
 impl Server {
@@ -35,13 +36,32 @@ impl Server {
     }
 
     pub(crate) fn start_with(dir: &Path, flags: &[&str]) -> Self {
+        Self::spawn(dir, &[&["--log-level", "warn"], flags].concat(), Stdio::inherit())
+    }
+
+    /// The same with a log that [`Server::stop_and_read_log`] reads.
+    pub(crate) fn start_logging(dir: &Path, flags: &[&str]) -> Self {
+        let log = std::fs::File::create(dir.join("test.log")).unwrap();
+        let mut server = Self::spawn(dir, flags, log.into());
+        server.log = Some(dir.join("test.log"));
+        server
+    }
+
+    /// Stops in good order, and gives what was logged.
+    pub(crate) fn stop_and_read_log(mut self) -> String {
+        let path = self.log.take().expect("a server with a log");
+        self.stop();
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    fn spawn(dir: &Path, flags: &[&str], log: Stdio) -> Self {
         let mut process = nyala()
             .arg("serve")
             .args(["--http-bind", "127.0.0.1:0", "--data-dir"])
             .arg(dir)
-            .args(["--log-level", "warn"])
             .args(flags)
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut screen = BufReader::new(process.stdout.take().unwrap());
@@ -49,11 +69,13 @@ impl Server {
         let address = loop {
             line.clear();
             assert!(screen.read_line(&mut line).unwrap() > 0, "the server did not start");
-            if let Some((_, address)) = line.split_once("http://") {
-                break address.trim().parse().unwrap();
+            if let Some((_, address)) =
+                line.split_once("listening").and_then(|(_, l)| l.split_once("://"))
+            {
+                break address.split_whitespace().next().unwrap().parse().unwrap();
             }
         };
-        Self { process, address }
+        Self { process, address, log: None }
     }
 
     pub(crate) fn url(&self) -> String {

@@ -2,7 +2,7 @@
 
 /// Bytes of memory that are resident; `None` where the system does not say.
 #[cfg(target_os = "linux")]
-pub(super) fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -11,7 +11,7 @@ pub(super) fn resident_bytes() -> Option<u64> {
 
 /// As on Linux; other systems are not asked.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     None
 }
 

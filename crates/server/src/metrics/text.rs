@@ -104,6 +104,11 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
             "Connections closed because there were too many.",
             m.connections_refused.get(),
         ),
+        counter(
+            "http_authentication_failures_total",
+            "Requests whose sender could not say who they are.",
+            m.authentication_failures.get(),
+        ),
         counter("http_panics_total", "Requests ended by a bug of the server.", m.panics.get()),
         counter("http_received_bytes_total", "Bytes of request bodies.", m.bytes_in.get()),
         counter("http_sent_bytes_total", "Bytes of answers' bodies.", m.bytes_out.get()),
@@ -118,6 +123,12 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
             "write_requests_refused_total",
             "Writes refused because there was no room.",
             m.writes_refused.get(),
+        ),
+        counter("udp_datagrams_total", "Datagrams received.", m.udp_datagrams.get()),
+        counter(
+            "udp_datagrams_dropped_total",
+            "Datagrams with lines that are no line protocol.",
+            m.udp_datagrams_dropped.get(),
         ),
         gauge("queries_active", "Query requests being executed.", m.queries_active.get()),
         counter(

@@ -72,6 +72,7 @@ impl Execution {
             database: request.database.clone(),
             policy: request.policy.clone(),
             chunk_rows: chunk_rows.min(BATCH_ROWS_MAX),
+            user: request.user.clone(),
             budget: app.queries.budget(),
             interrupt,
             limits: QueryLimits {

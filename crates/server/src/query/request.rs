@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use catalog::User;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request};
@@ -11,6 +12,7 @@ use render::{Epoch, Format, Options};
 
 use super::kinds::check_zones;
 use crate::app::App;
+use crate::auth::Caller;
 use crate::binding::bound_values;
 use crate::body::{self, BodyLimits};
 use crate::error::HttpError;
@@ -36,11 +38,14 @@ pub(crate) struct QueryRequest {
     pub(crate) is_get: bool,
     pub(crate) is_async: bool,
     pub(crate) gzip: bool,
+    /// Who sends it, if that matters.
+    pub(crate) user: Option<Arc<User>>,
 }
 
 impl QueryRequest {
     pub(crate) async fn read(
         app: &App,
+        caller: &Caller,
         request: Request<Incoming>,
         form: &AnswerForm,
     ) -> Result<Self, HttpError> {
@@ -57,7 +62,10 @@ impl QueryRequest {
                 Params::of_form(&kind, &body.bytes, head.uri.query())
             }
         };
-        Self::check(&params, form, is_get, gzip, app.config.max_row_limit)
+        let request = Self::check(&params, form, is_get, gzip, app.config.max_row_limit)?;
+        let (statements, database) = (&request.statements, request.database.as_deref());
+        caller.may_execute(statements, database, &app.catalog.snapshot())?;
+        Ok(Self { user: caller.user().cloned(), ..request })
     }
 
     fn check(
@@ -91,6 +99,7 @@ impl QueryRequest {
             is_get,
             is_async: params.get("async") == "true",
             gzip,
+            user: None,
         })
     }
 }
