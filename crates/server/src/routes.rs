@@ -76,7 +76,10 @@ impl Route {
             "/api/v1/prom/read" => Self::PrometheusRead,
             "/debug/vars" => Self::DebugVars,
             "/debug/requests" => Self::DebugRequests,
-            path if path.strip_prefix(BUCKETS_PATH).is_some_and(|p| p.starts_with('/')) => {
+            path if path
+                .strip_prefix(BUCKETS_PATH)
+                .is_some_and(|p| p.starts_with('/') && !p.ends_with('/')) =>
+            {
                 Self::V2Bucket
             }
             _ => Self::Unknown,

@@ -172,7 +172,7 @@ fn routes_and_headers() {
     assert_eq!(server.request("HEAD /ping HTTP/1.1\r\n", b"").status, 204);
     assert_eq!(server.get("/status").status, 204);
     assert_eq!(server.get("/health").json()["status"], "pass");
-    for unknown in ["/", "/query/", "/api/v2/write", "/debug/vars"] {
+    for unknown in ["/", "/query/", "/api/v2/nosuch", "/debug/nosuch"] {
         let answer = server.get(unknown);
         assert_eq!((answer.status, answer.text()), (404, "404 page not found\n"), "{unknown}");
     }
