@@ -75,7 +75,8 @@ fn decode_bits(page: &[u8], count: usize, range: &Range<usize>) {
     // One byte a bit, so that ranges need no shifting.
     let spread = |words: Vec<u64>, len: usize| {
         assert_eq!(words.len(), len.div_ceil(64), "BUG: wrong number of words");
-        let past_end = words.last().is_some_and(|w| len % 64 != 0 && w >> (len % 64) != 0);
+        let past_end =
+            words.last().is_some_and(|w| !len.is_multiple_of(64) && w >> (len % 64) != 0);
         assert!(!past_end, "BUG: bits behind the last one");
         (0..len).map(|at| words[at / 64] >> (at % 64) & 1 == 1).collect::<Vec<_>>()
     };
