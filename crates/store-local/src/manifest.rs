@@ -54,25 +54,25 @@ impl Manifest {
         };
         // Edits before a snapshot are void, and may be of what files given up since say.
         let mut misfit = None;
-        let (log, report) =
-            Wal::open(Arc::clone(&disk), dir, options, &mut |lsn: Lsn, payload: &[u8]| {
-                let malformed = |e| corrupt_record(dir, lsn, e);
-                for edit in decode_edits(payload).map_err(malformed)? {
-                    if edit == Edit::Snapshot {
-                        misfit = None;
-                    }
-                    if misfit.is_none() {
-                        misfit = state.apply(&edit).map_err(malformed).err();
-                    }
+        let listed = Arc::clone(&disk);
+        let (log, report) = Wal::open(disk, dir, options, &mut |lsn: Lsn, payload: &[u8]| {
+            let malformed = |e| corrupt_record(dir, lsn, e);
+            for edit in decode_edits(payload).map_err(malformed)? {
+                if edit == Edit::Snapshot {
+                    misfit = None;
                 }
-                Ok::<(), StoreError>(())
-            })
-            .map_err(wal_error)?;
+                if misfit.is_none() {
+                    misfit = state.apply(&edit).map_err(malformed).err();
+                }
+            }
+            Ok::<(), StoreError>(())
+        })
+        .map_err(wal_error)?;
         if let Some(misfit) = misfit {
             return Err(misfit);
         }
         // A log opens on a full disk and makes its file later.
-        if !has_file(&*disk, dir, ".log")? {
+        if !has_file(&*listed, dir, ".log")? {
             let dir = dir.display();
             return Err(StoreError::Io(format!("{dir}: no room for a new store, free disk space")));
         }
