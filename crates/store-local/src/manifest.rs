@@ -14,6 +14,7 @@ use store::StoreError;
 use wal::{Lsn, SyncPolicy, Wal, WalOptions};
 
 use crate::error::{corrupt_record, wal_error};
+use crate::recover::has_file;
 pub(crate) use edit::{Edit, SegmentMeta};
 pub(crate) use edit::{decode_edits, encode_edits};
 pub(crate) use state::ManifestState;
@@ -38,7 +39,8 @@ struct Inner {
 impl Manifest {
     /// Opens the manifest in `dir`, an empty one if there is none; it is written anew after
     /// `snapshot_every_bytes` of edits, or more if it is large. Anything damaged but a torn tail
-    /// is an error: without it nobody knows what the files of the store mean.
+    /// is an error: without it nobody knows what the files of the store mean. Afterwards it has a
+    /// file, so that nothing is ever written to a store that has none.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -52,6 +54,7 @@ impl Manifest {
         };
         // Edits before a snapshot are void, and may be of what files given up since say.
         let mut misfit = None;
+        let listed = Arc::clone(&disk);
         let (log, report) = Wal::open(disk, dir, options, &mut |lsn: Lsn, payload: &[u8]| {
             let malformed = |e| corrupt_record(dir, lsn, e);
             for edit in decode_edits(payload).map_err(malformed)? {
@@ -67,6 +70,11 @@ impl Manifest {
         .map_err(wal_error)?;
         if let Some(misfit) = misfit {
             return Err(misfit);
+        }
+        // A log opens on a full disk and makes its file later.
+        if !has_file(&*listed, dir, ".log")? {
+            let dir = dir.display();
+            return Err(StoreError::Io(format!("{dir}: no room for a new store, free disk space")));
         }
         if let Some(first) = report.corruptions.into_iter().next() {
             return Err(StoreError::Corruption {

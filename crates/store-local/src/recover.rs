@@ -85,12 +85,12 @@ pub(crate) fn open(
         ..WalOptions::default()
     };
     let dir = options.dir.join("wal");
-    let is_used = manifest.read(|s| s.log_start.is_some() || s.catalog_version > 0);
-    if is_used && !has_file(&*disk, &dir, ".log")? {
-        report.damage.push(format!(
-            "{} has no log files; rows that were not in segments yet are lost",
-            dir.display()
-        ));
+    if log_start > Lsn(0) && !has_file(&*disk, &dir, ".log")? {
+        // Also the case after a start on a full disk, where nothing is lost: no damage for certain.
+        let dir = dir.display();
+        tracing::warn!(
+            "{dir} has no log files; if they were removed, rows not in segments are lost"
+        );
     }
     let (wal, found) =
         Wal::open(Arc::clone(&disk), &dir, wal_options, &mut |lsn, payload: &[u8]| {
@@ -146,7 +146,7 @@ pub(crate) fn open(
 }
 
 /// Whether a directory has a file whose name ends so. One that does not exist has none.
-fn has_file(disk: &dyn Disk, dir: &Path, suffix: &str) -> Result<bool, StoreError> {
+pub(crate) fn has_file(disk: &dyn Disk, dir: &Path, suffix: &str) -> Result<bool, StoreError> {
     match disk.list(dir) {
         Ok(entries) => Ok(entries.iter().any(|entry| entry.name.ends_with(suffix))),
         Err(error) if error.is_not_found() => Ok(false),
@@ -154,8 +154,9 @@ fn has_file(disk: &dyn Disk, dir: &Path, suffix: &str) -> Result<bool, StoreErro
     }
 }
 
-/// Refuses a directory that has data but no manifest. The manifest is there before anything else, so
-/// it was lost; going on would take every segment for a left-over and remove it.
+/// Refuses a directory that has data but no manifest. The manifest is there before anything else (see
+/// [`Manifest::open`]), so it was lost; going on would take every segment for a left-over and remove
+/// it.
 fn require_manifest(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     let path = dir.join("manifest");
     if has_file(disk, &path, ".log")? {

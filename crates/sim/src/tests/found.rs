@@ -97,3 +97,19 @@ fn a_refused_row_gives_a_field_no_type() {
     }];
     run(1, &operations).unwrap();
 }
+
+/// A store came to be on a full disk without its manifest, and was refused when that was missed.
+#[test]
+fn a_store_that_began_on_a_full_disk_opens_again() {
+    let write = Write { policy: 1, rows: vec![row(5, 341, 15, 62651)] };
+    for free in [241, 2924, 88_060, 93_271] {
+        let operations = [Crash { kill: false, again: vec![Full(free)] }, write.clone()];
+        run(300_116, &operations).unwrap();
+    }
+    let operations = [
+        Crash { kill: false, again: vec![PowerLossAfter(19), Full(9415)] },
+        Begin(Full(36_471)),
+        Write { policy: 2, rows: vec![row(12, 264, 28, 87301)] },
+    ];
+    run(300_264, &operations).unwrap();
+}

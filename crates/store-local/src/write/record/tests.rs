@@ -225,7 +225,6 @@ fn the_examples_in_the_documents_are_what_is_written() {
     let page = include_str!("../../../../../docs/formats/log-records.md");
     let listings = crate::documented::listings(page);
     let records = documented();
-    for _r in &records {}
     assert_eq!(listings.len(), records.len(), "a listing for each record");
     for (record, listed) in records.iter().zip(listings) {
         let bytes = record.encode();
