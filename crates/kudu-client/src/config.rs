@@ -118,6 +118,14 @@ impl ClientConfig {
         Ok(self)
     }
 
+    /// Like [`ClientConfig::pin_authorities`], with certificates in DER, such as
+    /// [`Client::authorities`](crate::Client::authorities) has told before.
+    #[must_use]
+    pub fn pin_authorities_der(mut self, certificates: Vec<Vec<u8>>) -> Self {
+        self.security.pinned_authorities = certificates;
+        self
+    }
+
     /// Accepts only servers whose certificate has one of these SHA-256 fingerprints.
     #[must_use]
     pub fn pin_certificates(mut self, fingerprints: &[[u8; 32]]) -> Self {

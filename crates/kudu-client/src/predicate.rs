@@ -4,9 +4,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
-use crate::proto::{
-    Empty, EqualityPredicate, InListPredicate, PredicateMessage, RangePredicate,
-};
+use crate::proto::{Empty, EqualityPredicate, InListPredicate, PredicateMessage, RangePredicate};
 use crate::schema::{Column, DataType, Schema, Value};
 
 /// A condition that rows of a scan satisfy. Several are combined with AND. NULL satisfies
@@ -137,9 +135,7 @@ fn to_test(condition: &Condition, column: &Column) -> Result<Option<Test>, Error
             None => Test::Nothing,
         },
         Condition::GreaterOrEqual(value) => range(Some(checked(value)?), None, data_type),
-        Condition::In(values) => {
-            list(values.iter().map(checked).collect::<Result<_, _>>()?)
-        }
+        Condition::In(values) => list(values.iter().map(checked).collect::<Result<_, _>>()?),
         Condition::IsNull if column.nullable => Test::IsNull,
         Condition::IsNull => Test::Nothing,
         Condition::IsNotNull if column.nullable => Test::NotNull,
@@ -183,7 +179,11 @@ fn combine(a: &Test, b: &Test, data_type: DataType) -> Test {
             range(lower, upper, data_type)
         }
         (Test::Equal(value), other) | (other, Test::Equal(value)) => {
-            if accepts(other, value) { Test::Equal(value.clone()) } else { Test::Nothing }
+            if accepts(other, value) {
+                Test::Equal(value.clone())
+            } else {
+                Test::Nothing
+            }
         }
         (Test::In(values), other) | (other, Test::In(values)) => {
             list(values.iter().filter(|value| accepts(other, value)).cloned().collect())

@@ -56,8 +56,13 @@ impl Attempts {
 
     /// How long the next attempt may take.
     pub(crate) fn next_timeout(&self) -> Result<Duration, Error> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = self.until_deadline();
         if left.is_zero() { Err(self.timed_out()) } else { Ok(left.min(self.attempt_timeout)) }
+    }
+
+    /// How long the whole operation may still take.
+    pub(crate) fn until_deadline(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
     }
 
     /// Notes an attempt that failed.
@@ -66,6 +71,11 @@ impl Attempts {
         tracing::debug!(operation = %self.operation, server, %error, "attempt failed");
         self.trace.push_front(format!("{server}: {error}"));
         self.trace.truncate(TRACE_MAX);
+    }
+
+    /// A part has succeeded: waits start from the shortest again.
+    pub(crate) fn succeeded(&mut self) {
+        self.waits = 0;
     }
 
     /// Waits before the next attempt, longer each time.
@@ -198,9 +208,7 @@ pub(crate) fn on_tablet_error(
             Reaction::ScannerGone(message)
         }
         (tablet_code::THROTTLED, _) => Reaction::Wait,
-        (tablet_code::INVALID_SNAPSHOT, _) => {
-            Reaction::Fail(Error::SnapshotUnavailable(message))
-        }
+        (tablet_code::INVALID_SNAPSHOT, _) => Reaction::Fail(Error::SnapshotUnavailable(message)),
         // The same code stands for damaged rows, which is not the schema's fault.
         (tablet_code::MISMATCHED_SCHEMA, status::INVALID_ARGUMENT)
         | (tablet_code::INVALID_SCHEMA, _) => {

@@ -166,9 +166,7 @@ impl Drop for Supervisor {
 /// A program of Kudu with the environment it needs.
 pub(crate) fn command(home: &Path, program: &str) -> Command {
     let mut command = Command::new(home.join("bin").join(program));
-    command
-        .env("LD_LIBRARY_PATH", home.join("lib"))
-        .env("SASL_PATH", home.join("lib/sasl2"));
+    command.env("LD_LIBRARY_PATH", home.join("lib")).env("SASL_PATH", home.join("lib/sasl2"));
     command
 }
 

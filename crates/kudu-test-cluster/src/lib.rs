@@ -17,7 +17,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use daemon::{Daemon, Supervisor};
+use daemon::Supervisor;
+
+/// Why a cluster, or its tool, does not work.
+pub use anyhow::Error as Failure;
+pub use daemon::Daemon;
 
 /// Version of Kudu that tests run on. `xtask/src/packages.rs` installs it.
 pub const KUDU_VERSION: &str = "1.18.0";
@@ -138,7 +142,13 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn daemon(&self, program: &str, name: &str, port: u16, mut flags: Vec<String>) -> Result<Daemon> {
+    fn daemon(
+        &self,
+        program: &str,
+        name: &str,
+        port: u16,
+        mut flags: Vec<String>,
+    ) -> Result<Daemon> {
         let own = self.directory.join(name);
         std::fs::create_dir_all(own.join("log"))?;
         let own = own.display();
@@ -148,7 +158,7 @@ impl Cluster {
             format!("--fs_data_dirs={own}/data"),
             format!("--log_dir={own}/log"),
         ]);
-        flags.extend(SMALL.iter().map(|flag| (*flag).to_owned()));
+        flags.splice(0..0, SMALL.iter().map(|flag| (*flag).to_owned()));
         Daemon::start(&self.home, program, &self.directory.join(name), port, flags)
     }
 
@@ -264,7 +274,8 @@ fn kudu_home() -> Result<PathBuf> {
     let home = match std::env::var_os("NYALA_KUDU_HOME") {
         Some(home) => PathBuf::from(home),
         None => {
-            let user = std::env::var_os("HOME").context("neither NYALA_KUDU_HOME nor HOME is set")?;
+            let user =
+                std::env::var_os("HOME").context("neither NYALA_KUDU_HOME nor HOME is set")?;
             Path::new(&user).join(".cache/nyala/kudu").join(KUDU_VERSION)
         }
     };

@@ -161,8 +161,7 @@ impl Connection {
             Err(_) => {
                 // A peer that was silent all the time may be gone without a trace: the next call
                 // shall find out with a connection of its own.
-                let silent_since =
-                    self.state.started + Duration::from_millis(self.received_ms());
+                let silent_since = self.state.started + Duration::from_millis(self.received_ms());
                 if silent_since < begun {
                     self.state.closed.store(true, Ordering::Release);
                 }

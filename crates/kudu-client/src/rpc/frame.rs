@@ -91,8 +91,8 @@ fn take_delimited(bytes: &mut Bytes) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::{Empty, Negotiate, RemoteMethod, RequestHeader, rpc_feature, step};
     use crate::proto::{AuthenticationType, SaslMechanism};
+    use crate::proto::{Empty, Negotiate, RemoteMethod, RequestHeader, rpc_feature, step};
 
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -136,9 +136,8 @@ mod tests {
             sasl_mechanisms: vec![SaslMechanism { mechanism: "PLAIN".to_owned() }],
             ..Negotiate::default()
         };
-        let expected = hex(
-            "00000021 0b 18dfffffffffffffffff01 14 1002 1a0700616c69636500 22071205504c41494e",
-        );
+        let expected =
+            hex("00000021 0b 18dfffffffffffffffff01 14 1002 1a0700616c69636500 22071205504c41494e");
         assert_eq!(frame_bytes(&negotiation_header(), &message), expected);
     }
 
@@ -180,8 +179,7 @@ mod tests {
 
     #[test]
     fn sidecars_are_cut_at_their_offsets() {
-        let header =
-            ResponseHeader { call_id: 7, is_error: None, sidecar_offsets: vec![2, 2, 5] };
+        let header = ResponseHeader { call_id: 7, is_error: None, sidecar_offsets: vec![2, 2, 5] };
         let mut bytes = BytesMut::from(&prefix(&header, 6)[..]);
         bytes.extend_from_slice(b"ab123z");
         let frame = take(&mut bytes).unwrap().unwrap();
@@ -192,8 +190,7 @@ mod tests {
     #[test]
     fn damaged_frames_are_refused() {
         for (offsets, what) in [(vec![9], "first"), (vec![3, 2], "order"), (vec![0, 7], "end")] {
-            let header =
-                ResponseHeader { call_id: 7, is_error: None, sidecar_offsets: offsets };
+            let header = ResponseHeader { call_id: 7, is_error: None, sidecar_offsets: offsets };
             let mut bytes = BytesMut::from(&prefix(&header, 6)[..]);
             bytes.extend_from_slice(b"ab123z");
             assert!(take(&mut bytes).is_err(), "{what}");

@@ -116,9 +116,8 @@ async fn handshake(
     peer: &Peer<'_>,
     trust: &Trust,
 ) -> Result<Box<rustls::ClientConnection>, CallError> {
-    let failed = |message: String| {
-        definitive(Error::Tls { server: peer.address.to_owned(), message })
-    };
+    let failed =
+        |message: String| definitive(Error::Tls { server: peer.address.to_owned(), message });
     let mut session = tls::session(peer.host, trust).map_err(failed)?;
     loop {
         let flight = tls::take_flight(&mut session)?;
@@ -231,4 +230,100 @@ fn unexpected(step: i32) -> CallError {
 
 fn definitive(error: Error) -> CallError {
     CallError::Definitive(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    fn security(encryption: Encryption) -> Security {
+        Security {
+            user: "alice".to_owned(),
+            password: String::new(),
+            encryption,
+            pinned_authorities: Vec::new(),
+            pinned_fingerprints: Vec::new(),
+        }
+    }
+
+    /// Negotiates with a server that answers everything with one prepared frame.
+    async fn against(answer: Vec<u8>, encryption: Encryption) -> CallError {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1000];
+            let _ = socket.read(&mut request).await;
+            let _ = socket.write_all(&answer).await;
+            if !answer.is_empty() {
+                let _ = socket.read(&mut request).await;
+            }
+        });
+        let security = security(encryption);
+        let peer = Peer {
+            address: "server:7051",
+            host: "server",
+            is_loopback: true,
+            security: &security,
+            token: None,
+        };
+        let stream = TcpStream::connect(address).await.unwrap();
+        negotiate(Transport::new(stream), &peer).await.unwrap_err()
+    }
+
+    fn frame(is_error: bool, body: &impl Message) -> Vec<u8> {
+        let header = crate::proto::ResponseHeader {
+            call_id: NEGOTIATION_CALL_ID,
+            is_error: Some(is_error),
+            sidecar_offsets: Vec::new(),
+        };
+        let body = body.encode_to_vec();
+        [&frame::prefix(&header, body.len())[..], &body].concat()
+    }
+
+    fn offers(mechanism: &str) -> Negotiate {
+        Negotiate {
+            supported_features: vec![rpc_feature::APPLICATION_FEATURE_FLAGS],
+            step: step::NEGOTIATE,
+            sasl_mechanisms: vec![SaslMechanism { mechanism: mechanism.to_owned() }],
+            ..Negotiate::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn kerberos_is_refused_by_name() {
+        let error = against(frame(false, &offers("GSSAPI")), Encryption::Disabled).await;
+        assert!(error.to_string().contains("Kerberos"), "{error}");
+        let error = against(frame(false, &offers("NOVELTY")), Encryption::Disabled).await;
+        assert!(error.to_string().contains("NOVELTY"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_without_tls_is_refused_where_tls_is_required() {
+        let error = against(frame(false, &offers("PLAIN")), Encryption::Required).await;
+        assert!(error.to_string().contains("does not offer TLS"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn refusals_tell_what_the_server_says() {
+        let status = ErrorStatus {
+            message: "go away".to_owned(),
+            code: Some(code::FATAL_UNAUTHORIZED),
+            unsupported_feature_flags: Vec::new(),
+        };
+        let error = against(frame(true, &status), Encryption::Optional).await;
+        assert!(matches!(error, CallError::Definitive(_)), "{error}");
+        assert!(error.to_string().contains("go away"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn nonsense_is_no_negotiation() {
+        let error = against(b"\0\0\0\x03abc".to_vec(), Encryption::Optional).await;
+        assert!(matches!(error, CallError::Protocol(_)), "{error}");
+        let error = against(Vec::new(), Encryption::Optional).await;
+        assert!(matches!(error, CallError::Network(_) | CallError::Protocol(_)), "{error}");
+    }
 }

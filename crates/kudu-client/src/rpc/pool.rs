@@ -9,8 +9,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
-use super::connection::{CallError, Connection};
+use super::connection::{Answer, Call, CallError, Connection};
 use super::negotiate::{Peer, negotiate};
 use super::transport::Transport;
 use crate::config::Security;
@@ -76,8 +77,30 @@ impl Pool {
         *self.credentials.lock() = credentials;
     }
 
+    /// The cluster's certificates (DER), once a master has told them.
+    pub(crate) fn authorities(&self) -> Vec<Vec<u8>> {
+        self.credentials.lock().as_ref().map(|(_, certs)| certs.clone()).unwrap_or_default()
+    }
+
+    /// Makes a call on a connection to the server; the call's time limit is for both.
+    pub(crate) async fn call(
+        &self,
+        endpoint: &Endpoint,
+        may_use_token: bool,
+        mut call: Call,
+    ) -> Result<(Connection, Answer), CallError> {
+        let begun = Instant::now();
+        let limit = call.timeout;
+        let connecting = self.connection(endpoint, may_use_token);
+        let connected = tokio::time::timeout(limit, connecting).await;
+        let connection = connected.map_err(|_| CallError::TimedOut(limit))??;
+        call.timeout = limit.saturating_sub(begun.elapsed());
+        let answer = connection.call(call).await?;
+        Ok((connection, answer))
+    }
+
     /// A negotiated connection to the server, made now if there is none.
-    pub(crate) async fn connection(
+    async fn connection(
         &self,
         endpoint: &Endpoint,
         may_use_token: bool,

@@ -52,8 +52,7 @@ pub(crate) fn session(host: &str, trust: &Trust) -> Result<Box<ClientConnection>
     config.resumption = rustls::client::Resumption::disabled();
     let name = ServerName::try_from(host.to_owned())
         .unwrap_or(ServerName::IpAddress(IpAddr::V4([127, 0, 0, 1].into())));
-    let mut session =
-        ClientConnection::new(Arc::new(config), name).map_err(|e| e.to_string())?;
+    let mut session = ClientConnection::new(Arc::new(config), name).map_err(|e| e.to_string())?;
     session.set_buffer_limit(None);
     Ok(Box::new(session))
 }

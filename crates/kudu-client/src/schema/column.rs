@@ -219,8 +219,8 @@ impl Schema {
     /// To create the table.
     pub(crate) fn definition(&self) -> Result<SchemaOut, Error> {
         let columns = self.columns.iter().enumerate();
-        let columns = columns.map(|(i, c)| c.definition(i < self.key_columns)).collect();
-        Ok(SchemaOut { columns: (columns as Result<_, _>)? })
+        let columns = columns.map(|(i, c)| c.definition(i < self.key_columns));
+        Ok(SchemaOut { columns: columns.collect::<Result<_, _>>()? })
     }
 
     /// To name the columns of rows.
@@ -234,8 +234,7 @@ impl Schema {
 
     /// The schema and the ids of its columns.
     pub(crate) fn from_message(message: SchemaIn) -> Result<(Self, Vec<u32>), Error> {
-        let key_columns =
-            message.columns.iter().take_while(|c| c.is_key.unwrap_or(false)).count();
+        let key_columns = message.columns.iter().take_while(|c| c.is_key.unwrap_or(false)).count();
         let ids = message.columns.iter().map(|c| c.id.unwrap_or(u32::MAX)).collect();
         let columns: Result<Vec<_>, _> =
             message.columns.into_iter().map(Column::from_message).collect();

@@ -39,11 +39,7 @@ pub(crate) fn push_value(out: &mut Vec<u8>, value: &Value, data_type: DataType, 
 }
 
 /// Takes a value off the front; `None`: the bytes are no such key.
-pub(crate) fn take_value(
-    bytes: &mut &[u8],
-    data_type: DataType,
-    is_last: bool,
-) -> Option<Value> {
+pub(crate) fn take_value(bytes: &mut &[u8], data_type: DataType, is_last: bool) -> Option<Value> {
     if let Some(width) = data_type.width() {
         let (own, rest) = bytes.split_at_checked(width)?;
         *bytes = rest;

@@ -12,5 +12,5 @@ pub use partition::{HashDimension, PartitionSchema, RangePartition};
 pub use types::{Compression, DataType, Encoding};
 pub use value::Value;
 
-pub(crate) use partition::ranges_of;
+pub(crate) use partition::{hash_to_message, ranges_of};
 pub(crate) use row::encode_bounds;

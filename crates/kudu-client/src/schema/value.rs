@@ -151,7 +151,11 @@ impl Value {
 
     /// The least value of a type that may be in a key.
     pub(crate) fn least(data_type: DataType) -> Self {
-        if data_type.width().is_none() { Self::Bytes(Vec::new()) } else { Self::Int(min(data_type)) }
+        if data_type.width().is_none() {
+            Self::Bytes(Vec::new())
+        } else {
+            Self::Int(min(data_type))
+        }
     }
 }
 
