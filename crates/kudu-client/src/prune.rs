@@ -27,7 +27,7 @@ pub(crate) fn prune(schema: &Schema, partition: &PartitionSchema, tests: &Tests)
     let lower = lower_key(schema, partition, tests);
     let upper = upper_key(schema, partition, tests);
     let mut ranges = Vec::new();
-    for (piece, dimensions) in pieces(partition, KeyRange { lower, upper }) {
+    for (piece, dimensions) in pieces(partition, &KeyRange { lower, upper }) {
         expand(schema, &piece, dimensions, tests, &mut ranges);
     }
     ranges.retain(|range| !range.is_empty());
@@ -116,7 +116,10 @@ fn range_key(
 }
 
 /// Cuts range keys where the hash dimensions change.
-fn pieces(partition: &PartitionSchema, whole: KeyRange) -> Vec<(KeyRange, &[HashDimension])> {
+fn pieces<'a>(
+    partition: &'a PartitionSchema,
+    whole: &KeyRange,
+) -> Vec<(KeyRange, &'a [HashDimension])> {
     let mut cuts: Vec<&[u8]> = Vec::new();
     for custom in &partition.custom {
         cuts.extend([custom.lower.as_slice(), custom.upper.as_slice()]);

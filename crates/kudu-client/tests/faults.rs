@@ -1,5 +1,6 @@
 //! Servers that are killed, frozen, overloaded, or forget scanners.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{client, config, count, keys, metrics, put};
-use kudu_client::{Client, Error, Operation, ReadMode, Table};
+use kudu_client::{Client, ClientConfig, Error, Operation, ReadMode, Table};
 use kudu_test_cluster::{Cluster, Options};
 
 /// Inserts rows of its own until told to stop; all must be acknowledged without an error.
@@ -36,6 +37,15 @@ fn index_of_leader(cluster: &Cluster, leaders: &[String]) -> usize {
 async fn leaders_are_killed_during_writes_and_scans() {
     let cluster = Cluster::start(&Options::new(3).masters(3)).unwrap();
     let client = client(&cluster);
+    let leader = client.leading_master().await.unwrap();
+    for address in cluster.masters() {
+        let alone = Client::new(ClientConfig::new([&address]).unwrap()).connect().await;
+        if address == leader {
+            alone.unwrap();
+        } else {
+            assert!(matches!(alone, Err(Error::MastersMissing { .. })), "{alone:?}");
+        }
+    }
     let spec = metrics("killed").replicas(3).timeout(Duration::from_secs(60));
     let table = client.create_table(&spec).await.unwrap();
     let base: Vec<(i64, i64)> = (0..20).flat_map(|s| (0..500).map(move |t| (100 + s, t))).collect();

@@ -1,5 +1,6 @@
 //! Encryption, certificates, tokens, and refusals, each on a small cluster of its own.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
 
@@ -74,7 +75,8 @@ async fn encrypted_with_tls_1_2_and_access_control() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_without_tls_and_servers_that_refuse() {
-    let cluster = Cluster::start(&Options::new(1).flag("--rpc_encryption=disabled")).unwrap();
+    let options = Options::new(1).flag("--rpc_encryption=disabled");
+    let cluster = Cluster::start(&options.flag("--rpc_authentication=disabled")).unwrap();
     works(&client(&cluster), "plain").await;
     let refused = Client::new(encrypted(config(&cluster))).connect().await;
     assert!(matches!(refused, Err(Error::EncryptionUnavailable { .. })), "{refused:?}");

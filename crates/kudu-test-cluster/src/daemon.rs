@@ -120,10 +120,14 @@ impl Daemon {
         }
     }
 
+    /// Whether it has ended by itself. Its shell waits for the pipe and so leaves it a zombie.
     pub(crate) fn failed(&self) -> bool {
-        lock(&self.running)
-            .as_ref()
-            .is_some_and(|running| rustix::process::test_kill_process(running.pid).is_err())
+        lock(&self.running).as_ref().is_some_and(|running| {
+            let stat = format!("/proc/{}/stat", running.pid.as_raw_nonzero());
+            let stat = std::fs::read_to_string(stat).unwrap_or_default();
+            // The state follows the name, which is in parentheses.
+            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+        })
     }
 
     /// The end of what it has printed.

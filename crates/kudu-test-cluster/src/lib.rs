@@ -170,16 +170,18 @@ impl Cluster {
         let begun = std::time::Instant::now();
         let mut last = String::new();
         while begun.elapsed().as_secs() < 60 {
-            match self.cli(&["tserver", "list", &self.master_list(), "-columns=uuid"]) {
+            let mut daemons = self.masters.iter().chain(&self.tablet_servers);
+            if let Some(dead) = daemons.find(|d| d.failed()) {
+                bail!("a Kudu daemon ended at once: {}", dead.output());
+            }
+            let masters = self.master_list();
+            let list = ["tserver", "list", &masters, "-columns=uuid", "-timeout_ms=5000"];
+            match self.cli(&list) {
                 Ok(listed) if listed.lines().count() >= 2 + self.tablet_servers.len() => {
                     return Ok(());
                 }
                 Ok(listed) => last = listed,
                 Err(error) => last = format!("{error:#}"),
-            }
-            if let Some(dead) = self.masters.iter().chain(&self.tablet_servers).find(|d| d.failed())
-            {
-                bail!("a Kudu daemon ended at once: {}", dead.output());
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }

@@ -81,18 +81,12 @@ type LeaderSlot = Arc<OnceCell<Leader>>;
 pub(crate) struct Masters {
     endpoints: Vec<Endpoint>,
     pool: Arc<Pool>,
-    attempt_timeout: Duration,
     leader: Mutex<LeaderSlot>,
 }
 
 impl Masters {
     pub(crate) fn new(config: &ClientConfig, pool: Arc<Pool>) -> Self {
-        Self {
-            endpoints: config.masters.clone(),
-            pool,
-            attempt_timeout: config.attempt_timeout,
-            leader: Mutex::new(LeaderSlot::default()),
-        }
+        Self { endpoints: config.masters.clone(), pool, leader: Mutex::new(LeaderSlot::default()) }
     }
 
     /// Identity of the cluster, if its masters tell (Kudu 1.15 does).

@@ -22,9 +22,7 @@ pub(crate) mod master_feature {
 
 /// A server's part in a group of replicas.
 pub(crate) mod role {
-    pub(crate) const FOLLOWER: i32 = 0;
     pub(crate) const LEADER: i32 = 1;
-    pub(crate) const UNKNOWN: i32 = 999;
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -9,7 +9,6 @@ mod transport;
 
 pub(crate) use connection::{Answer, Body, Call, CallError, Connection};
 pub(crate) use pool::{Endpoint, Pool};
-pub(crate) use tls::fingerprint;
 
 /// Codes of `ErrorStatus`.
 pub(crate) mod code {

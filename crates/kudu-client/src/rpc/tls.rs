@@ -27,7 +27,7 @@ pub(crate) enum Trust {
 }
 
 /// SHA-256 of a certificate (DER).
-pub(crate) fn fingerprint(certificate: &[u8]) -> Option<[u8; 32]> {
+fn fingerprint(certificate: &[u8]) -> Option<[u8; 32]> {
     let sha256 = provider().cipher_suites.into_iter().find_map(|suite| match suite {
         SupportedCipherSuite::Tls13(s)
             if s.common.suite == CipherSuite::TLS13_AES_128_GCM_SHA256 =>

@@ -20,6 +20,7 @@ use crate::proto::{
 };
 use crate::retry::{Attempts, Reaction, on_call_error, on_tablet_error};
 use crate::rpc::{Answer, Body, Call, CallError, Connection, Endpoint};
+use crate::schema::Column;
 use crate::table::Table;
 
 /// A call for more rows that is under way.
@@ -235,7 +236,7 @@ impl TabletScan {
         NewScanRequest {
             tablet_id: self.tablet.id.clone(),
             limit: self.limit,
-            projected_columns: spec.projection.iter().map(|c| c.reference()).collect(),
+            projected_columns: spec.projection.iter().map(Column::reference).collect(),
             read_mode: Some(mode),
             snap_timestamp: self.snapshot.filter(|_| is_snapshot),
             propagated_timestamp: client.propagated_timestamp(),

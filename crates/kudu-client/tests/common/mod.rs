@@ -8,7 +8,9 @@ use kudu_client::{
 use kudu_test_cluster::Cluster;
 
 pub(crate) fn config(cluster: &Cluster) -> ClientConfig {
-    ClientConfig::new(cluster.masters()).unwrap().user("tester", "")
+    // Long, so that a machine with much else to do passes, too.
+    let config = ClientConfig::new(cluster.masters()).unwrap().user("tester", "");
+    config.operation_timeout(std::time::Duration::from_secs(120))
 }
 
 pub(crate) fn client(cluster: &Cluster) -> Client {
