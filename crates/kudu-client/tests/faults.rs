@@ -139,8 +139,7 @@ async fn a_frozen_leader_is_replaced() {
     assert_eq!(count(table.scan()).await.unwrap(), 100);
 }
 
-/// Short-lived scanners, a short queue and little memory: everything is retried, and what is lost
-/// is said.
+/// Short-lived scanners and a short queue: everything is retried, and what is lost is said.
 #[tokio::test(flavor = "multi_thread")]
 async fn scanners_expire_and_servers_are_busy() {
     let options = Options::new(1)
@@ -190,36 +189,4 @@ async fn scanners_expire_and_servers_are_busy() {
     // Connections that the server has closed since are opened anew.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(put(&table, Operation::Insert, &[(99, 1)]).await.unwrap().row_errors, []);
-}
-
-/// A server short of memory refuses writes for a while; none is lost.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_short_of_memory_throttles() {
-    let options = Options::new(1)
-        .tablet_server_flag("--memory_limit_hard_bytes=120000000")
-        .tablet_server_flag("--memory_limit_soft_percentage=50")
-        .tablet_server_flag("--maintenance_manager_polling_interval_ms=50");
-    let cluster = Cluster::start(&options).unwrap();
-    let patient = config(&cluster).operation_timeout(Duration::from_secs(120));
-    let client = Client::new(patient);
-    let table = client.create_table(&metrics("throttled").replicas(1)).await.unwrap();
-    let mut writers = tokio::task::JoinSet::new();
-    for lane in 0..4 {
-        let table = table.clone();
-        writers.spawn(async move {
-            let host = vec![b'x'; 2000];
-            let hosts: Vec<&[u8]> = vec![&host; 500];
-            for round in 0..20 {
-                let series = [lane; 500];
-                let time: Vec<i64> = (round * 500..(round + 1) * 500).collect();
-                let batch = kudu_client::RowBatch::new(Operation::Insert, 500)
-                    .column(0, kudu_client::Cells::Int64(&series))
-                    .column(1, kudu_client::Cells::Int64(&time))
-                    .column(3, kudu_client::Cells::Slices(&hosts));
-                assert_eq!(table.write(&batch).await.unwrap().row_errors, []);
-            }
-        });
-    }
-    writers.join_all().await;
-    assert_eq!(count(table.scan()).await.unwrap(), 4 * 20 * 500);
 }

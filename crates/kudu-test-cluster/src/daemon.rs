@@ -11,7 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::shell;
 
 /// Starts the daemon, tells its process id, and kills it when standard input ends.
+/// Signals to the whole group of processes (Ctrl-C, `timeout`) must not end the guard before.
 const GUARD: &str = r#"
+trap '' HUP INT TERM
 log=$1; shift
 exec 3<&0
 "$@" </dev/null >>"$log" 2>&1 3<&- &
@@ -23,7 +25,7 @@ wait $pid 2>/dev/null
 "#;
 
 /// Removes the directory once everything in it has ended.
-const SWEEP: &str = r#"read -r _; sleep 1; rm -rf "$1""#;
+const SWEEP: &str = r#"trap '' HUP INT TERM; read -r _; sleep 1; rm -rf "$1""#;
 
 /// A master or tablet server.
 #[derive(Debug)]
