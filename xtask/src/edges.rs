@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("segment", &["codec", "model", "platform"]),
     ("series", &["codec", "model", "platform"]),
+    ("kudu-client", &[]),
     // 1: formats and languages
     ("codec", &[]),
     ("wal", &["platform"]),
@@ -31,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // T: nothing depends on these
     ("bench", &[]),
     ("differential", &["bench"]),
+    ("kudu-test-cluster", &[]),
     ("sim", &["model", "platform", "store", "store-local"]),
     ("xtask", &[]),
 ];

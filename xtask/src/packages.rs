@@ -1,15 +1,29 @@
-//! What the tests need besides a Rust toolchain.
+//! What the tests need besides a Rust toolchain: Debian packages, and Kudu from Maven Central.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 /// Programs and the Debian packages that have them.
 const NEEDED: &[(&str, &str)] = &[("influx", "influxdb-client"), ("curl", "curl")];
+/// Programs that fetch Kudu, needed only where Kudu's binaries run and are not there yet.
+const NEEDED_FOR_KUDU: &[(&str, &str)] = &[("mvn", "maven")];
+/// The version that crate `kudu-test-cluster` starts.
+const KUDU_VERSION: &str = "1.18.0";
+const UNPACK: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack";
 
 /// Installs what is missing.
 pub(crate) fn install() -> Result<()> {
-    let missing: Vec<&str> = NEEDED
+    install_debian(NEEDED)?;
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        install_kudu()?;
+    }
+    Ok(())
+}
+
+fn install_debian(needed: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<&str> = needed
         .iter()
         .filter(|(program, _)| !is_there(program))
         .map(|(_, package)| *package)
@@ -22,6 +36,46 @@ pub(crate) fn install() -> Result<()> {
     let mut args = vec!["install", "-y", "--no-install-recommends"];
     args.extend(&missing);
     run("apt-get", &args)
+}
+
+/// Puts Kudu's test binaries into `~/.cache/nyala/kudu/<version>`, whole or not at all.
+fn install_kudu() -> Result<()> {
+    let user = std::env::var_os("HOME").context("HOME is not set")?;
+    let cache = Path::new(&user).join(".cache/nyala/kudu");
+    let home = cache.join(KUDU_VERSION);
+    if home.join("bin/kudu-master").exists() {
+        return Ok(());
+    }
+    install_debian(NEEDED_FOR_KUDU)?;
+    println!("== Kudu {KUDU_VERSION} into {}", home.display());
+    let fresh = cache.join(format!("unpack-{}", std::process::id()));
+    let artifact = format!("org.apache.kudu:kudu-binary:{KUDU_VERSION}:jar:linux-x86_64");
+    run(
+        "mvn",
+        &[
+            "--quiet",
+            "--batch-mode",
+            "--strict-checksums",
+            UNPACK,
+            &format!("-Dartifact={artifact}"),
+            &format!("-DoutputDirectory={}", fresh.display()),
+            &format!("-Dmaven.repo.local={}", cache.join("maven").display()),
+        ],
+    )?;
+    let unpacked = fresh.join(format!("kudu-binary-{KUDU_VERSION}-linux-x86_64"));
+    for program in programs(&unpacked)? {
+        run("chmod", &["+x", &program.display().to_string()])?;
+    }
+    std::fs::rename(&unpacked, &home)
+        .with_context(|| format!("cannot put Kudu into {}", home.display()))?;
+    std::fs::remove_dir_all(&fresh)?;
+    Ok(())
+}
+
+fn programs(unpacked: &Path) -> Result<Vec<PathBuf>> {
+    let bin = unpacked.join("bin");
+    let entries = std::fs::read_dir(&bin).with_context(|| bin.display().to_string())?;
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
 
 fn is_there(program: &str) -> bool {

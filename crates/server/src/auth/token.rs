@@ -33,7 +33,7 @@ pub(super) fn user_of(token: &str, secret: Option<&Secret>, now_s: i64) -> Resul
     let Some(Value::String(method)) = header.get("alg") else {
         return Err("signing method (alg) is unspecified.".to_owned());
     };
-    let signed = token[..head.len() + 1 + body.len()].as_bytes();
+    let signed = &token.as_bytes()[..head.len() + 1 + body.len()];
     let key = secret.as_bytes();
     let genuine = match method.as_str() {
         "HS256" => Hmac::<Sha256>::new_from_slice(key).map(|mac| verify(mac, signed, signature)),

@@ -1,0 +1,202 @@
+//! An open table: its schema as it was when it was opened, and where its tablets are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::client::Client;
+use crate::cluster::locations::{Locations, Tablet, WHOLE};
+use crate::error::Error;
+use crate::proto::{GetTableSchemaResponse, SchemaOut, SignedToken, TableIdentifier};
+use crate::retry::{Attempts, Reaction};
+use crate::rpc::Endpoint;
+use crate::schema::{PartitionSchema, RangePartition, Schema, ranges_of};
+
+/// An open table. Clones share everything.
+///
+/// The schema is that of the moment of opening. After somebody has altered the table, writes and
+/// scans of columns that stayed go on; open it again to see the new ones.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) inner: Arc<TableInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct TableInner {
+    pub(crate) client: Client,
+    pub(crate) id: Bytes,
+    pub(crate) name: String,
+    pub(crate) schema: Schema,
+    /// The schema as writes carry it.
+    pub(crate) reference: SchemaOut,
+    pub(crate) partition: PartitionSchema,
+    pub(crate) locations: Arc<Locations>,
+    replicas: i32,
+    authorization: Mutex<Option<SignedToken>>,
+}
+
+impl Table {
+    pub(crate) fn new(
+        client: Client,
+        answer: GetTableSchemaResponse,
+        shown: &str,
+    ) -> Result<Self, Error> {
+        let missing = |what: &str| Error::protocol("master", format!("table without {what}"));
+        let (schema, ids) = Schema::from_message(answer.schema.ok_or_else(|| missing("schema"))?)?;
+        let partition = answer.partition_schema.unwrap_or_default();
+        let partition = PartitionSchema::from_message(&partition, &schema, &ids)?;
+        let id = answer.table_id.ok_or_else(|| missing("id"))?;
+        let inner = TableInner {
+            reference: schema.reference(),
+            schema,
+            partition,
+            locations: client.locations(&id),
+            name: answer.table_name.unwrap_or_else(|| shown.to_owned()),
+            replicas: answer.num_replicas.unwrap_or(1),
+            authorization: Mutex::new(answer.authz_token),
+            client,
+            id,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Name when it was opened.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Id: stays the same when the table is renamed, differs when it is made anew.
+    #[must_use]
+    pub fn id(&self) -> String {
+        String::from_utf8_lossy(&self.inner.id).into_owned()
+    }
+
+    /// The columns.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.inner.schema
+    }
+
+    /// How it is cut into tablets.
+    #[must_use]
+    pub fn partition_schema(&self) -> &PartitionSchema {
+        &self.inner.partition
+    }
+
+    /// Copies of each tablet.
+    #[must_use]
+    pub fn replicas(&self) -> i32 {
+        self.inner.replicas
+    }
+
+    /// The client it was opened with.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.inner.client
+    }
+
+    /// The range partitions as they are now, ascending.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn range_partitions(&self) -> Result<Vec<RangePartition>, Error> {
+        let operation = format!("ranges of table {}", self.inner.name);
+        let mut attempts = self.inner.client.attempts(operation, None);
+        self.ranges(&mut attempts).await
+    }
+
+    pub(crate) async fn ranges(
+        &self,
+        attempts: &mut Attempts,
+    ) -> Result<Vec<RangePartition>, Error> {
+        let inner = &self.inner;
+        inner.locations.clear();
+        let tablets = self.tablets_from(&[], Instant::now(), attempts).await?;
+        let bounds = tablets.iter().map(|t| (t.start.as_ref(), t.end.as_ref()));
+        ranges_of(&inner.partition, &inner.schema, bounds)
+    }
+
+    /// Address (`host:port`) of the leader of each tablet, in the order of partition keys, as the
+    /// master tells. Empty where it knows none.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn tablet_leaders(&self) -> Result<Vec<String>, Error> {
+        let operation = format!("tablets of table {}", self.inner.name);
+        let mut attempts = self.inner.client.attempts(operation, None);
+        self.inner.locations.clear();
+        let tablets = self.tablets_from(&[], Instant::now(), &mut attempts).await?;
+        let leaders = tablets.iter().map(|tablet| tablet.named_leader());
+        Ok(leaders.map(|endpoint| endpoint.map_or_else(String::new, |e| e.to_string())).collect())
+    }
+
+    async fn tablets_from(
+        &self,
+        start: &[u8],
+        since: Instant,
+        attempts: &mut Attempts,
+    ) -> Result<Vec<Arc<Tablet>>, Error> {
+        let inner = &self.inner;
+        let masters = &inner.client.inner.masters;
+        let mut tablets = Vec::new();
+        let mut cursor = start.to_vec();
+        loop {
+            let found = inner.locations.find(&cursor, since, Some(WHOLE), masters, attempts);
+            let stretch = found.await?;
+            tablets.extend(stretch.tablet);
+            if stretch.end.is_empty() {
+                return Ok(tablets);
+            }
+            cursor = stretch.end.to_vec();
+        }
+    }
+
+    pub(crate) fn identifier(&self) -> TableIdentifier {
+        TableIdentifier { table_id: Some(self.inner.id.clone()), table_name: None }
+    }
+
+    pub(crate) fn authorization(&self) -> Option<SignedToken> {
+        self.inner.authorization.lock().clone()
+    }
+
+    async fn renew_authorization(&self, attempts: &mut Attempts) -> Result<(), Error> {
+        let client = &self.inner.client;
+        let answer = client.table_schema(self.identifier(), &self.inner.name, attempts).await?;
+        *self.inner.authorization.lock() = answer.authz_token;
+        Ok(())
+    }
+
+    /// Does what a failed attempt on a tablet asks for, and waits where that is due.
+    pub(crate) async fn react(
+        &self,
+        reaction: Reaction,
+        tablet: &Arc<Tablet>,
+        endpoint: &Endpoint,
+        attempts: &mut Attempts,
+    ) -> Result<(), Error> {
+        match reaction {
+            Reaction::Wait => attempts.back_off().await,
+            Reaction::OtherReplica | Reaction::ServerFailed => {
+                tablet.demote(endpoint);
+                Ok(())
+            }
+            Reaction::Relocate => {
+                self.inner.locations.forget(tablet);
+                attempts.back_off().await
+            }
+            Reaction::NewAuthorization => {
+                self.renew_authorization(attempts).await?;
+                attempts.back_off().await
+            }
+            Reaction::NewAuthentication => {
+                self.inner.client.inner.masters.renew_authentication(attempts).await?;
+                attempts.back_off().await
+            }
+            Reaction::ScannerGone(message) => Err(Error::ScanInterrupted(message)),
+            Reaction::Fail(error) => Err(error),
+        }
+    }
+}
