@@ -37,6 +37,16 @@ pub(crate) struct TableInner {
     authorization: Mutex<Option<SignedToken>>,
 }
 
+impl TableInner {
+    /// The error with the table's name: its locations know it by its id only.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        match error {
+            Error::TableNotFound { .. } => Error::TableNotFound { table: self.name.clone() },
+            other => other,
+        }
+    }
+}
+
 impl Table {
     pub(crate) fn new(
         client: Client,

@@ -145,12 +145,8 @@ impl Scanner {
         let table = &self.table.inner;
         let masters = &table.client.inner.masters;
         let wanted = if self.ranges.len() > 1 { None } else { Some(WHOLE) };
-        match table.locations.find(key, since, wanted, masters, attempts).await {
-            Err(Error::TableNotFound { .. }) => {
-                Err(Error::TableNotFound { table: table.name.clone() })
-            }
-            found => found,
-        }
+        let found = table.locations.find(key, since, wanted, masters, attempts).await;
+        found.map_err(|error| table.named(error))
     }
 
     /// Asks the master where the tablet is now. A tablet that was dropped has no rows.

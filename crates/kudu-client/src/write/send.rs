@@ -121,7 +121,8 @@ impl Table {
         while !routed.unknown.is_empty() {
             let key = std::mem::take(&mut routed.unknown_key);
             let masters = &inner.client.inner.masters;
-            inner.locations.find(&key, since, None, masters, attempts).await?;
+            let found = inner.locations.find(&key, since, None, masters, attempts).await;
+            found.map_err(|error| inner.named(error))?;
             let unknown = std::mem::take(&mut routed.unknown);
             let known = inner.locations.snapshot();
             encoder.route(unknown.into_iter(), &known, since, &mut routed);
@@ -231,12 +232,7 @@ async fn relocate(
     let masters = &inner.client.inner.masters;
     let since = Instant::now();
     let found = inner.locations.find(&tablet.start, since, Some(2), masters, attempts).await;
-    let found = match found {
-        Err(Error::TableNotFound { .. }) => {
-            return Err(Error::TableNotFound { table: inner.name.clone() });
-        }
-        found => found?.tablet,
-    };
+    let found = found.map_err(|error| inner.named(error))?.tablet;
     let first = payload.numbers.first().copied().unwrap_or(0);
     let Some(found) = found else {
         return Err(table.not_covered(payload.numbers.len(), first));
