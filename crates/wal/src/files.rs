@@ -239,20 +239,19 @@ impl Files {
         Ok(())
     }
 
-    /// Closes the current file at `end`, where all records are given up, and goes on in a small one.
-    /// `None` if that would change nothing.
+    /// Closes the current file at `end` and goes on in a small one, after which no spares are kept.
+    /// `None` if that would change nothing. What is closed goes with [`Files::give_up_all`].
     pub(crate) fn rest(&mut self, end: Lsn) -> Result<Option<OpenFile>, CreateError> {
         let small = |file: &ClosedFile| file.len <= FIRST_FILE_BYTES.min(self.file_bytes);
         if self.spares.is_empty() && self.closed.is_empty() && self.current.iter().all(small) {
             return Ok(None);
         }
         self.next_bytes = self.file_bytes.min(FIRST_FILE_BYTES);
-        let next = self.advance(end, end, 0)?;
-        self.give_up_all(end).map_err(CreateError::Failed)?;
-        Ok(Some(next))
+        self.advance(end, end, 0).map(Some)
     }
 
-    fn give_up_all(&mut self, before: Lsn) -> DiskResult<()> {
+    /// Removes spares and the files whose records all end at or before `before`.
+    pub(crate) fn give_up_all(&mut self, before: Lsn) -> DiskResult<()> {
         while let Some(spare) = self.spares.pop() {
             self.disk.remove(&self.path(Name::Spare(spare)))?;
         }

@@ -306,17 +306,22 @@ impl Inner {
         if writer.current.is_none() || writer.written > before || writer.synced < writer.written {
             return Ok(());
         }
-        match self.files.lock().rest(writer.written) {
-            Ok(next) => {
-                if let Some(next) = next {
-                    writer.current = Some(next);
-                }
-                Ok(())
-            }
+        let next = self.files.lock().rest(writer.written);
+        match next {
+            Ok(None) => return Ok(()),
+            // From here on records go to the new file, whatever becomes of the old ones.
+            Ok(next) => writer.current = next,
             // A full disk has no room for saving room; the log goes on as it was.
-            Err(CreateError::Full(_)) => Ok(()),
-            Err(CreateError::Failed(error)) => Err(self.state.lock().poison(error)),
+            Err(CreateError::Full(_)) => return Ok(()),
+            Err(CreateError::Failed(error)) => {
+                drop(writer);
+                let poisoned = self.state.lock().poison(error);
+                self.wake_all();
+                return Err(poisoned);
+            }
         }
+        drop(writer);
+        Ok(self.files.lock().give_up_all(before)?)
     }
 
     pub(crate) fn sync(&self) -> Result<(), WalError> {
