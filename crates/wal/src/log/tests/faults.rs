@@ -95,6 +95,36 @@ fn a_failed_release_is_told_and_tried_again() {
     append_durably(&wal, b"goes on");
 }
 
+/// Wherever resting fails: either the log stops, or what comes later is in its new file and stays.
+#[test]
+fn a_failed_rest_loses_nothing_that_comes_later() {
+    let mut went_on = 0;
+    for nth in 1..12 {
+        let disk = quiet(nth);
+        let (wal, ..) = open(&disk, small());
+        let end = written(&wal, 60).last().unwrap().0;
+        disk.set_faults(FaultConfig { names: Fault::Nth(nth), ..Default::default() });
+        let outcome = wal.rest(end);
+        disk.set_faults(FaultConfig::default());
+        let after = match outcome {
+            Err(WalError::Poisoned { .. }) => {
+                assert!(wal.append(&[b"after"]).is_err());
+                continue;
+            }
+            Err(WalError::Disk(_)) => {
+                went_on += 1;
+                append_durably(&wal, b"after")
+            }
+            Ok(()) => append_durably(&wal, b"after"),
+            Err(other) => panic!("{other}"),
+        };
+        let (_, report, replayed) = open(&disk.crash(), small());
+        assert!(report.corruptions.is_empty(), "{report:?}");
+        assert_eq!(replayed.last(), Some(&(after, b"after".to_vec())));
+    }
+    assert!(went_on > 0, "no removal failed");
+}
+
 #[test]
 fn a_full_disk_stops_acknowledgements_until_there_is_space() {
     let disk = quiet(3);
