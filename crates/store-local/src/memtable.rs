@@ -21,8 +21,8 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 pub(crate) use read::SeriesBlock;
 use shard::LAYOUTS_MAX;
-pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
-use shard::{Shard, TEXT_BYTES_MAX};
+use shard::Shard;
+pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX, TEXT_BYTES_MAX};
 
 /// Shards of a memtable, and lanes of the write path. A power of two.
 pub(crate) const SHARDS: usize = 16;

@@ -17,7 +17,7 @@ use wal::Lsn;
 
 use crate::engine::Engine;
 use crate::error::wal_error;
-use crate::memtable::ROWS_MAX;
+use crate::memtable::{ROWS_MAX, TEXT_BYTES_MAX};
 use commit::Committed;
 pub(crate) use commit::apply;
 use prepare::Prepared;
@@ -33,6 +33,12 @@ pub(crate) fn write(
     let rows = request.batch.rows.len();
     if rows > ROWS_MAX {
         let reason = format!("{rows} rows in one write, the limit is {ROWS_MAX}: split it");
+        return Err(StoreError::Invalid(reason));
+    }
+    let text = request.batch.strings.len();
+    if text > TEXT_BYTES_MAX {
+        let reason =
+            format!("{text} bytes of text in one write, the limit is {TEXT_BYTES_MAX}: split it");
         return Err(StoreError::Invalid(reason));
     }
     admit::admit(engine)?;

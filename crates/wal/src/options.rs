@@ -23,7 +23,8 @@ pub enum SyncPolicy {
 pub struct WalOptions {
     /// What an acknowledgement promises.
     pub sync: SyncPolicy,
-    /// Length of a log file under load, allocated ahead; the first ones are smaller. A larger batch of records gets a file of its own.
+    /// Length of a log file under load, allocated ahead; the first ones are smaller. A larger batch
+    /// of records gets a file of its own.
     pub file_bytes: u64,
     /// Most bytes that wait in memory for the next write; as many again may be under way.
     pub pending_bytes_max: usize,
