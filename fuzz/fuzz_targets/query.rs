@@ -33,6 +33,8 @@ fn limited(mut database: Database) -> Database {
     database.write(LINES);
     let context = &mut database.context;
     context.limits = QueryLimits { max_select_buckets: 500, ..QueryLimits::default() };
+    // Windows without an upper bound end now: not too many of them after the rows.
+    context.now_ns = 20_000;
     context.read_only = true;
     context.budget = Budget::new("query-memory-limit", 64 << 20);
     database
