@@ -10,6 +10,8 @@ mod packages;
 mod tidy;
 
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -62,16 +64,51 @@ fn fuzz(seconds: &str) -> Result<()> {
     if !listed.status.success() {
         bail!("cargo fuzz list: {}", String::from_utf8_lossy(&listed.stderr));
     }
-    for target in String::from_utf8(listed.stdout)?.lines() {
-        // What is found goes to the first folder, the second is only read.
-        let corpus = format!("fuzz/corpus/{target}");
-        let seeds = format!("fuzz/seeds/{target}");
-        std::fs::create_dir_all(&corpus).context(corpus.clone())?;
-        let limit = format!("-max_total_time={seconds}");
-        let args = ["+nightly", "fuzz", "run", target, &corpus, &seeds, "--", &limit];
-        let bounds = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10"];
-        step(&format!("fuzz {target}"), cargo(&[&args[..], &bounds].concat()))?;
+    step("building", cargo(&["+nightly", "fuzz", "build"]))?;
+    let targets: Vec<String> =
+        String::from_utf8(listed.stdout)?.lines().map(str::to_owned).collect();
+    let next = AtomicUsize::new(0);
+    let failed = AtomicUsize::new(0);
+    let run_some = || {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = fuzz_target(target, seconds) {
+                eprintln!("{error:#}");
+                failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    let at_once = thread::available_parallelism()?.get();
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(run_some);
+        }
+    });
+    match failed.into_inner() {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} targets failed", targets.len()),
     }
+}
+
+/// Runs one target; its output goes to a file, and its last lines to the screen if it fails.
+fn fuzz_target(target: &str, seconds: &str) -> Result<()> {
+    // What is found goes to the first folder, the second is only read.
+    let corpus = format!("fuzz/corpus/{target}");
+    let seeds = format!("fuzz/seeds/{target}");
+    std::fs::create_dir_all(&corpus).context(corpus.clone())?;
+    let limit = format!("-max_total_time={seconds}");
+    let args = ["+nightly", "fuzz", "run", target, &corpus, &seeds, "--", &limit];
+    let bounds = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10"];
+    let ran = cargo(&[&args[..], &bounds].concat()).output().context("cannot run cargo")?;
+    let log = String::from_utf8_lossy(&ran.stderr);
+    let path = format!("fuzz/corpus/{target}.log");
+    std::fs::write(&path, &*log).context(path.clone())?;
+    let lines: Vec<&str> = log.lines().collect();
+    if !ran.status.success() {
+        let last = lines[lines.len().saturating_sub(40)..].join("\n");
+        bail!("fuzz {target} failed, its output is in {path}:\n{last}");
+    }
+    let done = lines.iter().rev().find(|line| line.starts_with("Done "));
+    println!("== fuzz {target}: {}", done.unwrap_or(&"ended"));
     Ok(())
 }
 

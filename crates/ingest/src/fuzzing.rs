@@ -1,8 +1,9 @@
 //! Entry points for fuzz targets.
 
-use model::{FieldType, LineBatch, LineRow};
+use model::{FieldType, LineBatch, LineRow, SeriesKey, key_hash};
 
 use crate::line_protocol::{LineParser, ParseOptions, Parsed, Precision};
+use crate::prometheus::{BodyError, read_queries, write_rows};
 
 const PRECISIONS: [Precision; 6] = [
     Precision::Nanosecond,
@@ -28,6 +29,28 @@ pub fn line_protocol(data: &[u8]) {
     assert_eq!(rows(&fast), rows(&exact), "BUG: the paths differ in what they read");
     let lines = body.split(|byte| *byte == b'\n').count();
     assert!(fast.batch.rows.len() + fast.problems.len() <= lines, "BUG: more rows than lines");
+}
+
+/// Reads `data` as the body of a remote write and of a remote read. Every row's key must name its
+/// measurement, or be none at all.
+///
+/// # Panics
+/// When that is not so, which is a bug.
+pub fn prometheus(data: &[u8]) {
+    let _ = read_queries(data);
+    let batch = match write_rows(data) {
+        Ok(parsed) => parsed.batch,
+        Err(BodyError::Malformed(_) | BodyError::TooLarge) => return,
+    };
+    for row in &batch.rows {
+        let key = batch.raw_key(row);
+        assert_eq!(row.key_hash, key_hash(key), "BUG: the hash is another key's");
+        assert!(f64::from_bits(batch.row_values(row)[0]).is_finite(), "BUG: nothing writes that");
+        // The store refuses what is no key, by name.
+        let Ok(key) = SeriesKey::parse(key) else { continue };
+        let measurement = &*batch.layouts[row.layout as usize].measurement;
+        assert_eq!(&*key.measurement, measurement, "BUG: a key of another measurement");
+    }
 }
 
 /// All that a row says, names in place of numbers.

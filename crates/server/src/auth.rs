@@ -11,6 +11,7 @@
 //! - Neither passwords nor tokens get into logs or messages.
 
 mod credentials;
+pub(crate) mod fuzzing;
 mod passwords;
 mod required;
 mod token;

@@ -1,5 +1,8 @@
 //! Entry points for fuzz targets: what clients send before it is known to be a statement or rows.
 
+pub use crate::auth::fuzzing::authorization;
+pub use crate::v2::fuzzing::delete_predicate;
+
 use crate::binding::bound_values;
 use crate::gzip::{UnpackError, pack, unpack};
 use crate::multipart;

@@ -4,6 +4,7 @@
 
 mod buckets;
 mod delete;
+pub(crate) mod fuzzing;
 mod predicate;
 
 use hyper::StatusCode;
