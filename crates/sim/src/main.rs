@@ -1,6 +1,7 @@
 //! Runs histories and says what they found.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use sim::{FlipSummary, Shape, Summary, ThreadSummary, run_flips, run_seed, run_threads};
@@ -37,6 +38,9 @@ enum Mode {
 /// Bits flipped in each store.
 const FLIPS: u64 = 40;
 
+/// How often progress is shown.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
 #[derive(Debug, Default)]
 struct Totals {
     histories: Summary,
@@ -49,10 +53,20 @@ fn main() -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let mut totals = Totals::default();
     let mut failures = 0u64;
-    for seed in arguments.seed..arguments.seed + arguments.histories {
-        if let Err(failure) = run(&arguments, seed, &mut totals) {
+    let started = Instant::now();
+    let mut told = started;
+    for done in 0..arguments.histories {
+        if let Err(failure) = run(&arguments, arguments.seed + done, &mut totals) {
             failures += 1;
             writeln!(out, "{failure}\n")?;
+        }
+        if told.elapsed() >= PROGRESS_EVERY {
+            told = Instant::now();
+            let (done, all) = (done + 1, arguments.histories);
+            let per_second = done as f64 / started.elapsed().as_secs_f64();
+            let left = (all - done) as f64 / per_second;
+            let progress = format!("{done} of {all}, {failures} failed, {left:.0} s left");
+            writeln!(std::io::stderr(), "{progress}")?;
         }
     }
     match arguments.mode {
