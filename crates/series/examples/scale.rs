@@ -187,7 +187,7 @@ fn queries(
     once("cardinality", || index.cardinality(DB, None))?;
     once("all tag values of host", || {
         let mut bytes = 0;
-        index.for_each_tag_value(DB, "cpu", host, None, &mut |value| {
+        index.for_each_tag_value(DB, "cpu", host, None, None, &mut |value| {
             bytes += value.len();
             std::ops::ControlFlow::Continue(())
         })?;
@@ -195,7 +195,7 @@ fn queries(
     })?;
     once("all keys", || {
         let mut tags = 0;
-        index.for_each_key(DB, "cpu", None, &mut |_, key| {
+        index.for_each_key(DB, "cpu", None, None, &mut |_, key| {
             tags += key.tags.len();
             std::ops::ControlFlow::Continue(())
         })?;

@@ -109,13 +109,22 @@ fn query_measurement(
         visits += 1;
         if visits < 1_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let _ = index.for_each_key(database, measurement, None, &mut |_, _| go_on());
-    let _ = index.for_each_key(database, measurement, Some(ids), &mut |_, _| go_on());
+    let mut seen = Vec::new();
+    let _ = index.for_each_key(database, measurement, None, None, &mut |_, key| {
+        seen.push(key.clone());
+        go_on()
+    });
+    let middle = seen.get(seen.len() / 2);
+    let _ = index.for_each_key(database, measurement, None, middle, &mut |_, _| go_on());
+    let _ = index.for_each_key(database, measurement, Some(ids), None, &mut |_, _| go_on());
     let keys = index.tag_keys(database, measurement, Some(ids)).unwrap_or_default();
     let _ = index.tag_columns(database, measurement, ids, &keys, &budget);
     let any = Regex::new("[0-4]$").expect("BUG: the pattern is right");
     for key in keys.iter().chain([&Name::from("host")]) {
-        let _ = index.for_each_tag_value(database, measurement, key, None, &mut |_| go_on());
+        for after in [None, Some("b")] {
+            let visit = &mut |_: &str| go_on();
+            let _ = index.for_each_tag_value(database, measurement, key, None, after, visit);
+        }
         let _ = index.tag_values(database, measurement, key, Some(ids));
         for expr in [
             TagExpr::Equals(key.clone(), "a".into()),

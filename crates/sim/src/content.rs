@@ -203,6 +203,10 @@ fn check_names(
     let text = |parts: &[&Name]| parts.iter().map(ToString::to_string).collect::<Vec<_>>();
     let measurements = keys.iter().map(|key| text(&[&key.measurement])).collect();
     expect(ask(MetadataKind::Measurements, TagExpr::True)?, measurements)?;
+    let mut counts: BTreeMap<&Name, usize> = BTreeMap::new();
+    keys.iter().for_each(|key| *counts.entry(&key.measurement).or_default() += 1);
+    let counts = counts.into_iter().map(|(name, count)| vec![name.to_string(), count.to_string()]);
+    expect(ask(MetadataKind::SeriesCounts, TagExpr::True)?, counts.collect())?;
     let tags = || keys.iter().flat_map(|key| key.tags.iter().map(move |tag| (key, tag)));
     let tag_keys = tags().map(|(key, (tag, _))| text(&[&key.measurement, tag])).collect();
     expect(ask(MetadataKind::TagKeys, TagExpr::True)?, tag_keys)?;

@@ -30,13 +30,16 @@ impl NameFilter {
     }
 }
 
-/// What is asked for. The answer's columns are text, one row a fact, sorted and distinct.
+/// What is asked for. The answer's columns are text but for counts, one row a fact, sorted and
+/// distinct.
 #[derive(Clone, Debug)]
 pub enum MetadataKind {
     /// Column: measurement. Those with at least one matching series.
     Measurements,
     /// Columns: measurement, canonical series key.
     Series,
+    /// Columns: measurement, number of its series (integer). Those with at least one matching series.
+    SeriesCounts,
     /// Columns: measurement, tag key.
     TagKeys,
     /// Columns: measurement, tag key, tag value; for the keys the filter accepts.

@@ -221,7 +221,8 @@ pub fn names(store: &dyn Store, request: &MetadataRequest) -> Result<Vec<Vec<Str
             let cell = |column: &Column| match &column.values {
                 Values::String(texts) => texts.get(row).to_owned(),
                 Values::Dictionary(codes, texts) => texts.get(codes[row] as usize).to_owned(),
-                other => panic!("names are text, not {other:?}"),
+                Values::Integer(counts) => counts[row].to_string(),
+                other => panic!("names are text and counts integers, not {other:?}"),
             };
             rows.push(batch.columns.iter().map(cell).collect());
         }

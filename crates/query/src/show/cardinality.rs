@@ -31,7 +31,7 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
     let all = NameFilter::All;
     let parts = match &show.of {
         Cardinality::Series if whole => {
-            let counted = count(MetadataKind::Series, all, series, database, context)?;
+            let counted = count(MetadataKind::SeriesCounts, all, series, database, context)?;
             let total = counted.iter().map(|(_, count)| count).sum();
             vec![counts_part("", "cardinality estimation", total)]
         }
@@ -83,6 +83,10 @@ fn count(
             Values::Dictionary(codes, texts) => texts.get(codes[row] as usize),
             other => panic!("BUG: names are text, not {other:?}"),
         };
+        if let Some(Values::Integer(numbers)) = batch.columns.last().map(|c| &c.values) {
+            counts.extend(numbers.iter().enumerate().map(|(row, n)| (name(row).to_owned(), *n)));
+            continue;
+        }
         for row in 0..batch.rows {
             match counts.last_mut() {
                 Some((last, count)) if last == name(row) => *count += 1,
@@ -107,7 +111,7 @@ fn count_within(
             return Ok(fields_within(measurement, policies, context)?.len() as i64);
         }
         Cardinality::Measurement => MetadataKind::Measurements,
-        Cardinality::Series => MetadataKind::Series,
+        Cardinality::Series => MetadataKind::SeriesCounts,
         Cardinality::TagKey => MetadataKind::TagKeys,
         Cardinality::TagValues(key) => MetadataKind::TagValues(key_filter(key)?),
     };

@@ -41,7 +41,8 @@ struct Walked<'a> {
 impl SeriesIndex {
     /// Visits the live series of a measurement, until told to stop; with `among`, only the given
     /// ones. They come sorted by their tags: key by key and value by value, bytewise, a series
-    /// before those that have further tags. Memory in use does not grow with their number.
+    /// before those that have further tags; those up to and with the tags of `after` are passed
+    /// over, which takes few reads. Memory in use does not grow with their number.
     ///
     /// # Errors
     /// [`crate::SeriesError`] if a run cannot be read.
@@ -50,25 +51,26 @@ impl SeriesIndex {
         database: DatabaseId,
         measurement: &str,
         among: Option<&RoaringTreemap>,
+        after: Option<&SeriesKey>,
         visitor: &mut dyn FnMut(SeriesId, &SeriesKey) -> ControlFlow<()>,
     ) -> SeriesResult<()> {
         let mut parts = Vec::new();
         let view = {
             let state = self.state.read();
             if let Some(part) = state.active.measurement(database, measurement) {
-                parts.push(in_memory(&state.active, part, &state.view, among)?);
+                parts.push(in_memory(&state.active, part, &state.view, among, after)?);
             }
             Arc::clone(&state.view)
         };
         for mem in &view.sealed {
             if let Some(part) = mem.measurement(database, measurement) {
-                parts.push(in_memory(mem, part, &view, among)?);
+                parts.push(in_memory(mem, part, &view, among, after)?);
             }
         }
         for run in &view.runs {
             if let Some(part) = run.measurement(database, measurement)? {
                 let wanted = view.wanted(&part, among)?;
-                parts.push(in_run(run, part, measurement, wanted)?);
+                parts.push(in_run(run, part, measurement, wanted, after)?);
             }
         }
         merge(parts, visitor)
@@ -80,10 +82,11 @@ fn in_memory(
     part: MemMeasurementView<'_>,
     view: &View,
     among: Option<&RoaringTreemap>,
+    after: Option<&SeriesKey>,
 ) -> SeriesResult<Keys<'static>> {
     let wanted = view.wanted(&part, among)?;
     let ids = wanted.map_or_else(|| part.all(), Ok)?;
-    let key = |id| mem.key(id).map(|(_, key)| (id, key));
+    let key = |id| mem.key(id).map(|(_, key)| (id, key)).filter(|(_, key)| is_after(key, after));
     Ok(gathered(ids.into_iter().filter_map(key).collect()))
 }
 
@@ -92,16 +95,22 @@ fn in_run<'a>(
     part: RunMeasurement<'a>,
     name: &str,
     wanted: Option<RoaringTreemap>,
+    after: Option<&SeriesKey>,
 ) -> SeriesResult<Keys<'a>> {
     let few = wanted.as_ref().filter(|ids| ids.len() * SERIES_PER_LOOKUP < part.series_count());
     let Some(few) = few else {
         let walk = SeriesWalk::new(run, part.series());
-        let walked = Walked { run, part, name: name.into(), walk, wanted, tags: HashMap::new() };
+        let name = name.into();
+        let mut walked = Walked { run, part, name, walk, wanted, tags: HashMap::new() };
+        if let Some(after) = after {
+            walked.seek_after(after)?;
+        }
         return Ok(Keys::Walked(Box::new(walked)));
     };
     let mut items = Vec::with_capacity(few.len() as usize);
     for id in few {
-        items.extend(run.key(id)?.map(|(_, key)| (id, key)));
+        let key = run.key(id)?.map(|(_, key)| key);
+        items.extend(key.filter(|key| is_after(key, after)).map(|key| (id, key)));
     }
     Ok(gathered(items))
 }
@@ -109,6 +118,10 @@ fn in_run<'a>(
 fn gathered(mut items: Vec<Item>) -> Keys<'static> {
     items.sort_unstable_by(compare);
     Keys::Gathered(items.into_iter())
+}
+
+fn is_after(key: &SeriesKey, after: Option<&SeriesKey>) -> bool {
+    after.is_none_or(|after| key.tags > after.tags)
 }
 
 /// The order of keys within a measurement.
@@ -132,13 +145,33 @@ impl Walked<'_> {
             if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(id)) {
                 continue;
             }
-            let mut tags = Vec::with_capacity(self.walk.state.tuple.len());
-            for at in 0..self.walk.state.tuple.len() {
-                tags.push(self.tag(self.walk.state.tuple[at])?);
-            }
+            let tags = self.current_tags()?;
             return Ok(Some((id, SeriesKey { measurement: self.name.clone(), tags })));
         }
         Ok(None)
+    }
+
+    /// Goes to the first series behind `after`: a binary search.
+    fn seek_after(&mut self, after: &SeriesKey) -> SeriesResult<()> {
+        let series = self.part.series();
+        let (mut low, mut high) = (series.start, series.end);
+        while low < high {
+            let middle = u32::midpoint(low, high);
+            self.walk.seek(middle..series.end);
+            self.walk.advance()?;
+            if self.current_tags()? <= after.tags { low = middle + 1 } else { high = middle }
+        }
+        self.walk.seek(low..series.end);
+        Ok(())
+    }
+
+    /// The tags of the series the walk is at.
+    fn current_tags(&mut self) -> SeriesResult<Vec<(Name, Name)>> {
+        let mut tags = Vec::with_capacity(self.walk.state.tuple.len());
+        for at in 0..self.walk.state.tuple.len() {
+            tags.push(self.tag(self.walk.state.tuple[at])?);
+        }
+        Ok(tags)
     }
 
     fn tag(&mut self, term: u32) -> SeriesResult<(Name, Name)> {

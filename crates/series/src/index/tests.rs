@@ -240,6 +240,15 @@ fn check_listings(
             model.values().map(|key| Name::from(key.tag(name))).filter(|v| !v.is_empty()).collect();
         let found = index.tag_values(db, measurement, name, among).unwrap();
         assert_eq!(found, values.into_iter().collect::<Vec<_>>(), "{name}");
+        for (at, after) in found.iter().enumerate().step_by(3) {
+            let mut rest = Vec::new();
+            let visit = &mut |value: &str| {
+                rest.push(Name::from(value));
+                ControlFlow::Continue(())
+            };
+            index.for_each_tag_value(db, measurement, name, among, Some(after), visit).unwrap();
+            assert_eq!(rest, found[at + 1..], "{name} after {after}");
+        }
     }
     let mut expected: Vec<(u64, SeriesKey)> =
         model.iter().map(|(id, key)| (*id, (*key).clone())).collect();
@@ -249,8 +258,17 @@ fn check_listings(
         found.push((id.0, key.clone()));
         ControlFlow::Continue(())
     };
-    index.for_each_key(db, measurement, among, visit).unwrap();
+    index.for_each_key(db, measurement, among, None, visit).unwrap();
     assert_eq!(found, expected);
+    for (at, (_, after)) in expected.iter().enumerate().step_by(7) {
+        let mut rest = Vec::new();
+        let visit = &mut |id: SeriesId, key: &SeriesKey| {
+            rest.push((id.0, key.clone()));
+            ControlFlow::Continue(())
+        };
+        index.for_each_key(db, measurement, among, Some(after), visit).unwrap();
+        assert_eq!(rest, expected[at + 1..], "after {after}");
+    }
     check_columns(index, &model, db, measurement);
 }
 
@@ -401,7 +419,7 @@ fn check_many(
             keys += 1;
             ControlFlow::Continue(())
         };
-        index.for_each_key(db, "cpu", Some(&selected), visit).unwrap();
+        index.for_each_key(db, "cpu", Some(&selected), None, visit).unwrap();
         assert_eq!(keys, selected.len());
         let names = ["host".into(), "dc".into()];
         let columns =

@@ -1,6 +1,6 @@
 //! The distinct values of a tag.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use model::{DatabaseId, Name};
@@ -39,15 +39,16 @@ impl SeriesIndex {
         among: Option<&RoaringTreemap>,
     ) -> SeriesResult<Vec<Name>> {
         let mut values = Vec::new();
-        self.for_each_tag_value(database, measurement, key, among, &mut |value| {
+        self.for_each_tag_value(database, measurement, key, among, None, &mut |value| {
             values.push(value.into());
             ControlFlow::Continue(())
         })?;
         Ok(values)
     }
 
-    /// Visits the values of [`SeriesIndex::tag_values`] one after another, until told to stop.
-    /// Memory in use does not grow with their number.
+    /// Visits the values of [`SeriesIndex::tag_values`] one after another, until told to stop; those
+    /// up to and with `after` are passed over, which takes few reads. Memory in use does not grow
+    /// with their number.
     ///
     /// # Errors
     /// [`crate::SeriesError`] if a run cannot be read.
@@ -57,6 +58,7 @@ impl SeriesIndex {
         measurement: &str,
         key: &str,
         among: Option<&RoaringTreemap>,
+        after: Option<&str>,
         visitor: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> SeriesResult<()> {
         let mut parts = Vec::new();
@@ -66,13 +68,14 @@ impl SeriesIndex {
                 && let Some(number) = part.find_key(key)
             {
                 let values = part.values_of(number, |id| state.view.is_wanted(id, among));
-                parts.push(gathered(values));
+                parts.push(gathered(values, after));
             }
             Arc::clone(&state.view)
         };
         for part in view.sealed.iter().filter_map(|mem| mem.measurement(database, measurement)) {
             if let Some(number) = part.find_key(key) {
-                parts.push(gathered(part.values_of(number, |id| view.is_wanted(id, among))));
+                let values = part.values_of(number, |id| view.is_wanted(id, among));
+                parts.push(gathered(values, after));
             }
         }
         for run in &view.runs {
@@ -80,14 +83,15 @@ impl SeriesIndex {
                 && let Some(number) = part.find_key(key)
             {
                 let wanted = view.wanted(&part, among)?;
-                parts.extend(run_values(run, &part, number, wanted)?);
+                parts.extend(run_values(run, &part, number, wanted, after)?);
             }
         }
         merge(parts, visitor)
     }
 }
 
-fn gathered(mut values: Vec<&str>) -> Values<'static> {
+fn gathered(mut values: Vec<&str>, after: Option<&str>) -> Values<'static> {
+    values.retain(|value| after.is_none_or(|after| *value > after));
     values.sort_unstable();
     let values: Vec<Box<str>> = values.into_iter().map(Box::from).collect();
     Values::Gathered(values.into_iter())
@@ -98,13 +102,17 @@ fn run_values<'a>(
     part: &RunMeasurement<'a>,
     key: u32,
     wanted: Option<RoaringTreemap>,
+    after: Option<&str>,
 ) -> SeriesResult<Option<Values<'a>>> {
+    let mut range = part.key_terms(key);
+    if let Some(after) = after {
+        range.start = first_after(run, range.clone(), after)?;
+    }
     let few = wanted.as_ref().filter(|ids| ids.len() * VALUES_PER_SERIES < part.value_count(key));
     let Some(few) = few else {
-        let walk = ValueWalk::new(run, part.key_terms(key));
+        let walk = ValueWalk::new(run, range);
         return Ok(Some(Values::Walked { walk, wanted, posting: Posting::default() }));
     };
-    let range = part.key_terms(key);
     let mut terms = Vec::new();
     let mut state = TupleState::default();
     for id in few {
@@ -115,6 +123,19 @@ fn run_values<'a>(
     terms.sort_unstable();
     terms.dedup();
     Ok((!terms.is_empty()).then(|| Values::Picked { run, terms: terms.into_iter() }))
+}
+
+/// The first term of `terms` whose value is greater than `after`.
+fn first_after(run: &Run, terms: Range<u32>, after: &str) -> SeriesResult<u32> {
+    let mut value = String::new();
+    let (mut low, mut high) = (terms.start, terms.end);
+    while low < high {
+        let middle = u32::midpoint(low, high);
+        value.clear();
+        run.push_value(middle, &mut value)?;
+        if value.as_str() <= after { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
 }
 
 impl Values<'_> {

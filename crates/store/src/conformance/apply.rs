@@ -170,6 +170,7 @@ impl Pair {
             for kind in [
                 MetadataKind::Measurements,
                 MetadataKind::Series,
+                MetadataKind::SeriesCounts,
                 MetadataKind::TagKeys,
                 MetadataKind::TagValues(NameFilter::All),
             ] {

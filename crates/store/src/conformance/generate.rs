@@ -265,10 +265,11 @@ impl Generator {
     }
 
     fn names(&mut self) -> Operation {
-        let kind = match self.random.below(4) {
+        let kind = match self.random.below(5) {
             0 => MetadataKind::Measurements,
             1 => MetadataKind::Series,
-            2 => MetadataKind::TagKeys,
+            2 => MetadataKind::SeriesCounts,
+            3 => MetadataKind::TagKeys,
             _ => MetadataKind::TagValues(self.name_filter(&TAG_KEYS)),
         };
         Operation::Names {

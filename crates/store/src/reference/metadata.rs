@@ -16,7 +16,10 @@ pub(super) struct ReferenceMetadata {
 impl ReferenceMetadata {
     pub(super) fn new(state: &State, request: &MetadataRequest, part_rows: usize) -> Self {
         let facts: Vec<Vec<String>> = collect(state, request).into_iter().collect();
-        let parts = facts.chunks(part_rows).map(batch_of).collect();
+        let mut parts: VecDeque<_> = facts.chunks(part_rows).map(batch_of).collect();
+        if matches!(request.kind, MetadataKind::SeriesCounts) {
+            parts = counts(&facts).chunks(part_rows).map(counts_batch).collect();
+        }
         Self { parts, context: request.context.clone(), held: None }
     }
 }
@@ -43,7 +46,7 @@ fn collect(state: &State, request: &MetadataRequest) -> BTreeSet<Vec<String>> {
             let tags = series.key.tags.iter();
             match &request.kind {
                 MetadataKind::Measurements => facts.extend([vec![name.clone()]]),
-                MetadataKind::Series => {
+                MetadataKind::Series | MetadataKind::SeriesCounts => {
                     facts.extend([vec![name.clone(), series.key.to_string()]]);
                 }
                 MetadataKind::TagKeys => {
@@ -59,6 +62,20 @@ fn collect(state: &State, request: &MetadataRequest) -> BTreeSet<Vec<String>> {
         }
     }
     facts
+}
+
+/// How many facts there are of each measurement.
+fn counts(facts: &[Vec<String>]) -> Vec<(&str, i64)> {
+    let of_each = facts.chunk_by(|a, b| a[0] == b[0]);
+    of_each.map(|facts| (facts[0][0].as_str(), facts.len() as i64)).collect()
+}
+
+fn counts_batch(counts: &[(&str, i64)]) -> ColumnBatch {
+    let names: Strings = counts.iter().map(|(name, _)| *name).collect();
+    let numbers = counts.iter().map(|(_, count)| *count).collect();
+    let columns = vec![Values::String(names), Values::Integer(numbers)];
+    let columns = columns.into_iter().map(Column::new).collect();
+    ColumnBatch { rows: counts.len(), runs: Vec::new(), columns }
 }
 
 fn batch_of(facts: &[Vec<String>]) -> ColumnBatch {

@@ -220,6 +220,7 @@ pub(super) fn names_are_sorted_and_filtered(pair: &mut Pair) -> Result<(), Strin
     let kinds = [
         MetadataKind::Measurements,
         MetadataKind::Series,
+        MetadataKind::SeriesCounts,
         MetadataKind::TagKeys,
         MetadataKind::TagValues(NameFilter::All),
         MetadataKind::TagValues(NameFilter::In(vec![h.clone(), "q".into()])),

@@ -1,0 +1,98 @@
+//! Long lists of names: they come in parts, and are right however many parts they take and whatever
+//! happens to the index in between.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{DatabaseId, PolicyId, Scalar, TagExpr, Values};
+use platform::{FaultConfig, SimDisk};
+use store::testing::{Row, names, unlimited, write};
+use store::{MetadataKind, MetadataRequest, NameFilter, Policy, Store};
+use store_local::{LocalStore, StoreOptions};
+
+const POLICY: Policy = Policy {
+    database: DatabaseId(1),
+    id: PolicyId(1),
+    partition_ns: 24 * 3600 * 1_000_000_000,
+    retention_ns: None,
+};
+
+/// Several walks' worth.
+const SERIES: usize = 100_000;
+
+fn key(at: usize) -> String {
+    format!("m,a={},h={at:06}", at % 3)
+}
+
+fn filled() -> LocalStore {
+    let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
+    let options = StoreOptions::new(PathBuf::from("/data"), 64 << 20);
+    let options = StoreOptions { maintenance_threads: 0, ..options };
+    let store = LocalStore::open(disk, options).unwrap();
+    // Most in a run, the rest in memory, side by side in order.
+    for part in [0, 1] {
+        let rows: Vec<Row> = (0..SERIES)
+            .filter(|at| usize::from(at % 5 == 0) == part)
+            .map(|at| Row::new(&key(at), &[("v", Scalar::Integer(1))], 1))
+            .collect();
+        write(&store, POLICY, &rows, 0).unwrap();
+        if part == 0 {
+            store.settle().unwrap();
+        }
+    }
+    store
+}
+
+fn request(kind: MetadataKind, series: TagExpr) -> MetadataRequest {
+    let (database, measurements) = (POLICY.database, NameFilter::All);
+    MetadataRequest { database, kind, measurements, series, context: unlimited() }
+}
+
+#[test]
+fn nothing_is_missing_or_double() {
+    let store = filled();
+    let odd = TagExpr::Not(Box::new(TagExpr::Equals("a".into(), "0".into())));
+    for (series, wanted) in [(TagExpr::True, 0..3), (odd, 1..3)] {
+        let listed = names(&store, &request(MetadataKind::Series, series.clone())).unwrap();
+        let mut keys: Vec<String> =
+            (0..SERIES).filter(|at| wanted.contains(&(at % 3))).map(key).collect();
+        keys.sort();
+        let count = keys.len().to_string();
+        assert!(listed.iter().map(|fact| &fact[1]).eq(&keys), "{series:?}");
+        let counted = names(&store, &request(MetadataKind::SeriesCounts, series.clone())).unwrap();
+        assert_eq!(counted, [["m".to_owned(), count]]);
+        let kind = MetadataKind::TagValues(NameFilter::All);
+        let values = names(&store, &request(kind, series)).unwrap();
+        let mut hosts: Vec<&str> = keys.iter().map(|key| &key[key.len() - 6..]).collect();
+        hosts.sort_unstable();
+        let tags = wanted.len();
+        assert!(values[..tags].iter().all(|fact| fact[1] == "a"));
+        assert!(values[tags..].iter().map(|fact| fact[2].as_str()).eq(hosts));
+    }
+}
+
+/// What was there from beginning to end is listed once, although all of it moves meanwhile.
+#[test]
+fn the_index_may_change_meanwhile() {
+    let store = filled();
+    let kind = MetadataKind::TagValues(NameFilter::In(vec!["h".into()]));
+    let mut cursor = store.metadata(&request(kind, TagExpr::True)).unwrap();
+    let mut listed: Vec<String> = Vec::new();
+    let mut parts = 0;
+    while let Some(part) = cursor.next().unwrap() {
+        let Values::String(values) = &part.columns[2].values else { panic!("text") };
+        listed.extend(values.iter().map(str::to_owned));
+        parts += 1;
+        if parts == 1 {
+            let more: Vec<Row> = (0..1000)
+                .map(|at| Row::new(&format!("m,h={at:06}x"), &[("v", Scalar::Integer(1))], 1))
+                .collect();
+            write(&store, POLICY, &more, 0).unwrap();
+            store.settle().unwrap();
+        }
+    }
+    assert!(listed.is_sorted_by(|a, b| a < b), "sorted, and nothing twice");
+    listed.retain(|host| !host.ends_with('x'));
+    assert_eq!(listed.len(), SERIES);
+}
