@@ -37,7 +37,7 @@ enum Command {
     Load(Load),
     /// Ask queries and measure.
     Query(Query),
-    /// Load and query InfluxDB, VictoriaMetrics and Nyala side by side.
+    /// Load and query InfluxDB, VictoriaMetrics, QuestDB and Nyala side by side.
     Compare(Compare),
 }
 
@@ -162,12 +162,15 @@ struct Compare {
     /// Seconds that each query type runs
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// influxdb, victoria-metrics or nyala; may be given several times, all if absent
+    /// influxdb, victoria-metrics, questdb or nyala; may be given several times, all if absent
     #[arg(long = "system")]
     systems: Vec<String>,
     /// Nyala's binary
     #[arg(long, default_value = "target/release/nyala")]
     nyala: PathBuf,
+    /// QuestDB's jar; where Maven keeps it if absent
+    #[arg(long)]
+    questdb: Option<PathBuf>,
     /// Where the servers put their files
     #[arg(long)]
     directory: Option<PathBuf>,
@@ -280,17 +283,27 @@ fn run_query(command: &Query) -> Result<()> {
     Ok(())
 }
 
+/// Where Maven puts what it was asked to get.
+fn questdb_jar() -> PathBuf {
+    const JAR: &str = ".m2/repository/org/questdb/questdb/9.3.1/questdb-9.3.1.jar";
+    std::env::home_dir().unwrap_or_default().join(JAR)
+}
+
 fn run_compare(command: &Compare) -> Result<()> {
     let known = [
         ("influxdb", System::InfluxDb),
         ("victoria-metrics", System::VictoriaMetrics),
+        ("questdb", System::QuestDb(command.questdb.clone().unwrap_or_else(questdb_jar))),
         ("nyala", System::Nyala(command.nyala.clone())),
     ];
     let mut systems = Vec::new();
     for name in &command.systems {
         match known.iter().find(|(known, _)| known == name) {
             Some((_, system)) => systems.push(system.clone()),
-            None => bail!("unknown system {name:?}: use influxdb, victoria-metrics or nyala"),
+            None => {
+                let known = known.map(|(known, _)| known).join(", ");
+                bail!("unknown system {name:?}: use one of {known}")
+            }
         }
     }
     if systems.is_empty() {

@@ -164,6 +164,7 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
 fn dialect(system: &System) -> Dialect {
     match system {
         System::VictoriaMetrics => Dialect::PromQl,
+        System::QuestDb(_) => Dialect::QuestDbSql,
         System::InfluxDb | System::Nyala(_) => Dialect::InfluxQl { db: DB.to_owned() },
     }
 }
@@ -251,7 +252,8 @@ fn collect_answers(
 ) -> Result<Vec<(String, Json)>> {
     let mut answers = Vec::new();
     let mut client = Client::new(server.url())?;
-    if *dialect == Dialect::PromQl {
+    // Others shape their answers in ways of their own.
+    if !matches!(dialect, Dialect::InfluxQl { .. }) {
         return Ok(answers);
     }
     for (name, query_type) in TSBS_TYPES.iter().chain(&EXTRA_TYPES) {

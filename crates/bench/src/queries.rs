@@ -1,6 +1,6 @@
 //! The fifteen TSBS query types as InfluxQL, with hosts and windows drawn at random inside the data.
 //!
-//! The PromQL that answers the same question, where there is one, is in [`promql`].
+//! The PromQL and the SQL that answer the same question, where there is one, are in [`promql`] and [`questdb`].
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -13,6 +13,7 @@ use crate::tsbs::CPU_FIELDS;
 use crate::workload::{HOUR_NS, SECOND_NS, Spec};
 
 pub mod promql;
+pub mod questdb;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use crate::http::{Client, target};
 use crate::latency::Latencies;
 use crate::process;
 use crate::queries::promql::range_query;
+use crate::queries::questdb::sql;
 use crate::queries::{Choice, QueryGenerator, QueryType, influxql};
 use crate::random::hash;
 use crate::workload::Spec;
@@ -31,6 +32,8 @@ pub enum Dialect {
     },
     /// PromQL at `/api/v1/query_range`.
     PromQl,
+    /// QuestDB's SQL at `/exec`.
+    QuestDbSql,
 }
 
 impl Dialect {
@@ -53,6 +56,9 @@ impl Dialect {
                     ("step", &step),
                 ];
                 Some(target("/api/v1/query_range", &parameters))
+            }
+            Self::QuestDbSql => {
+                Some(target("/exec", &[("query", sql(query_type, choice).as_str())]))
             }
         }
     }
@@ -190,13 +196,13 @@ pub fn run(
     Ok(Some(QueryReport { seconds, latencies, bytes, empty, cpu_seconds, resident_bytes }))
 }
 
-/// Whether an answer of InfluxQL or PromQL has no series.
+/// Whether an answer has no series, or no rows.
 fn is_empty(body: &[u8]) -> bool {
     const INFLUXQL: &[u8] = br#"{"results":[{"statement_id":0}]}"#;
     const PROMQL: &[u8] = br#""result":[]"#;
-    body.trim_ascii() == INFLUXQL
-        || (body.len() <= CHECKED_BYTES_MAX
-            && body.windows(PROMQL.len()).any(|window| window == PROMQL))
+    const SQL: &[u8] = br#""dataset":[]"#;
+    let has = |text: &[u8]| body.windows(text.len()).any(|window| window == text);
+    body.trim_ascii() == INFLUXQL || (body.len() <= CHECKED_BYTES_MAX && (has(PROMQL) || has(SQL)))
 }
 
 /// A failed query must not count as a fast one.

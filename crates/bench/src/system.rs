@@ -26,6 +26,8 @@ pub enum System {
     InfluxDb,
     /// VictoriaMetrics, Debian package `victoria-metrics`.
     VictoriaMetrics,
+    /// QuestDB: the path of its jar.
+    QuestDb(PathBuf),
     /// Nyala: the path of its binary.
     Nyala(PathBuf),
 }
@@ -37,6 +39,7 @@ impl System {
         match self {
             Self::InfluxDb => "InfluxDB",
             Self::VictoriaMetrics => "VictoriaMetrics",
+            Self::QuestDb(_) => "QuestDB",
             Self::Nyala(_) => "Nyala",
         }
     }
@@ -47,6 +50,7 @@ impl System {
         match self {
             Self::InfluxDb => Path::new("influxd"),
             Self::VictoriaMetrics => Path::new("victoria-metrics"),
+            Self::QuestDb(_) => Path::new("java"),
             Self::Nyala(binary) => binary,
         }
     }
@@ -54,7 +58,11 @@ impl System {
     /// Whether the program is there.
     #[must_use]
     pub fn is_installed(&self) -> bool {
-        find(self.program()).is_some()
+        let rest = match self {
+            Self::QuestDb(jar) => jar.is_file(),
+            _ => true,
+        };
+        rest && find(self.program()).is_some()
     }
 
     /// What to do when it is not.
@@ -66,6 +74,10 @@ impl System {
             }
             Self::VictoriaMetrics => {
                 "victoria-metrics is not installed: apt-get install victoria-metrics"
+            }
+            Self::QuestDb(_) => {
+                "QuestDB is not installed: it needs Java 17 and its jar, as \
+                 mvn dependency:get -Dartifact=org.questdb:questdb:9.3.1 -Dtransitive=false gets it"
             }
             Self::Nyala(_) => "the Nyala binary is missing: cargo build --release -p nyala",
         }
@@ -93,6 +105,13 @@ impl System {
                     .arg(format!("-httpListenAddr=127.0.0.1:{port}"))
                     .args(["-retentionPeriod=100y", "-search.latencyOffset=0s"]);
             }
+            Self::QuestDb(jar) => {
+                command.arg("-p").arg(jar).args(["-m", "io.questdb/io.questdb.ServerMain", "-d"]);
+                command.arg(&data).env("QDB_HTTP_BIND_TO", format!("127.0.0.1:{port}"));
+                for (name, value) in QUESTDB_SETTINGS {
+                    command.env(name, value);
+                }
+            }
             Self::Nyala(_) => {
                 command.args(["serve", "--data-dir"]).arg(&data);
                 command.arg("--http-bind").arg(format!("127.0.0.1:{port}"));
@@ -110,7 +129,11 @@ impl System {
         let mut running = Running {
             child,
             url: format!("http://127.0.0.1:{port}"),
-            data,
+            data: match self {
+                // What lies beside it comes with the server.
+                Self::QuestDb(_) => data.join("db"),
+                _ => data,
+            },
             log,
             started: Instant::now(),
         };
@@ -118,6 +141,14 @@ impl System {
         Ok(running)
     }
 }
+
+/// Only the HTTP server listens, and nothing is sent anywhere.
+const QUESTDB_SETTINGS: [(&str, &str); 4] = [
+    ("QDB_PG_ENABLED", "false"),
+    ("QDB_LINE_TCP_ENABLED", "false"),
+    ("QDB_HTTP_MIN_ENABLED", "false"),
+    ("QDB_TELEMETRY_ENABLED", "false"),
+];
 
 /// A running server; dropping it stops it.
 #[derive(Debug)]

@@ -119,11 +119,12 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
         kind: MetadataKind::Measurements,
         measurements: filter,
         series: TagExpr::True,
+        facts_max: None,
         context: context.scan_context(),
     };
     let shape = Shape::Flat { header: header("measurements", &["name"]), column: 0 };
     let limits = Limits::rows(show.limit, show.offset);
-    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
 }
 
 fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -134,11 +135,12 @@ fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryErro
         kind: MetadataKind::Series,
         measurements: source_filter(&show.sources, database, context)?,
         series: tags_only(show.condition.as_ref(), context)?.any(),
+        facts_max: None,
         context: context.scan_context(),
     };
     let shape = Shape::Flat { header: header("", &["key"]), column: 1 };
     let limits = Limits::rows(show.limit, show.offset);
-    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
 }
 
 fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -148,12 +150,13 @@ fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryE
         kind: MetadataKind::TagKeys,
         measurements: source_filter(&show.sources, database, context)?,
         series: tags_only(show.condition.as_ref(), context)?.any(),
+        facts_max: None,
         context: context.scan_context(),
     };
     // InfluxDB reads SLIMIT and SOFFSET here and heeds neither.
     let limits = Limits::rows(show.limit, show.offset);
     let shape = Shape::Measurement { columns: vec!["tagKey".into()], value: None };
-    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
 }
 
 fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -164,11 +167,12 @@ fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, Qu
         kind: MetadataKind::TagValues(key_filter(&show.key)?),
         measurements: source_filter(&show.sources, database, context)?,
         series,
+        facts_max: None,
         context: context.scan_context(),
     };
     let limits = Limits::rows(show.limit, show.offset);
     let shape = Shape::Measurement { columns: vec!["key".into(), "value".into()], value };
-    Ok(Answer::names(NameStream::open(&request, shape, limits, context)?, context.chunk_rows))
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
 }
 
 /// The keys that `WITH KEY` names.

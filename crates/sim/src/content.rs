@@ -138,7 +138,9 @@ fn names(
 ) -> Result<Vec<Vec<String>>, StoreError> {
     let context = testing::unlimited();
     let measurements = scope.filter();
-    testing::names(store, &MetadataRequest { database, kind, measurements, series, context })
+    let request =
+        MetadataRequest { database, kind, measurements, series, facts_max: None, context };
+    testing::names(store, &request)
 }
 
 /// Checks that other ways to ask give the same answers as `content`.

@@ -301,6 +301,7 @@ impl World {
             kind: MetadataKind::Series,
             measurements: NameFilter::All,
             series: TagExpr::True,
+            facts_max: None,
             context: testing::unlimited(),
         };
         let rows = testing::names(&self.model, &request).expect("BUG: the model answers");

@@ -210,7 +210,8 @@ pub(crate) fn segment_path(options: &StoreOptions, id: u64) -> PathBuf {
 /// Wakes maintenance threads, and writers that wait for room.
 #[derive(Debug, Default)]
 pub(crate) struct WorkSignal {
-    pending: Mutex<bool>,
+    /// Counts announcements of work.
+    announced: Mutex<u64>,
     work: Condvar,
     room: Condvar,
 }
@@ -218,30 +219,33 @@ pub(crate) struct WorkSignal {
 impl WorkSignal {
     /// Says that there may be something to do.
     pub(crate) fn notify(&self) {
-        *self.pending.lock() = true;
-        self.work.notify_one();
+        *self.announced.lock() += 1;
+        self.work.notify_all();
     }
 
     /// Says that there may be room.
     pub(crate) fn notify_room(&self) {
-        drop(self.pending.lock());
+        drop(self.announced.lock());
         self.room.notify_all();
     }
 
     /// Wakes everybody who waits.
     pub(crate) fn notify_all(&self) {
-        *self.pending.lock() = true;
-        self.work.notify_all();
+        self.notify();
         self.room.notify_all();
     }
 
-    /// Waits until there may be something to do, no longer than `timeout`.
-    pub(crate) fn wait_work(&self, timeout: std::time::Duration) {
-        let mut pending = self.pending.lock();
-        if !*pending {
-            self.work.wait_for(&mut pending, timeout);
+    /// How much work was announced so far.
+    pub(crate) fn announced(&self) -> u64 {
+        *self.announced.lock()
+    }
+
+    /// Waits until more work is announced than `seen`, no longer than `timeout`.
+    pub(crate) fn wait_work(&self, seen: u64, timeout: std::time::Duration) {
+        let mut announced = self.announced.lock();
+        if *announced == seen {
+            self.work.wait_for(&mut announced, timeout);
         }
-        *pending = false;
     }
 
     /// Waits until `enough` holds, no longer than `timeout`; says whether it holds.
@@ -251,9 +255,9 @@ impl WorkSignal {
         enough: impl Fn() -> bool,
     ) -> bool {
         let deadline = Instant::now() + timeout;
-        let mut pending = self.pending.lock();
+        let mut announced = self.announced.lock();
         while !enough() {
-            if self.room.wait_until(&mut pending, deadline).timed_out() {
+            if self.room.wait_until(&mut announced, deadline).timed_out() {
                 return enough();
             }
         }

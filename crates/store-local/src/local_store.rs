@@ -16,7 +16,7 @@ use store::{
 use crate::delete;
 use crate::engine::Engine;
 use crate::error::{disk_error, series_error, wal_error};
-use crate::maintenance::{self, Busy};
+use crate::maintenance::{self, Busy, Duty};
 use crate::manifest::Edit;
 use crate::metadata;
 use crate::metrics;
@@ -62,14 +62,22 @@ impl LocalStore {
             report,
         };
         for number in 0..threads {
-            let (engine, busy) = (Arc::clone(&store.engine), Arc::clone(&store.busy));
-            let worker = std::thread::Builder::new()
-                .name(format!("maintenance-{number}"))
-                .spawn(move || maintenance::run(&engine, &busy))
-                .map_err(|e| StoreError::Io(format!("cannot start a thread: {e}")))?;
-            store.workers.lock().push(worker);
+            store.start_worker(format!("maintenance-{number}"), Duty::Everything)?;
+        }
+        if threads > 0 {
+            store.start_worker("flush".to_owned(), Duty::Flushes)?;
         }
         Ok(store)
+    }
+
+    fn start_worker(&self, name: String, duty: Duty) -> Result<(), StoreError> {
+        let (engine, busy) = (Arc::clone(&self.engine), Arc::clone(&self.busy));
+        let worker = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || maintenance::run(&engine, &busy, duty))
+            .map_err(|e| StoreError::Io(format!("cannot start a thread: {e}")))?;
+        self.workers.lock().push(worker);
+        Ok(())
     }
 
     /// What opening it found and did.

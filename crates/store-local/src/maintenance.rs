@@ -1,7 +1,8 @@
 //! Background work: flushes first, then the series index, then compactions.
 //!
 //! Several threads take one job at a time; a partition is flushed by one thread at a time and
-//! compacted by one thread at a time. What to do next is read off the current view.
+//! compacted by one thread at a time. What to do next is read off the current view. One more thread
+//! takes nothing but flushes: merges can take long, and writers wait for room in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,17 +45,27 @@ enum Job {
     MergeIndex,
 }
 
+/// What a thread takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// Whatever frees most memory, or is due.
+    Everything,
+    /// Flushes only.
+    Flushes,
+}
+
 /// Works until the store is closed.
-pub(crate) fn run(engine: &Engine, busy: &Busy) {
+pub(crate) fn run(engine: &Engine, busy: &Busy, duty: Duty) {
     while !engine.closed.load(Ordering::Acquire) {
-        match step(engine, busy, false) {
+        let seen = engine.work.announced();
+        match step(engine, busy, duty, false) {
             Ok(true) => {}
-            Ok(false) => engine.work.wait_work(LOOK_EVERY),
+            Ok(false) => engine.work.wait_work(seen, LOOK_EVERY),
             Err(StoreError::Closed) => return,
             Err(error) => {
                 tracing::warn!(%error, "a background job failed; it will be tried again");
                 engine.metrics.job_failures.add(1);
-                engine.work.wait_work(PAUSE_AFTER_FAILURE);
+                engine.work.wait_work(engine.work.announced(), PAUSE_AFTER_FAILURE);
             }
         }
     }
@@ -62,11 +73,15 @@ pub(crate) fn run(engine: &Engine, busy: &Busy) {
 
 /// Does one job; `false` if there is nothing to do. `all_idle`: every partition counts as idle, so
 /// that in the end everything is in segments for keeping.
-pub(crate) fn step(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<bool, StoreError> {
+fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool, StoreError> {
     engine.check_writable()?;
     freeze_chosen(engine, all_idle);
     busy.jobs.fetch_add(1, Ordering::AcqRel);
-    let Some(job) = next_job(engine, busy, all_idle) else {
+    let job = match duty {
+        Duty::Everything => next_job(engine, busy, all_idle),
+        Duty::Flushes => next_flush(engine, busy).map(Job::Flush),
+    };
+    let Some(job) = job else {
         busy.jobs.fetch_sub(1, Ordering::AcqRel);
         return Ok(false);
     };
@@ -88,8 +103,9 @@ pub(crate) fn step(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<bool,
 /// Does jobs until there is nothing left to do, for this thread or any other.
 pub(crate) fn finish(engine: &Engine, busy: &Busy, all_idle: bool) -> Result<(), StoreError> {
     loop {
-        while step(engine, busy, all_idle)? {}
-        if busy.jobs.load(Ordering::Acquire) == 0 && !step(engine, busy, all_idle)? {
+        let next = || step(engine, busy, Duty::Everything, all_idle);
+        while next()? {}
+        if busy.jobs.load(Ordering::Acquire) == 0 && !next()? {
             return Ok(());
         }
         std::thread::sleep(WAIT_FOR_OTHERS);

@@ -55,6 +55,8 @@ struct Cursor {
 #[derive(Debug)]
 struct Listing {
     name: Name,
+    /// Names that were handed out.
+    listed: u64,
     /// The series that are meant; `None`: all.
     among: Option<RoaringTreemap>,
     left: Left,
@@ -125,13 +127,13 @@ impl Cursor {
             }
             MetadataKind::Series => {
                 let (name, left) = (name.clone(), Left::Series(None));
-                self.current = Some(Listing { name, among, left });
+                self.current = Some(Listing { name, listed: 0, among, left });
             }
             MetadataKind::TagValues(wanted) => {
                 let keys = index.tag_keys(database, name, among.as_ref()).map_err(series_error)?;
                 let keys = keys.into_iter().filter(|key| wanted.accepts(key)).collect();
                 let (name, left) = (name.clone(), Left::Values(keys, None));
-                self.current = Some(Listing { name, among, left });
+                self.current = Some(Listing { name, listed: 0, among, left });
             }
         }
         Ok(())
@@ -145,8 +147,11 @@ impl Cursor {
         let parts_max = if self.walked { PARTS_PER_WALK } else { 1 };
         let interrupt = &self.request.context.interrupt;
         // An interrupt ends the walk; the next call of `next` tells.
-        let is_enough =
-            |ready: &VecDeque<_>| ready.len() >= parts_max || interrupt.check().is_err();
+        let (facts_max, listed) = (self.request.facts_max.unwrap_or(u64::MAX), &mut listing.listed);
+        let mut is_enough = |ready: &VecDeque<_>| {
+            *listed += 1;
+            ready.len() >= parts_max || *listed >= facts_max || interrupt.check().is_err()
+        };
         let flow = |enough| if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         match &mut listing.left {
             Left::Series(after) => {
@@ -184,7 +189,7 @@ impl Cursor {
             }
         }
         self.walked |= !self.ready.is_empty();
-        Ok(Some(listing))
+        Ok((listing.listed < facts_max).then_some(listing))
     }
 }
 

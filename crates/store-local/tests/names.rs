@@ -46,7 +46,8 @@ fn filled() -> LocalStore {
 
 fn request(kind: MetadataKind, series: TagExpr) -> MetadataRequest {
     let (database, measurements) = (POLICY.database, NameFilter::All);
-    MetadataRequest { database, kind, measurements, series, context: unlimited() }
+    let context = unlimited();
+    MetadataRequest { database, kind, measurements, series, facts_max: None, context }
 }
 
 #[test]
@@ -95,4 +96,18 @@ fn the_index_may_change_meanwhile() {
     assert!(listed.is_sorted_by(|a, b| a < b), "sorted, and nothing twice");
     listed.retain(|host| !host.ends_with('x'));
     assert_eq!(listed.len(), SERIES);
+}
+
+/// A listing of which little is wanted ends early, and other measurements follow all the same.
+#[test]
+fn little_may_be_wanted() {
+    let store = filled();
+    write(&store, POLICY, &[Row::new("n,h=x", &[("v", Scalar::Integer(1))], 1)], 0).unwrap();
+    let mut request = request(MetadataKind::TagValues(NameFilter::All), TagExpr::True);
+    request.facts_max = Some(5);
+    let listed = names(&store, &request).unwrap();
+    assert!((6..SERIES).contains(&listed.len()), "{}", listed.len());
+    let text = |fact: [&str; 3]| fact.map(str::to_owned).to_vec();
+    assert_eq!(listed[4], text(["m", "h", "000001"]));
+    assert_eq!(listed.last(), Some(&text(["n", "h", "x"])));
 }

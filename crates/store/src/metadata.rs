@@ -57,6 +57,8 @@ pub struct MetadataRequest {
     pub measurements: NameFilter,
     /// Which of their series.
     pub series: TagExpr,
+    /// Facts wanted of each measurement, the first ones; `None`: all. A store may hand out more.
+    pub facts_max: Option<u64>,
     /// Limits of the work.
     pub context: ScanContext,
 }

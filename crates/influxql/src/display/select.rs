@@ -62,6 +62,12 @@ impl Display for IntoTarget {
         write_path(f, self.database.as_deref(), self.retention_policy.as_deref())?;
         match &self.name {
             TargetName::Name(name) => quote_ident(name).fmt(f),
+            // It cannot stand alone; an empty policy is the default one.
+            TargetName::SourceName
+                if self.database.is_none() && self.retention_policy.is_none() =>
+            {
+                f.write_str("\"\".:MEASUREMENT")
+            }
             TargetName::SourceName => f.write_str(":MEASUREMENT"),
         }
     }

@@ -319,6 +319,12 @@ fn a_password_is_never_shown() {
     assert!(!query.expect("valid").to_string().contains("secret"));
 }
 
+/// Texts that once printed as something else.
+#[test]
+fn what_fuzzing_found() {
+    crate::fuzzing::parse(b"SELECT v INTO \"\".:MEASUREMENT FROM m");
+}
+
 /// Words and marks of the language, joined at random: gets deeper into the grammar than arbitrary characters.
 fn salad() -> impl Strategy<Value = String> {
     let words: Vec<&'static str> = "SELECT FROM WHERE GROUP BY time ( ) , . : :: ; * / + - = != =~ < > AND OR a b 'x' \"y z\" /re/ 1 1.5 \

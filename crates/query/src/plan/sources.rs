@@ -58,6 +58,7 @@ pub(crate) fn matching(
         kind: MetadataKind::Measurements,
         measurements: filter,
         series: TagExpr::True,
+        facts_max: None,
         context: context.scan_context(),
     };
     names_of(&request, context)

@@ -72,8 +72,9 @@ fn count(
     database: DatabaseId,
     context: &QueryContext,
 ) -> Result<Vec<(String, i64)>, QueryError> {
-    let scan_context = context.scan_context();
-    let request = MetadataRequest { database, kind, measurements, series, context: scan_context };
+    let (facts_max, limits) = (None, context.scan_context());
+    let request =
+        MetadataRequest { database, kind, measurements, series, facts_max, context: limits };
     let mut cursor = context.store.metadata(&request)?;
     let mut counts: Vec<(String, i64)> = Vec::new();
     while let Some(batch) = cursor.next()? {

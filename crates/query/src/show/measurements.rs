@@ -85,6 +85,7 @@ impl Sets<'_> {
             kind: MetadataKind::Measurements,
             measurements: self.among.clone(),
             series: series.clone(),
+            facts_max: None,
             context: self.context.scan_context(),
         };
         Ok(names_of(&request, self.context)?.into_iter().collect())

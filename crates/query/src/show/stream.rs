@@ -50,13 +50,17 @@ pub(crate) struct NameStream {
 impl NameStream {
     /// Starts asking.
     pub(crate) fn open(
-        request: &MetadataRequest,
+        mut request: MetadataRequest,
         shape: Shape,
         limits: Limits,
         context: &QueryContext,
     ) -> Result<Self, QueryError> {
+        let filtered = matches!(shape, Shape::Measurement { value: Some(_), .. });
+        if limits.rows > 0 && !filtered {
+            request.facts_max = Some(limits.rows.saturating_add(limits.rows_offset));
+        }
         Ok(Self {
-            cursor: context.store.metadata(request)?,
+            cursor: context.store.metadata(&request)?,
             context: context.clone(),
             shape,
             limits,

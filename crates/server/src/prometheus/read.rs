@@ -213,6 +213,7 @@ impl Wanted {
             kind: MetadataKind::Measurements,
             measurements: first,
             series: self.series.clone(),
+            facts_max: None,
             context: context.clone(),
         };
         let mut cursor = app.store.metadata(&request)?;

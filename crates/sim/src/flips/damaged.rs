@@ -86,6 +86,7 @@ impl Damaged<'_> {
                 kind: MetadataKind::Series,
                 measurements: NameFilter::In(self.base.scope.measurements.clone()),
                 series: TagExpr::True,
+                facts_max: None,
                 context: testing::unlimited(),
             };
             match testing::names(&self.store, &request) {

@@ -33,6 +33,7 @@ pub(super) fn names_request(
         kind: kind.clone(),
         measurements: measurements.clone(),
         series: series.clone(),
+        facts_max: None,
         context: testing::unlimited(),
     }
 }

@@ -162,6 +162,7 @@ fn deletes_remove_series_without_rows_and_keep_types() {
         kind: MetadataKind::Series,
         measurements: NameFilter::All,
         series: TagExpr::True,
+        facts_max: None,
         context: testing::unlimited(),
     };
     assert_eq!(testing::names(&store, &request).unwrap(), [["m", "m,h=2"]]);
