@@ -21,7 +21,7 @@ const SPARES_MAX: usize = 2;
 
 /// Length of the first file of a log and of the one it rests in: a store that is not written to
 /// takes next to no room.
-const FIRST_FILE_BYTES: u64 = 64 << 10;
+const FIRST_FILE_BYTES: u64 = 8 << 10;
 /// Each file is so many times as long as the one before, up to the length chosen by the owner.
 const GROWTH: u64 = 4;
 
