@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // 3: what is done with rows
     ("query", &["catalog", "influxql", "model", "store"]),
     ("store-local", &["codec", "model", "platform", "segment", "series", "store", "wal"]),
+    ("store-kudu", &["kudu-client", "model", "store"]),
     ("catalog", &["model", "store"]),
     ("render", &["model"]),
     // 2: contracts and files
