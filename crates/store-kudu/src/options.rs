@@ -47,7 +47,7 @@ impl std::fmt::Debug for KuduOptions {
 }
 
 const EXPECTED: &str = "expected kudu://host:port[,host:port...]/[?option=value&...]";
-const KNOWN: &str = "prefix, replicas, buckets, user, password, encryption, timeout-s";
+const KNOWN: &str = "prefix, replicas, buckets, user, encryption, timeout-s";
 const BUCKETS_MAX: u32 = 64;
 const PREFIX_BYTES_MAX: usize = 60;
 
@@ -113,7 +113,10 @@ impl KuduOptions {
                 self.buckets = some.ok_or_else(|| bad("a number from 2 to 64"))?;
             }
             "user" => self.user = Some(value.to_owned()),
-            "password" => value.clone_into(&mut self.password),
+            "password" => {
+                let message = "store option password: not in the address, where others see it";
+                return Err(invalid(format!("{message}; give it as store-password")));
+            }
             "encryption" => {
                 self.encryption = match value {
                     "optional" => Encryption::Optional,
@@ -155,7 +158,7 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let options = KuduOptions::parse(
-            "kudu://a:7051,b/?prefix=p-1&replicas=1&buckets=2&user=u&password=a%26b&\
+            "kudu://a:7051,b/?prefix=p-1&replicas=1&buckets=2&user=a%26b&\
              encryption=required&timeout-s=5",
         );
         let options = options.unwrap();
@@ -164,10 +167,11 @@ mod tests {
             (options.prefix.as_str(), options.replicas, options.buckets),
             ("p-1", Some(1), 2)
         );
-        assert_eq!((options.user.as_deref(), options.password.as_str()), (Some("u"), "a&b"));
+        assert_eq!(options.user.as_deref(), Some("a&b"));
         assert_eq!(options.encryption, Encryption::Required);
         assert_eq!(options.timeout, Duration::from_secs(5));
-        assert!(!format!("{options:?}").contains("a&b"));
+        let with_password = KuduOptions { password: "hidden".to_owned(), ..options };
+        assert!(!format!("{with_password:?}").contains("hidden"));
         assert!(KuduOptions::parse("kudu://a").is_ok());
         assert!(KuduOptions::parse("kudu://a/").is_ok());
     }
@@ -185,6 +189,7 @@ mod tests {
             ("kudu://a/?prefix=", "letters"),
             ("kudu://a/?encryption=maybe", "optional, required"),
             ("kudu://a/?timeout-s=0", "seconds"),
+            ("kudu://a/?password=x", "store-password"),
         ] {
             let error = KuduOptions::parse(address).unwrap_err().to_string();
             assert!(error.contains(part), "{address}: {error}");

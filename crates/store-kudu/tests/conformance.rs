@@ -33,3 +33,11 @@ fn random_histories_1() {
 fn random_histories_2() {
     run_random(&factory, 2, 120);
 }
+
+#[test]
+#[ignore = "a long run: cargo test -p store-kudu --test conformance -- --ignored"]
+fn conforms_at_length() {
+    for seed in 100..140 {
+        run_random(&factory, seed, 200);
+    }
+}
