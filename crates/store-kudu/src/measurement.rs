@@ -167,30 +167,26 @@ impl Shared {
         name: &Name,
         id: i64,
     ) -> Result<Arc<Measurement>, StoreError> {
-        let measurement = Arc::new(Measurement::new(database, name.clone(), id));
-        measurement.learn(&self.state(id, None).await?);
-        let key = (database, name.clone());
-        if let Some(known) = self.measurements.get(&key).filter(|known| known.id == id) {
-            return Ok(known);
-        }
-        self.measurements.insert(key, Arc::clone(&measurement));
-        Ok(measurement)
+        let state = self.state(id, None).await?;
+        Ok(self.remember(database, name, id, &state))
     }
 
-    /// The remembered measurement for reading what the registry says about `id`.
-    pub(crate) fn remembered(
+    /// The measurement of a state that was just read.
+    pub(crate) fn remember(
         &self,
         database: DatabaseId,
         name: &Name,
         id: i64,
+        state: &State,
     ) -> Arc<Measurement> {
         let key = (database, name.clone());
-        let known = self.measurements.get(&key).filter(|known| known.id == id);
-        known.unwrap_or_else(|| {
-            let fresh = Arc::new(Measurement::new(database, name.clone(), id));
-            self.measurements.insert(key, Arc::clone(&fresh));
-            fresh
-        })
+        if let Some(known) = self.measurements.get(&key).filter(|known| known.id == id) {
+            return known;
+        }
+        let fresh = Arc::new(Measurement::new(database, name.clone(), id));
+        fresh.learn(state);
+        self.measurements.insert(key, Arc::clone(&fresh));
+        fresh
     }
 
     /// A measurement that exists now; made if nobody else has.
@@ -227,6 +223,13 @@ impl Shared {
         self.known_series.retain(|_, (known, _)| !gone(known));
     }
 
+    /// Learns the fields that others have given types.
+    pub(crate) async fn refresh_fields(&self, measurement: &Measurement) -> Result<(), StoreError> {
+        let state = self.state(measurement.id, None).await?;
+        measurement.fields.write().extend(state.fields);
+        Ok(())
+    }
+
     /// Gives new fields their types. Where somebody else was first, that type holds: the
     /// measurement knows afterwards.
     pub(crate) async fn register_fields(
@@ -243,8 +246,7 @@ impl Shared {
         if inserted.iter().all(|new| *new) {
             measurement.fields.write().extend(fields.iter().cloned());
         } else {
-            let state = self.state(measurement.id, None).await?;
-            measurement.fields.write().extend(state.fields);
+            self.refresh_fields(measurement).await?;
         }
         Ok(())
     }

@@ -128,7 +128,7 @@ impl View {
             Err(error) => return Err(cluster(error)),
         };
         // Where its tablets are is remembered as long as somebody holds it.
-        let remembered = shared.remembered(database, &request.measurement, id);
+        let remembered = shared.remember(database, &request.measurement, id, &state);
         remembered.table(policy).hold(table.clone());
         if !self.choose_columns(&table, &state)? {
             return Ok(Vec::new());

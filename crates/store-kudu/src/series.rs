@@ -165,7 +165,7 @@ impl Shared {
                 .column(1, Cells::Slices(&tag_hashes))
                 .column(2, Cells::Int64(&ids))
                 .column(3, Cells::Slices(&owners_of));
-            all_applied(self.tags.write(&batch).await.map_err(cluster)?)?;
+            all_applied(&self.tags.write(&batch).await.map_err(cluster)?)?;
         }
         self.register_tag_keys(measurement, unfinished.iter().map(|at| &keys[*at])).await?;
         let owners = vec![measurement.id; unfinished.len()];
@@ -175,7 +175,7 @@ impl Shared {
             .column(0, Cells::Int64(&owners))
             .column(1, Cells::Slices(&key_hashes))
             .column(4, Cells::Bool(&complete));
-        all_applied(self.series.write(&batch).await.map_err(cluster)?)
+        all_applied(&self.series.write(&batch).await.map_err(cluster)?)
     }
 
     /// Begins to list the series of a measurement that satisfy a condition, in no order.
@@ -254,7 +254,7 @@ fn indexed(expr: &TagExpr) -> Option<Vec<Hash>> {
     }
 }
 
-fn all_applied(outcome: kudu_client::WriteOutcome) -> Result<(), StoreError> {
+fn all_applied(outcome: &kudu_client::WriteOutcome) -> Result<(), StoreError> {
     match outcome.row_errors.first() {
         None => Ok(()),
         Some(error) => Err(StoreError::Io(format!("Kudu refuses a row: {}", error.message))),

@@ -83,8 +83,8 @@ fn what_is_wrong_with_a_cluster_is_said() {
     let refused = |flags: &[&str]| {
         let dir = temp_dir();
         let flags = [
-            &["serve", "--http-bind", "127.0.0.1:0", "--data-dir"],
-            &[dir.path().to_str().unwrap()],
+            &["serve", "--http-bind", "127.0.0.1:0", "--data-dir"][..],
+            &[dir.path().to_str().unwrap()][..],
             flags,
         ]
         .concat();
@@ -125,7 +125,7 @@ fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
     while server.write("d", "m v=3 3\n").status != 204 {
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
-    let rows = server.query("d", "SELECT v FROM m WHERE time <= 1 OR time >= 3");
+    let rows = server.query("d", "SELECT v FROM m");
     assert!(rows.text().contains("1]") && rows.text().contains(",3]"), "{}", rows.text());
     // A table that somebody drops behind its back.
     let tables = cluster.cli(&["table", "list", &cluster.master_list()]).unwrap();

@@ -52,14 +52,14 @@ impl Block {
     /// Keeps the first rows.
     pub(super) fn truncate(&mut self, rows: usize) {
         if rows < self.rows() {
-            self.keep(&[0..rows]);
+            self.keep(std::slice::from_ref(&(0..rows)));
         }
     }
 
     /// Keeps the last rows.
     pub(super) fn keep_last(&mut self, rows: usize) {
         if rows < self.rows() {
-            self.keep(&[self.rows() - rows..self.rows()]);
+            self.keep(std::slice::from_ref(&(self.rows() - rows..self.rows())));
         }
     }
 

@@ -204,15 +204,22 @@ impl Types {
                 Some(known) => Arc::clone(known),
                 None => shared.create(database, &measurement.name).await?,
             };
+            measurement.known = Some(Arc::clone(&made));
+            if measurement.new.is_empty() {
+                continue;
+            }
+            // A row is refused or stored as a whole: look first whether others gave other types.
+            shared.refresh_fields(&made).await?;
+            if !measurement.agrees(&made) {
+                holds = false;
+                continue;
+            }
             let unknown = |(name, _): &&(Name, FieldType)| !made.fields.read().contains_key(name);
             let new: Vec<_> = measurement.new.iter().filter(unknown).cloned().collect();
             if !new.is_empty() {
                 shared.register_fields(&made, &new).await?;
             }
-            let fields = made.fields.read();
-            holds &= measurement.new.iter().all(|(name, ty)| fields.get(name) == Some(ty));
-            drop(fields);
-            measurement.known = Some(made);
+            holds &= measurement.agrees(&made);
         }
         Ok(holds)
     }
@@ -244,6 +251,12 @@ impl Types {
 }
 
 impl OfMeasurement {
+    /// Whether no new field has another type already.
+    fn agrees(&self, known: &Measured) -> bool {
+        let fields = known.fields.read();
+        self.new.iter().all(|(name, ty)| fields.get(name).is_none_or(|known| known == ty))
+    }
+
     fn accept(&mut self, layout: &model::Layout<'_>) -> Result<(), RejectReason> {
         let mut new: Vec<(Name, FieldType)> = Vec::new();
         let fields = self.known.as_ref().map(|known| known.fields.read());
