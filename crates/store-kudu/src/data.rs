@@ -20,6 +20,8 @@ use crate::shared::Shared;
 
 /// Ranges added by one request to the master.
 const RANGES_PER_REQUEST: usize = 16;
+/// Changes of a table for one write.
+const STEPS_MAX: usize = 1000;
 /// Tries to change a table while others change it.
 const TRIES_MAX: usize = 20;
 
@@ -185,8 +187,9 @@ impl Shared {
             return Ok(known);
         }
         let _turn = data.changing.lock().await;
-        let mut surprises = 0;
-        while surprises < TRIES_MAX {
+        let (mut surprises, mut steps) = (0, 0);
+        while surprises < TRIES_MAX && steps < STEPS_MAX {
+            steps += 1;
             let Some(known) = self.open_or_create_data(measurement, data, needs).await? else {
                 surprises += 1;
                 continue;

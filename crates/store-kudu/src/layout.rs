@@ -70,6 +70,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// What all names begin with.
+    pub(crate) fn own(&self) -> String {
+        format!("{}.", self.prefix)
+    }
+
     pub(crate) fn registry(&self) -> String {
         format!("{}.registry", self.prefix)
     }

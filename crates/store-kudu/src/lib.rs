@@ -35,7 +35,9 @@ mod runtime;
 mod scan;
 mod series;
 mod shared;
+mod status;
 mod write;
 
 pub use kudu_store::KuduStore;
 pub use options::KuduOptions;
+pub use status::cluster_status;

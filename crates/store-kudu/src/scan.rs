@@ -112,33 +112,25 @@ impl View {
         let Some(id) = shared.lookup(database, &request.measurement, now).await? else {
             return Ok(Vec::new());
         };
-        let mut state = shared.state(id, now).await?;
+        let name = shared.names.data(database, policy, id, &request.measurement);
+        let (mut state, table, mut found) = tokio::try_join!(
+            shared.state(id, now),
+            open_data(&shared, &name),
+            list(&shared, id, &request, self.moment, held),
+        )?;
+        let Some(table) = table else { return Ok(Vec::new()) };
         let time = request.time.intersect(&TimeRange::ALL);
         let ranges = state.ranges.remove(&policy).unwrap_or_default();
         let all_ranges = ranges.len();
         self.ranges = ranges.iter().map(|r| r.intersect(&time)).filter(|r| !r.is_empty()).collect();
         self.ranges.sort_unstable_by_key(|range| range.min);
-        if self.ranges.is_empty() {
-            return Ok(Vec::new());
-        }
-        let name = shared.names.data(database, policy, id, &request.measurement);
-        let table = match shared.client.open_table(&name).await {
-            Ok(table) => table,
-            Err(Error::TableNotFound { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(cluster(error)),
-        };
         // Where its tablets are is remembered as long as somebody holds it.
         let remembered = shared.remember(database, &request.measurement, id, &state);
         remembered.table(policy).hold(table.clone());
-        if !self.choose_columns(&table, &state)? {
+        if self.ranges.is_empty() || !self.choose_columns(&table, &state)? {
             return Ok(Vec::new());
         }
-        let mut found = Vec::new();
-        let mut listing = shared.list_series(id, &request.series, self.moment)?;
-        while let Some(some) = listing.next().await? {
-            held.grow(some.iter().map(Series::memory_bytes).sum())?;
-            found.extend(some.into_iter().filter(|series| !state.dead.contains(&series.id)));
-        }
+        found.retain(|series| !state.dead.contains(&series.id));
         let bucket = |series: Series| {
             let bucket = table.hash_bucket(&[Value::from(series.id)]).map_err(cluster)?;
             Ok((bucket, series))
@@ -194,6 +186,31 @@ impl View {
         self.rows_per_range = u64::try_from(per_range).unwrap_or(u64::MAX).max(1);
         Ok(())
     }
+}
+
+async fn open_data(shared: &Shared, name: &str) -> Result<Option<Table>, StoreError> {
+    match shared.client.open_table(name).await {
+        Ok(table) => Ok(Some(table)),
+        Err(Error::TableNotFound { .. }) => Ok(None),
+        Err(error) => Err(cluster(error)),
+    }
+}
+
+/// The series of a request, dead ones among them.
+async fn list(
+    shared: &Shared,
+    measurement: i64,
+    request: &ScanRequest,
+    moment: u64,
+    held: &mut Reservation,
+) -> Result<Vec<Series>, StoreError> {
+    let mut found = Vec::new();
+    let mut listing = shared.list_series(measurement, &request.series, moment)?;
+    while let Some(some) = listing.next().await? {
+        held.grow(some.iter().map(Series::memory_bytes).sum())?;
+        found.extend(some);
+    }
+    Ok(found)
 }
 
 /// A filter as far as servers can apply it: never stricter.

@@ -61,6 +61,7 @@ impl Shared {
             Some(replicas) => replicas,
             None => default_replicas(&client).await?,
         };
+        refuse_orphans(&client, &names).await?;
         let make = |name, schema, columns: &'static [&'static str]| {
             let client = client.clone();
             let buckets = options.buckets;
@@ -160,8 +161,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Drops what a daemon that died has left: tables of measurements that are gone, and hidden
-    /// ones that no scan can still be reading.
+    /// Drops hidden tables that a daemon has left which died, and that no scan can still be reading.
     async fn sweep(&self) -> Result<(), StoreError> {
         let now_us = self.now().await? >> 12;
         let dropped = self.names.dropped();
@@ -184,6 +184,24 @@ async fn default_replicas(client: &Client) -> Result<i32, StoreError> {
         ));
     }
     Ok(if servers >= REPLICAS { 3 } else { 1 })
+}
+
+/// Complains about rows whose names are lost: made anew, the registry would give ids a second time.
+async fn refuse_orphans(client: &Client, names: &Names) -> Result<(), StoreError> {
+    let prefix = names.own();
+    let tables = client.list_tables(&prefix).await.map_err(cluster)?;
+    let own: Vec<&String> = tables.iter().filter(|table| table.starts_with(&prefix)).collect();
+    let there = |name: &String| own.iter().any(|table| **table == *name);
+    let missing = [names.registry(), names.series(), names.tags()];
+    let missing = missing.iter().find(|name| !there(name));
+    let data = own.iter().find(|table| names.measurement_of(table).is_some());
+    match (missing, data) {
+        (Some(missing), Some(data)) => Err(StoreError::Io(format!(
+            "table {missing} of the Kudu cluster is missing but {data} is there: restore it \
+             (kudu table recall), or give another prefix (kudu://.../?prefix=NAME)"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 async fn open_or_create(

@@ -10,10 +10,10 @@ use std::sync::OnceLock;
 use common::fresh;
 use kudu_test_cluster::{Cluster, Options};
 use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange};
-use store::testing::{Row, names, read_all, unlimited, write};
+use store::testing::{Row, names, read_all, scan_everything, unlimited, write};
 use store::{
     DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Policy, RejectReason,
-    Store, SwapOutcome,
+    ScanItem, ScanSlice, Store, StoreError, SwapOutcome,
 };
 use store_kudu::KuduStore;
 
@@ -202,4 +202,55 @@ fn deletes_and_writes_at_once() {
         assert_eq!(series(&deleter).len(), 1);
         assert!(read_all(&deleter, POLICY, "m").unwrap().contains(&row));
     }
+}
+
+/// A cursor whose store is closed says so; it never ends as if it had handed out everything.
+#[test]
+fn a_closed_store_does_not_look_like_the_end() {
+    let [store, _] = daemons::<2>();
+    let rows: Vec<Row> = (0..30_000).map(|n| integer("m,h=1", "x", n, n)).collect();
+    write(&store, POLICY, &rows, 0).unwrap();
+    let request = scan_everything(&store, POLICY, "m").unwrap();
+    let scan = store.scan(&request).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let mut seen = 0;
+    let mut count = |item: Option<ScanItem>| match item {
+        Some(ScanItem::Rows(batch)) => {
+            seen += batch.rows;
+            true
+        }
+        _ => false,
+    };
+    assert!(count(cursor.next().unwrap()));
+    store.close().unwrap();
+    let end = loop {
+        match cursor.next() {
+            Ok(item) if count(item.clone()) => {}
+            end => break end,
+        }
+    };
+    match end {
+        Ok(_) => assert_eq!(seen, rows.len()),
+        Err(error) => assert!(matches!(error, StoreError::Closed), "{error}"),
+    }
+}
+
+#[test]
+fn what_kudu_cannot_hold_is_refused_row_by_row() {
+    let [store] = daemons::<1>();
+    let long = Row::new("m", &[("s", Scalar::String("x".repeat(65_537).into()))], 1);
+    let fits = Row::new("m", &[("s", Scalar::String("x".repeat(65_536).into()))], 2);
+    let outcome = write(&store, POLICY, &[long, fits.clone()], 0).unwrap();
+    assert!(matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("65536")));
+    assert_eq!(read_all(&store, POLICY, "m").unwrap(), [fits]);
+    let names: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
+    let fields: Vec<(&str, Scalar)> =
+        names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
+    let rows = [Row::new("w", &fields, 1), Row::new("w", &fields[..290], 2)];
+    let outcome = write(&store, POLICY, &rows, 0).unwrap();
+    assert_eq!(outcome.rows_written, 1);
+    assert!(matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("290")));
+    let outcome = write(&store, POLICY, &[integer("w", "one more", 1, 3)], 0).unwrap();
+    assert_eq!(outcome.rejected.len(), 1);
+    assert_eq!(read_all(&store, POLICY, "w").unwrap().len(), 1);
 }

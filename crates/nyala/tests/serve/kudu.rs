@@ -74,6 +74,12 @@ fn daemons_share_a_cluster() {
     let table = tables.lines().find(|line| line.ends_with(".cpu")).unwrap();
     let rows = cluster.cli(&["table", "scan", &cluster.master_list(), table]).unwrap();
     assert!(rows.contains("Total count 2"), "{rows}");
+    let status = nyala().args(["cluster", "status", "--store", &store]).output().unwrap();
+    let text = String::from_utf8(status.stdout).unwrap();
+    assert!(status.status.success(), "{text}");
+    for part in ["leads", "alive", &format!("{table}: "), "2 tablets"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     two.stop();
     three.stop();
 }
@@ -134,4 +140,8 @@ fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
     let failed = server.query("d", "SELECT * FROM m");
     assert!(failed.text().contains("is gone"), "{}", failed.text());
     server.check_alive();
+    // Made anew, it would give ids a second time.
+    let output = nyala().args(["serve", "--http-bind", "127.0.0.1:0", "--store", &store]).output();
+    let text = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(text.contains("away.registry") && text.contains("is missing"), "{text}");
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::View;
 use super::decode::{Block, decode};
-use super::stream::{Piece, builder, rows_wanted};
+use super::stream::{Handed, Piece, builder, rows_wanted};
 use crate::error::cluster;
 
 /// Rows that a window should have.
@@ -23,7 +23,7 @@ const GROWTH: i128 = 8;
 pub(super) async fn backward(
     view: &View,
     piece: &Piece,
-    sender: &mpsc::Sender<Result<Block, StoreError>>,
+    sender: &mpsc::Sender<Handed>,
 ) -> Result<(), StoreError> {
     let mut left = rows_wanted(view, piece);
     let now_ns = i64::try_from(u128::from(view.moment >> 12) * 1000).unwrap_or(i64::MAX);
@@ -45,7 +45,7 @@ pub(super) async fn backward(
                 *left -= block.rows() as u64;
             }
             block.reverse();
-            if block.rows() > 0 && sender.send(Ok(block)).await.is_err() {
+            if block.rows() > 0 && sender.send(Ok(Some(block))).await.is_err() {
                 return Ok(());
             }
         }

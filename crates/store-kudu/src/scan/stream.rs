@@ -32,9 +32,12 @@ pub(super) struct Piece {
     pub(super) batch_bytes: u32,
 }
 
+/// What a task hands over: blocks, then `None` at the end. Without that end it was cut off.
+pub(super) type Handed = Result<Option<Block>, StoreError>;
+
 /// Where the blocks of a piece come from.
 pub(super) struct Stream {
-    blocks: mpsc::Receiver<Result<Block, StoreError>>,
+    blocks: mpsc::Receiver<Handed>,
     task: JoinHandle<()>,
     /// The block that is being read, and how far.
     pub(super) head: Option<Block>,
@@ -57,10 +60,8 @@ impl Stream {
                 TimeOrder::Ascending => forward(&owned, &piece, &sender).await,
                 TimeOrder::Descending => backward(&owned, &piece, &sender).await,
             };
-            if let Err(error) = read {
-                // Nobody may be listening any more.
-                let _ = sender.send(Err(error)).await;
-            }
+            // Nobody may be listening any more.
+            let _ = sender.send(read.map(|()| None)).await;
         });
         Self { blocks, task, head: None, at: 0, ended: false }
     }
@@ -80,8 +81,9 @@ impl Stream {
             let blocks = &mut self.blocks;
             let next = async { Ok(blocks.recv().await) };
             match runtime::wait(&view.shared.handle, Some(interrupt), next)? {
-                Some(block) => self.head = Some(block?),
-                None if self.task.is_finished() || self.blocks.is_closed() => self.ended = true,
+                Some(Ok(Some(block))) => self.head = Some(block),
+                Some(Ok(None)) => self.ended = true,
+                Some(Err(error)) => return Err(error),
                 None => return Err(StoreError::Closed),
             }
         }
@@ -127,7 +129,7 @@ pub(super) fn rows_wanted(view: &View, piece: &Piece) -> Option<u64> {
 async fn forward(
     view: &View,
     piece: &Piece,
-    sender: &mpsc::Sender<Result<Block, StoreError>>,
+    sender: &mpsc::Sender<Handed>,
 ) -> Result<(), StoreError> {
     let Some(table) = &view.table else { return Ok(()) };
     let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) else {
@@ -149,7 +151,7 @@ async fn forward(
             block.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= block.rows() as u64;
         }
-        if block.rows() > 0 && sender.send(Ok(block)).await.is_err() {
+        if block.rows() > 0 && sender.send(Ok(Some(block))).await.is_err() {
             return Ok(());
         }
         if left == Some(0) {
