@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 
 use kudu_client::{Predicate, ReadMode, Table};
+use model::DatabaseId;
 use store::StoreError;
 
 use crate::error::cluster;
@@ -36,11 +37,12 @@ impl Shared {
     /// Marks those of `series` that have no row in any of the measurement's tables.
     pub(crate) async fn mark_dead(
         &self,
+        database: DatabaseId,
         measurement: i64,
-        tables: &[Table],
         series: &[i64],
     ) -> Result<(), StoreError> {
-        let suspects = self.without_rows(tables, series).await?;
+        let tables = self.tables_of(database, measurement).await?;
+        let suspects = self.without_rows(&tables, series).await?;
         if suspects.is_empty() {
             return Ok(());
         }
@@ -51,7 +53,9 @@ impl Shared {
         };
         let marks: Vec<Entry> = suspects.iter().map(mark).collect();
         self.registry.upsert(measurement, &marks).await?;
-        let dead: HashSet<i64> = self.without_rows(tables, &suspects).await?.into_iter().collect();
+        // Anew, since a writer may have made a table for another policy.
+        let tables = self.tables_of(database, measurement).await?;
+        let dead: HashSet<i64> = self.without_rows(&tables, &suspects).await?.into_iter().collect();
         let (mut dead_marks, mut others) = (Vec::new(), Vec::new());
         for (id, mark) in suspects.iter().zip(marks) {
             if dead.contains(id) {
@@ -80,7 +84,7 @@ impl Shared {
     /// Opens the data tables of a measurement.
     pub(crate) async fn tables_of(
         &self,
-        database: model::DatabaseId,
+        database: DatabaseId,
         measurement: i64,
     ) -> Result<Vec<Table>, StoreError> {
         let prefix = self.names.of_database(database);

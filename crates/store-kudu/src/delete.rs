@@ -67,7 +67,7 @@ impl Shared {
         for table in &tables {
             self.delete_from(table, &ids, time, now).await?;
         }
-        self.mark_dead(measurement, &tables, &ids).await
+        self.mark_dead(database, measurement, &ids).await
     }
 
     /// Removes the rows of these series (ascending) as of a moment.
@@ -196,8 +196,7 @@ impl Shared {
         let all = self.list_series(measurement, &TagExpr::True, now)?.all().await?;
         let alive = all.into_iter().map(|series| series.id).filter(|id| !state.dead.contains(id));
         let ids: Vec<i64> = alive.collect();
-        let tables = self.tables_of(database, measurement).await?;
-        self.mark_dead(measurement, &tables, &ids).await
+        self.mark_dead(database, measurement, &ids).await
     }
 }
 

@@ -6,10 +6,10 @@ use kudu_client::{Error, Predicate, RangePartition, ReadMode, Table};
 use model::{DatabaseId, PolicyId, TimeRange};
 use store::StoreError;
 
-use crate::data::range_of;
 use crate::error::cluster;
 use crate::layout::{SERIES_ID, TIME};
 use crate::measurement::range_entry;
+use crate::ranges::range_of;
 use crate::registry::Entry;
 use crate::shared::Shared;
 

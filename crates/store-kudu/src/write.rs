@@ -16,9 +16,9 @@ use store::{RejectedRow, StoreError, WriteOutcome, WriteRequest};
 
 use self::encode::Upsert;
 use self::prepare::{Prepared, Share};
-use crate::data::Needs;
 use crate::error::{cluster, contended};
 use crate::measurement::Measurement;
+use crate::ranges::Needs;
 use crate::shared::Shared;
 
 /// Times a write is done again because somebody changed what it stands on.

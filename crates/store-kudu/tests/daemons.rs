@@ -241,7 +241,9 @@ fn what_kudu_cannot_hold_is_refused_row_by_row() {
     let long = Row::new("m", &[("s", Scalar::String("x".repeat(65_537).into()))], 1);
     let fits = Row::new("m", &[("s", Scalar::String("x".repeat(65_536).into()))], 2);
     let outcome = write(&store, POLICY, &[long, fits.clone()], 0).unwrap();
-    assert!(matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("65536")));
+    assert!(
+        matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("65536"))
+    );
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), [fits]);
     let names: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
     let fields: Vec<(&str, Scalar)> =
@@ -249,7 +251,9 @@ fn what_kudu_cannot_hold_is_refused_row_by_row() {
     let rows = [Row::new("w", &fields, 1), Row::new("w", &fields[..290], 2)];
     let outcome = write(&store, POLICY, &rows, 0).unwrap();
     assert_eq!(outcome.rows_written, 1);
-    assert!(matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("290")));
+    assert!(
+        matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("290"))
+    );
     let outcome = write(&store, POLICY, &[integer("w", "one more", 1, 3)], 0).unwrap();
     assert_eq!(outcome.rejected.len(), 1);
     assert_eq!(read_all(&store, POLICY, "w").unwrap().len(), 1);
