@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
+use crate::clock::Clocks;
 use crate::cluster::locations::Locations;
 use crate::cluster::master::{MasterAnswer, MasterReply, Masters, master_code};
 use crate::config::ClientConfig;
@@ -44,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) write_budget: Semaphore,
     pub(crate) write_budget_permits: u32,
     timestamp: AtomicU64,
+    pub(crate) clocks: Clocks,
     /// Shared by all handles of a table, also those opened after its schema changed.
     locations: Mutex<HashMap<Bytes, Weak<Locations>>>,
 }
@@ -84,6 +86,7 @@ impl Client {
             write_budget: Semaphore::new(permits as usize),
             write_budget_permits: permits,
             timestamp: AtomicU64::new(0),
+            clocks: Clocks::default(),
             locations: Mutex::new(HashMap::new()),
             config,
         };

@@ -175,7 +175,7 @@ fn default_user() -> String {
         .unwrap_or_else(|| "kudu-client".to_owned())
 }
 
-fn parse_address(text: &str, default_port: u16) -> Result<Endpoint, Error> {
+pub(crate) fn parse_address(text: &str, default_port: u16) -> Result<Endpoint, Error> {
     let text = text.trim();
     let bad = || Error::invalid(format!("address {text:?}: expected host or host:port"));
     let (host, port) = match text.strip_prefix('[') {

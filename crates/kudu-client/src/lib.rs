@@ -53,6 +53,7 @@
 //! row-wise result format.
 
 mod client;
+mod clock;
 mod cluster;
 mod config;
 mod ddl;

@@ -35,6 +35,21 @@ pub(crate) fn prune(schema: &Schema, partition: &PartitionSchema, tests: &Tests)
     ranges
 }
 
+/// The parts of `ranges` within a bucket of the first hash dimension.
+pub(crate) fn within_bucket(ranges: Vec<KeyRange>, bucket: u32) -> Vec<KeyRange> {
+    let start = bucket.to_be_bytes().to_vec();
+    let end = bucket.checked_add(1).map_or_else(Vec::new, |next| next.to_be_bytes().to_vec());
+    let cut = |range: KeyRange| {
+        let upper = match (range.upper.is_empty(), end.is_empty()) {
+            (true, _) => end.clone(),
+            (_, true) => range.upper,
+            _ => range.upper.min(end.clone()),
+        };
+        KeyRange { lower: range.lower.max(start.clone()), upper }
+    };
+    ranges.into_iter().map(cut).filter(|range| !range.is_empty()).collect()
+}
+
 fn test_on(tests: &Tests, column: usize) -> Option<&Test> {
     tests.iter().find(|(i, _)| *i == column).map(|(_, test)| test)
 }

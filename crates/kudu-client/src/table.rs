@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::proto::{GetTableSchemaResponse, SchemaOut, SignedToken, TableIdentifier};
 use crate::retry::{Attempts, Reaction};
 use crate::rpc::Endpoint;
-use crate::schema::{PartitionSchema, RangePartition, Schema, ranges_of};
+use crate::schema::{PartitionSchema, RangePartition, Schema, Value, key, ranges_of};
 
 /// An open table. Clones share everything.
 ///
@@ -94,6 +94,27 @@ impl Table {
     #[must_use]
     pub fn partition_schema(&self) -> &PartitionSchema {
         &self.inner.partition
+    }
+
+    /// The bucket of the first hash dimension that rows with these values of its columns are in.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`]: there is no such dimension, it has other columns, or ranges have
+    /// hash dimensions of their own.
+    pub fn hash_bucket(&self, values: &[Value]) -> Result<u32, Error> {
+        let partition = &self.inner.partition;
+        let dimension = partition.hash.first().filter(|_| partition.custom.is_empty());
+        let dimension = dimension.filter(|d| d.columns.len() == values.len());
+        let Some(dimension) = dimension else {
+            return Err(Error::invalid("the table has no such hash dimension for all of its rows"));
+        };
+        let mut encoded = Vec::new();
+        for (i, (index, value)) in dimension.columns.iter().zip(values).enumerate() {
+            let Some(column) = self.inner.schema.columns().get(*index) else { continue };
+            value.check(column.data_type, &column.name)?;
+            key::push_value(&mut encoded, value, column.data_type, i + 1 == values.len());
+        }
+        Ok(key::bucket(&encoded, dimension.seed, dimension.buckets))
     }
 
     /// Copies of each tablet.

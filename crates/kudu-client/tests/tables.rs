@@ -541,3 +541,42 @@ async fn mistakes_are_named() {
     assert_eq!(outcome.row_errors.len(), 1, "{outcome:?}");
     assert_eq!(outcome.row_errors[0].row, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_are_scanned_one_by_one() {
+    let client = client(cluster());
+    let spec = metrics("buckets").ranges([RangePartition::between(0, 100)]).replicas(1);
+    let table = client.create_table(&spec).await.unwrap();
+    let written: Vec<(i64, i64)> = (-20..20).map(|series| (series, 5)).collect();
+    put(&table, Operation::Upsert, &written).await.unwrap();
+    for with_time in [false, true] {
+        let mut seen = 0;
+        for bucket in 0..3 {
+            let mut scan = table.scan().bucket(bucket);
+            if with_time {
+                scan = scan.filter(Predicate::less("time", 50_i64));
+            }
+            let got = keys(scan).await.unwrap();
+            seen += got.len();
+            for (series, _) in got {
+                assert_eq!(table.hash_bucket(&[series.into()]), Ok(bucket));
+            }
+        }
+        assert_eq!(seen, written.len());
+    }
+}
+
+/// What one client was told is stored is in another client's snapshot, whoever it asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_current_time_is_after_everything_acknowledged() {
+    let (writer, reader) = (client(cluster()), client(cluster()));
+    let spec = metrics("clock").ranges([RangePartition::between(0, 1000)]).replicas(1);
+    let table = writer.create_table(&spec).await.unwrap();
+    let seen = reader.open_table("clock").await.unwrap();
+    for time in 0..50 {
+        put(&table, Operation::Upsert, &[(time % 7, time)]).await.unwrap();
+        let now = reader.current_timestamp().await.unwrap();
+        let scan = seen.scan().read_mode(ReadMode::Snapshot(Some(now)));
+        assert_eq!(count(scan).await.unwrap(), usize::try_from(time).unwrap() + 1);
+    }
+}

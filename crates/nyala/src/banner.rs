@@ -8,13 +8,21 @@ use store_local::OpenReport;
 use crate::machine;
 use crate::settings::{MemoryLimit, MemoryPlan, Settings, Sync};
 
+/// Where the rows are.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) data: String,
+    pub(crate) durability: String,
+    /// What opening it found, if that means anything.
+    pub(crate) recovered: Option<String>,
+}
+
 /// The screen.
 pub(crate) fn screen(
     settings: &Settings,
     plan: &MemoryPlan,
     address: SocketAddr,
-    data_dir: &str,
-    report: &OpenReport,
+    place: &Place,
 ) -> String {
     let limit = match settings.memory_limit {
         MemoryLimit::Bytes(_) => String::new(),
@@ -33,13 +41,13 @@ pub(crate) fn screen(
     if let Some(path) = &settings.unix_socket {
         listening.push_str(&format!(" and {}", path.display()));
     }
-    let lines = [
+    let mut lines = vec![
         ("listening", listening),
-        ("data", data_dir.to_owned()),
+        ("data", place.data.clone()),
         ("memory", memory),
-        ("durability", durability(settings.wal_sync)),
-        ("recovered", recovered(report)),
+        ("durability", place.durability.clone()),
     ];
+    lines.extend(place.recovered.clone().map(|text| ("recovered", text)));
     let mut out = format!(
         "Nyala {}: a time-series database that speaks InfluxDB {}\n\n",
         env!("CARGO_PKG_VERSION"),

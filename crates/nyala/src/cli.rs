@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
 use crate::serve;
@@ -36,10 +37,27 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             Settings::read(&resolved)?;
             io::stdout().write_all(as_toml(&resolved).as_bytes())?;
         }
+        Some(("cluster", cluster)) => return cluster_command(cluster),
         Some(("version", _)) => writeln!(io::stdout(), "nyala {VERSION}")?,
         _ => command().print_help()?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `nyala cluster status`: fails if something is not well.
+fn cluster_command(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let Some(("status", flags)) = matches.subcommand() else {
+        let mut all = command();
+        if let Some(cluster) = all.find_subcommand_mut("cluster") {
+            cluster.print_help()?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let settings = Settings::read(&resolve(flags)?)?;
+    let options = settings.store.context("give the cluster: --store kudu://host:port/")?;
+    let (text, is_well) = store_kudu::cluster_status(&options)?;
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn command() -> Command {
@@ -56,6 +74,15 @@ fn command() -> Command {
                 Command::new("config").about("Show all settings and where they come from"),
             )
             .after_help(SETTINGS_HELP),
+        )
+        .subcommand(
+            Command::new("cluster").about("Look at a Kudu cluster").subcommand(
+                with_settings(Command::new("status").about(
+                    "Show masters, tablet servers and tables of the cluster given by --store; fails \
+                     if a server is lost or a tablet has no leader",
+                ))
+                .after_help(SETTINGS_HELP),
+            ),
         )
         .subcommand(Command::new("version").about("Show the version"))
 }

@@ -10,9 +10,10 @@ use catalog::{Catalog, CatalogOptions};
 use platform::{Clock, SystemClock, SystemDisk};
 use server::{Server, ServerConfig, Stopped};
 use store::Store;
+use store_kudu::{KuduOptions, KuduStore};
 use store_local::{LocalStore, StoreOptions, SyncPolicy};
 
-use crate::banner;
+use crate::banner::{self, Place};
 use crate::logging;
 use crate::machine;
 use crate::settings::{LogFormat, MemoryPlan, Settings, Sync};
@@ -21,6 +22,10 @@ use crate::signals::Signals;
 /// Threads that may wait for the disk or for slow clients. Writes and queries bound themselves far
 /// below; threads are made when they are needed.
 const BLOCKING_THREADS_MAX: usize = 1024;
+/// Share of the store's memory that is used for what is remembered of a cluster's series.
+const CACHE_SHARE: usize = 4;
+/// How often the catalog of a cluster is looked at.
+const CATALOG_INTERVAL: Duration = Duration::from_secs(1);
 /// Work that was cut off has so long to notice.
 const LEFT_BEHIND_MAX: Duration = Duration::from_secs(5);
 
@@ -31,14 +36,14 @@ const LEFT_BEHIND_MAX: Duration = Duration::from_secs(5);
 pub(crate) fn serve(settings: &Settings) -> anyhow::Result<()> {
     logging::start(settings)?;
     let plan = settings.memory_plan();
-    let local = Arc::new(open_store(settings, &plan)?);
-    let store: Arc<dyn Store> = Arc::clone(&local) as Arc<dyn Store>;
+    let (store, place) = open_store(settings, &plan)?;
     let options = CatalogOptions { retention_autocreate: settings.retention_autocreate };
     let catalog = Catalog::open_with(Arc::clone(&store), options)
-        .with_context(|| format!("cannot read the catalog in {}", settings.data_dir.display()))?;
+        .with_context(|| format!("cannot read the catalog in {}", place.data))?;
+    let catalog = Arc::new(catalog);
     let clock = Arc::new(|| SystemClock.now_ns());
     let config = server_config(settings, &plan);
-    let server = Server::bind(config, Arc::clone(&store), Arc::new(catalog), clock)
+    let server = Server::bind(config, Arc::clone(&store), Arc::clone(&catalog), clock)
         .map_err(|error| bind_error(settings, &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(machine::processors())
@@ -49,7 +54,10 @@ pub(crate) fn serve(settings: &Settings) -> anyhow::Result<()> {
         .context("cannot start threads")?;
     let stopped = runtime.block_on(async {
         let signals = Signals::listen().context("cannot listen to signals")?;
-        announce(settings, &plan, &server, &local);
+        announce(settings, &plan, &server, &place);
+        if settings.store.is_some() {
+            tokio::spawn(follow_catalog(catalog));
+        }
         server.serve(signals.first()).await.context("cannot listen")
     })?;
     if stopped == Stopped::InHaste {
@@ -61,16 +69,62 @@ pub(crate) fn serve(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<LocalStore> {
+/// Opens the store, and says what there is to say about it.
+fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<(Arc<dyn Store>, Place)> {
+    match &settings.store {
+        Some(options) => open_cluster(options, plan),
+        None => open_directory(settings, plan),
+    }
+}
+
+fn open_directory(
+    settings: &Settings,
+    plan: &MemoryPlan,
+) -> anyhow::Result<(Arc<dyn Store>, Place)> {
     let sync = match settings.wal_sync {
         Sync::Always => SyncPolicy::Always,
         Sync::Interval(interval) => SyncPolicy::Interval(interval),
         Sync::Never => SyncPolicy::Never,
     };
     let options = StoreOptions { sync, ..StoreOptions::new(&settings.data_dir, plan.store) };
-    LocalStore::open(Arc::new(SystemDisk), options).with_context(|| {
-        format!("cannot open the data directory {}", shown_path(&settings.data_dir))
-    })
+    let data = shown_path(&settings.data_dir);
+    let local = LocalStore::open(Arc::new(SystemDisk), options)
+        .with_context(|| format!("cannot open the data directory {data}"))?;
+    let report = local.open_report();
+    for damage in &report.damage {
+        tracing::error!("damage: {damage}");
+    }
+    let durability = banner::durability(settings.wal_sync);
+    let place = Place { data, durability, recovered: Some(banner::recovered(report)) };
+    Ok((Arc::new(local), place))
+}
+
+fn open_cluster(
+    options: &KuduOptions,
+    plan: &MemoryPlan,
+) -> anyhow::Result<(Arc<dyn Store>, Place)> {
+    let data = format!("Kudu cluster {}, tables {}.*", options.masters.join(","), options.prefix);
+    let options = KuduOptions { cache_bytes: plan.store / CACHE_SHARE, ..options.clone() };
+    let store = KuduStore::open(&options).with_context(|| format!("cannot use {data}"))?;
+    let copies = store.replicas();
+    let durability = format!(
+        "every write is in the logs of {} of {copies} copies before it is acknowledged",
+        copies / 2 + 1
+    );
+    Ok((Arc::new(store), Place { data, durability, recovered: None }))
+}
+
+/// Takes over what other daemons on the cluster change of databases, policies and users.
+async fn follow_catalog(catalog: Arc<Catalog>) {
+    loop {
+        tokio::time::sleep(CATALOG_INTERVAL).await;
+        let worker = Arc::clone(&catalog);
+        match tokio::task::spawn_blocking(move || worker.refresh().map(drop)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("cannot read the catalog: {error}"),
+            Err(failed) => tracing::error!("reading the catalog failed by a bug: {failed}"),
+        }
+    }
 }
 
 fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
@@ -118,16 +172,11 @@ fn bind_error(settings: &Settings, error: &io::Error) -> anyhow::Error {
 }
 
 /// Says what runs: a screen for people, an event for machines.
-fn announce(settings: &Settings, plan: &MemoryPlan, server: &Server, local: &LocalStore) {
-    let report = local.open_report();
-    let data_dir = shown_path(&settings.data_dir);
+fn announce(settings: &Settings, plan: &MemoryPlan, server: &Server, place: &Place) {
     let address = server.local_addr();
-    for damage in &report.damage {
-        tracing::error!("damage: {damage}");
-    }
     match settings.log_format {
         LogFormat::Text => {
-            let screen = banner::screen(settings, plan, address, &data_dir, report);
+            let screen = banner::screen(settings, plan, address, place);
             // Nobody may be looking.
             let mut out = io::stdout().lock();
             let _ = out.write_all(screen.as_bytes()).and_then(|()| out.flush());
@@ -135,10 +184,10 @@ fn announce(settings: &Settings, plan: &MemoryPlan, server: &Server, local: &Loc
         LogFormat::Json => tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             address = %format!("{}://{address}", banner::scheme(settings)),
-            data_dir,
+            data_dir = place.data,
             memory_bytes = plan.total,
-            durability = banner::durability(settings.wal_sync),
-            recovered = banner::recovered(report),
+            durability = place.durability,
+            recovered = place.recovered,
             "started"
         ),
     }

@@ -13,7 +13,9 @@ pub(crate) use layers::{Layers, Resolved, environment_name};
 pub(crate) use table::SETTINGS;
 pub(crate) use value::{LogFormat, MemoryLimit, Sync};
 
+use anyhow::Context;
 use server::{AuthConfig, TlsFiles, UdpConfig};
+use store_kudu::KuduOptions;
 
 use crate::machine;
 
@@ -21,6 +23,8 @@ use crate::machine;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
+    /// A cluster in place of the directory.
+    pub(crate) store: Option<KuduOptions>,
     pub(crate) http_bind: String,
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) unix_socket: Option<PathBuf>,
@@ -56,6 +60,7 @@ impl Settings {
         let values = value::Reader::new(resolved);
         Ok(Self {
             data_dir: values.text("data-dir")?.into(),
+            store: cluster(&values)?,
             http_bind: values.address("http-bind")?,
             tls: tls(values.file("https-certificate")?, values.file("https-private-key")?)?,
             unix_socket: values.file("bind-socket")?,
@@ -91,6 +96,26 @@ impl Settings {
     pub(crate) fn memory_plan(&self) -> MemoryPlan {
         MemoryPlan::new(self.memory_limit.bytes(machine::memory_bytes()), self.query_memory_bytes)
     }
+}
+
+/// The cluster that has the data, if there is to be one.
+fn cluster(values: &value::Reader<'_>) -> anyhow::Result<Option<KuduOptions>> {
+    let address = values.word("store")?;
+    let password = values.word("store-password")?;
+    if address.is_empty() {
+        anyhow::ensure!(password.is_empty(), "store-password needs store");
+        return Ok(None);
+    }
+    let mut options = KuduOptions::parse(&address).context("store")?;
+    if !password.is_empty() {
+        anyhow::ensure!(options.user.is_some(), "store-password needs a user: ?user=NAME in store");
+        options.password = password;
+    }
+    anyhow::ensure!(
+        values.sync("wal-sync")? == Sync::Always,
+        "wal-sync is of no use with store: the Kudu cluster has its own log (see docs/kudu.md)"
+    );
+    Ok(Some(options))
 }
 
 /// The listener for UDP, if there is to be one.

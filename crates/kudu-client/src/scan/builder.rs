@@ -10,7 +10,7 @@ use super::token::ScanToken;
 use crate::error::Error;
 use crate::predicate::{Predicate, normalise, to_message};
 use crate::proto::PredicateMessage;
-use crate::prune::{KeyRange, prune};
+use crate::prune::{KeyRange, prune, within_bucket};
 use crate::schema::Column;
 use crate::table::Table;
 
@@ -62,6 +62,7 @@ pub struct ScanBuilder {
     projection: Option<Vec<String>>,
     predicates: Vec<Predicate>,
     limit: Option<u64>,
+    bucket: Option<u32>,
     read_mode: ReadMode,
     replicas: ReplicaSelection,
     fault_tolerant: bool,
@@ -77,6 +78,7 @@ impl Table {
             projection: None,
             predicates: Vec::new(),
             limit: None,
+            bucket: None,
             read_mode: ReadMode::default(),
             replicas: ReplicaSelection::default(),
             fault_tolerant: false,
@@ -105,6 +107,12 @@ impl ScanBuilder {
     /// Reads at most so many rows.
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);
+        self
+    }
+
+    /// Reads rows of this bucket of the first hash dimension only; see [`Table::hash_bucket`].
+    pub fn bucket(mut self, bucket: u32) -> Self {
+        self.bucket = Some(bucket);
         self
     }
 
@@ -212,11 +220,14 @@ impl ScanBuilder {
             return Err(Error::invalid("a fault-tolerant scan must read a snapshot"));
         }
         let tests = normalise(&self.predicates, schema)?;
-        let ranges = if self.limit == Some(0) {
+        let mut ranges = if self.limit == Some(0) {
             Vec::new()
         } else {
             prune(schema, &table.partition, &tests)
         };
+        if let Some(bucket) = self.bucket {
+            ranges = within_bucket(ranges, bucket);
+        }
         let predicates = tests.iter().map(|(i, test)| to_message(&schema.columns()[*i], test));
         let spec = Spec {
             projection,

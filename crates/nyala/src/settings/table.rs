@@ -33,6 +33,19 @@ const fn secret(name: &'static str, value_name: &'static str, help: &'static str
 pub(crate) const SETTINGS: &[Setting] = &[
     setting("data-dir", "./nyala-data", "DIR", "Where the data is; made if missing."),
     setting(
+        "store",
+        "",
+        "ADDRESS",
+        "A Kudu cluster that has the data instead of data-dir, as \
+         kudu://host:port[,host:port...]/[?option=value&...] with all its masters; docs/kudu.md says \
+         more. Empty: data-dir.",
+    ),
+    secret(
+        "store-password",
+        "TEXT",
+        "Password of the user named in store (?user=NAME), for clusters that ask for one.",
+    ),
+    setting(
         "http-bind",
         "127.0.0.1:8086",
         "HOST:PORT",

@@ -13,6 +13,7 @@ mod crash;
 mod debug;
 mod formats;
 mod influx_cli;
+mod kudu;
 mod lifecycle;
 mod prometheus;
 mod recorded_answers;

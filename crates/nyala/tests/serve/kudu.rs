@@ -1,0 +1,147 @@
+//! Daemons over a real Kudu cluster.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use kudu_test_cluster::{Cluster, Options};
+
+use crate::support::{Server, nyala, temp_dir};
+
+/// One cluster with one tablet server, and the address of a store on it.
+fn cluster(prefix: &str) -> (Cluster, String) {
+    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let address =
+        format!("kudu://{}/?prefix={prefix}&buckets=2&user=tester", cluster.master_list());
+    (cluster, address)
+}
+
+fn start(store: &str) -> Server {
+    let dir = temp_dir();
+    Server::start_with(dir.path(), &["--store", store])
+}
+
+/// What everything about `select` looks like from a daemon.
+fn answer(server: &Server, statement: &str) -> String {
+    server.query("d", statement).text().to_owned()
+}
+
+#[test]
+fn daemons_share_a_cluster() {
+    let (cluster, store) = cluster("shared");
+    let (one, two) = (start(&store), start(&store));
+    one.create_database("d");
+    let lines = "cpu,host=a,dc=x v=1,n=7i,s=\"text\",b=true,u=18446744073709551615u 1000000000\n\
+                 cpu,host=b v=2.5 2000000000\n\
+                 mem,host=a free=9i 3000000000\n";
+    assert_eq!(one.write("d", lines).status, 204);
+    // What is acknowledged by one is seen by the other; names of databases follow within a second.
+    while two.write("d", "cpu,host=a,dc=x v=3 4000000000\n").status == 404 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    for statement in [
+        "SELECT * FROM cpu",
+        "SELECT * FROM cpu ORDER BY time DESC LIMIT 2",
+        "SELECT mean(v), count(v) FROM cpu WHERE time >= 0 AND time < 10s GROUP BY time(2s), host",
+        "SELECT last(v) FROM cpu GROUP BY host",
+        "SELECT v FROM cpu WHERE v > 2 AND host =~ /a|b/",
+        "SHOW MEASUREMENTS",
+        "SHOW SERIES",
+        "SHOW TAG VALUES WITH KEY = host",
+        "SHOW FIELD KEYS",
+    ] {
+        assert_eq!(answer(&one, statement), answer(&two, statement), "{statement}");
+    }
+    let all = answer(&two, "SELECT * FROM cpu");
+    for part in ["18446744073709551615", "\"text\"", "1970-01-01T00:00:04Z", "2.5"] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let conflict = two.write("d", "cpu,host=c v=\"text\" 5\n");
+    assert_eq!(conflict.status, 400);
+    assert!(conflict.text().contains("field type conflict"), "{}", conflict.text());
+
+    one.query("d", "DELETE FROM cpu WHERE host = 'b'");
+    let series = answer(&two, "SHOW SERIES");
+    assert!(series.contains("cpu,dc=x,host=a") && !series.contains("host=b"), "{series}");
+    two.query("d", "DROP MEASUREMENT mem");
+    assert!(!answer(&one, "SHOW MEASUREMENTS").contains("mem"));
+
+    // A daemon keeps nothing of its own.
+    one.kill();
+    let three = start(&store);
+    assert_eq!(answer(&three, "SELECT * FROM cpu"), answer(&two, "SELECT * FROM cpu"));
+    let metrics = three.get("/metrics");
+    assert!(metrics.text().contains("scans_total"), "{}", metrics.text());
+    // The tables are Kudu's own: its tool reads them.
+    let tables = cluster.cli(&["table", "list", &cluster.master_list()]).unwrap();
+    let table = tables.lines().find(|line| line.ends_with(".cpu")).unwrap();
+    let rows = cluster.cli(&["table", "scan", &cluster.master_list(), table]).unwrap();
+    assert!(rows.contains("Total count 2"), "{rows}");
+    let status = nyala().args(["cluster", "status", "--store", &store]).output().unwrap();
+    let text = String::from_utf8(status.stdout).unwrap();
+    assert!(status.status.success(), "{text}");
+    for part in ["leads", "alive", &format!("{table}: "), "2 tablets"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    two.stop();
+    three.stop();
+}
+
+#[test]
+fn what_is_wrong_with_a_cluster_is_said() {
+    let refused = |flags: &[&str]| {
+        let dir = temp_dir();
+        let flags = [
+            &["serve", "--http-bind", "127.0.0.1:0", "--data-dir"][..],
+            &[dir.path().to_str().unwrap()][..],
+            flags,
+        ]
+        .concat();
+        let output = nyala().args(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (flags, parts) in [
+        (&["--store", "http://x"][..], &["kudu://host:port", "http://x"][..]),
+        (&["--store", "kudu://x/?replica=3"], &["replica", "replicas"]),
+        (&["--store", "kudu://x/", "--wal-sync", "never"], &["wal-sync", "own log"]),
+        (&["--store", "kudu://x/", "--store-password", "p"], &["user=NAME"]),
+        (&["--store-password", "p"], &["needs store"]),
+        (&["--store", "kudu://127.0.0.1:1/?timeout-s=1"], &["127.0.0.1:1", "check the addresses"]),
+    ] {
+        let text = refused(flags);
+        for part in parts {
+            assert!(text.contains(part), "{flags:?}: {part}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
+    let (cluster, store) = cluster("away");
+    let server = start(&format!("{store}&timeout-s=2"));
+    server.create_database("d");
+    assert_eq!(server.write("d", "m v=1 1\n").status, 204);
+    cluster.tablet_server(0).kill();
+    let refused = server.write("d", "m v=2 2\n");
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("Kudu"), "{}", refused.text());
+    let failed = server.query("d", "SELECT * FROM m");
+    assert!(failed.text().contains("error"), "{}", failed.text());
+    server.check_alive();
+    cluster.tablet_server(0).restart(&[]).unwrap();
+    cluster.wait_until_complete().unwrap();
+    while server.write("d", "m v=3 3\n").status != 204 {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    let rows = server.query("d", "SELECT v FROM m");
+    assert!(rows.text().contains("1]") && rows.text().contains(",3]"), "{}", rows.text());
+    // A table that somebody drops behind its back.
+    let tables = cluster.cli(&["table", "list", &cluster.master_list()]).unwrap();
+    let registry = tables.lines().find(|line| line.ends_with(".registry")).unwrap();
+    cluster.cli(&["table", "delete", &cluster.master_list(), registry]).unwrap();
+    let failed = server.query("d", "SELECT * FROM m");
+    assert!(failed.text().contains("is gone"), "{}", failed.text());
+    server.check_alive();
+    // Made anew, it would give ids a second time.
+    let output = nyala().args(["serve", "--http-bind", "127.0.0.1:0", "--store", &store]).output();
+    let text = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(text.contains("away.registry") && text.contains("is missing"), "{text}");
+}

@@ -1,0 +1,305 @@
+//! Data tables: one for each measurement and policy, made and grown by whoever writes first.
+//!
+//! A range of time counts for readers once it is registered, so it is registered before rows are
+//! written to it. All changes here are made by several daemons at once: what exists already is
+//! success, and after any surprise the table is looked at anew.
+
+use std::sync::Arc;
+
+use kudu_client::{DataType, Error, Table, TableSpec};
+use model::{FieldType, TimeRange};
+use parking_lot::RwLock;
+use store::{Policy, StoreError};
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::error::{cluster, contended};
+use crate::layout::{SERIES_ID, TIME, column_type, data_schema, field_column};
+use crate::measurement::{Measurement, range_entry};
+use crate::ranges::{
+    Needs, RANGES_PER_REQUEST, ahead, missing_ranges, partition_of, range_at, range_of,
+};
+use crate::registry::Entry;
+use crate::shared::Shared;
+
+/// Changes of a table for one write.
+const STEPS_MAX: usize = 100;
+/// Tries to change a table while others change it.
+const TRIES_MAX: usize = 20;
+
+/// A data table as far as this handle knows it.
+#[derive(Debug, Default)]
+pub(crate) struct DataTable {
+    known: RwLock<Option<Arc<Known>>>,
+    /// Opened last by a reader: keeps alive what is known of its tablets.
+    held: RwLock<Option<Table>>,
+    /// One change at a time.
+    changing: AsyncMutex<()>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) table: Table,
+    /// Registered ranges, ascending.
+    pub(crate) ranges: Vec<TimeRange>,
+}
+
+impl Known {
+    fn covers(&self, time_ns: i64) -> bool {
+        range_at(&self.ranges, time_ns).is_some()
+    }
+
+    fn satisfies(&self, needs: &Needs<'_>) -> bool {
+        let columns = |(name, _): &(String, FieldType)| self.table.schema().find(name).is_some();
+        needs.columns.iter().all(columns)
+            && needs.times.iter().all(|time| self.covers(*time))
+            && ahead(&self.ranges, needs).is_none()
+    }
+
+    /// Complains about columns that are not of their field's type.
+    fn check(&self, columns: &[(String, FieldType)]) -> Result<(), StoreError> {
+        for (name, field_type) in columns {
+            let Some(at) = self.table.schema().find(name) else { continue };
+            let is = self.table.schema().columns()[at].data_type;
+            check_type(self.table.name(), name, is, *field_type)?;
+        }
+        Ok(())
+    }
+}
+
+/// Complains about a column that is not of its field's type.
+pub(crate) fn check_type(
+    table: &str,
+    column: &str,
+    is: DataType,
+    field_type: FieldType,
+) -> Result<(), StoreError> {
+    let wanted = column_type(field_type);
+    if is == wanted {
+        return Ok(());
+    }
+    Err(StoreError::Io(format!(
+        "column {column} of table {table} of the Kudu cluster is {is:?} instead of {wanted:?}: it \
+         was changed by hand; rename it, and Nyala adds its own"
+    )))
+}
+
+impl DataTable {
+    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+        self.known.read().clone()
+    }
+
+    pub(crate) fn hold(&self, table: Table) {
+        *self.held.write() = Some(table);
+    }
+
+    /// Looks at the table anew when it is needed next.
+    pub(crate) fn forget(&self) {
+        *self.known.write() = None;
+    }
+
+    fn learn(&self, table: Table, ranges: Vec<TimeRange>) -> Arc<Known> {
+        let known = Arc::new(Known { table, ranges });
+        *self.known.write() = Some(Arc::clone(&known));
+        known
+    }
+}
+
+impl Shared {
+    /// The table with everything a write needs, made and changed where that is missing.
+    pub(crate) async fn ensure(
+        &self,
+        measurement: &Measurement,
+        data: &DataTable,
+        needs: &Needs<'_>,
+    ) -> Result<Arc<Known>, StoreError> {
+        if let Some(known) = data.known().filter(|known| known.satisfies(needs)) {
+            known.check(needs.columns)?;
+            return Ok(known);
+        }
+        let _turn = data.changing.lock().await;
+        let (mut surprises, mut steps) = (0, 0);
+        while surprises < TRIES_MAX {
+            steps += 1;
+            if steps > STEPS_MAX {
+                return Err(StoreError::Invalid(format!(
+                    "the rows of one write to measurement \"{}\" lie in more than {} new partitions: \
+                     send them in several requests, or give the policy longer partitions (SHARD \
+                     DURATION)",
+                    measurement.name,
+                    STEPS_MAX * RANGES_PER_REQUEST
+                )));
+            }
+            let Some(known) = self.open_or_create_data(measurement, data, needs).await? else {
+                surprises += 1;
+                continue;
+            };
+            if known.satisfies(needs) {
+                known.check(needs.columns)?;
+                return Ok(known);
+            }
+            match self.grow(measurement, data, &known, needs).await {
+                Ok(()) => {}
+                Err(Surprise::Changed) => {
+                    data.forget();
+                    surprises += 1;
+                }
+                Err(Surprise::Failed(error)) => return Err(error),
+            }
+        }
+        Err(contended("the data table"))
+    }
+
+    async fn open_or_create_data(
+        &self,
+        measurement: &Measurement,
+        data: &DataTable,
+        needs: &Needs<'_>,
+    ) -> Result<Option<Arc<Known>>, StoreError> {
+        if let Some(known) = data.known() {
+            return Ok(Some(known));
+        }
+        match self.open_data(measurement, data, needs.policy).await? {
+            Some(known) => Ok(Some(known)),
+            None => self.create_data(measurement, data, needs).await,
+        }
+    }
+
+    /// Opens a table that exists; its ranges are those registered.
+    async fn open_data(
+        &self,
+        measurement: &Measurement,
+        data: &DataTable,
+        policy: Policy,
+    ) -> Result<Option<Arc<Known>>, StoreError> {
+        let name = self.data_name(measurement, policy);
+        let table = match self.client.open_table(&name).await {
+            Ok(table) => table,
+            Err(Error::TableNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(cluster(error)),
+        };
+        let mut state = self.state(measurement.id, None).await?;
+        let registered = state.ranges.remove(&policy.id).unwrap_or_default();
+        // A range that was registered may have been dropped since: rows would have no place.
+        let there = self.ranges_there(&table).await.map_err(cluster)?;
+        let ranges = registered.into_iter().filter(|range| there.contains(range)).collect();
+        Ok(Some(data.learn(table, ranges)))
+    }
+
+    async fn ranges_there(&self, table: &Table) -> Result<Vec<TimeRange>, Error> {
+        Ok(table.range_partitions().await?.iter().map(range_of).collect())
+    }
+
+    fn data_name(&self, measurement: &Measurement, policy: Policy) -> String {
+        self.names.data(measurement.database, policy.id, measurement.id, &measurement.name)
+    }
+
+    /// Makes the table; `None`: somebody else has.
+    async fn create_data(
+        &self,
+        measurement: &Measurement,
+        data: &DataTable,
+        needs: &Needs<'_>,
+    ) -> Result<Option<Arc<Known>>, StoreError> {
+        let name = self.data_name(measurement, needs.policy);
+        let columns: Vec<(&str, FieldType)> =
+            needs.columns.iter().map(|(name, ty)| (name.as_str(), *ty)).collect();
+        let ranges = missing_ranges(&[], needs);
+        let spec = TableSpec::new(&name, data_schema(&columns)?)
+            .hash(&[SERIES_ID], self.buckets)
+            .range(&[TIME])
+            .ranges(ranges.iter().copied().map(partition_of))
+            .replicas(self.replicas);
+        match self.client.create_table(&spec).await {
+            Ok(table) => {
+                self.register_ranges(measurement, needs.policy, &ranges).await?;
+                Ok(Some(data.learn(table, ranges)))
+            }
+            Err(Error::TableExists { .. }) => Ok(None),
+            Err(error) => Err(cluster(error)),
+        }
+    }
+
+    async fn register_ranges(
+        &self,
+        measurement: &Measurement,
+        policy: Policy,
+        ranges: &[TimeRange],
+    ) -> Result<(), StoreError> {
+        let entries: Vec<Entry> =
+            ranges.iter().map(|range| range_entry(policy.id, *range)).collect();
+        self.metrics.ranges_created.add(ranges.len() as u64);
+        self.registry.upsert(measurement.id, &entries).await
+    }
+
+    /// Adds what is missing of columns and ranges.
+    async fn grow(
+        &self,
+        measurement: &Measurement,
+        data: &DataTable,
+        known: &Known,
+        needs: &Needs<'_>,
+    ) -> Result<(), Surprise> {
+        // The schema may have grown by others' doing.
+        let table = self.client.open_table(known.table.name()).await?;
+        let mut alter = table.alter();
+        let mut new_columns = 0;
+        for (name, field_type) in needs.columns {
+            if table.schema().find(name).is_none() {
+                alter = alter.add_column(field_column(name, *field_type));
+                new_columns += 1;
+            }
+        }
+        let mut ranges = if table.id() == known.table.id() { known.ranges.clone() } else { vec![] };
+        let mut missing = missing_ranges(&ranges, needs);
+        let mut new_ranges = 0;
+        if !missing.is_empty() {
+            // Ranges that are there but not registered here count as they are.
+            let there = self.ranges_there(&table).await?;
+            let wanted = needs.times.iter().copied().chain(ahead(&ranges, needs));
+            let mut found: Vec<TimeRange> =
+                wanted.filter_map(|time| range_at(&there, time)).collect();
+            found.sort_unstable_by_key(|range| range.min);
+            found.dedup();
+            found.retain(|range| !ranges.contains(range));
+            missing = missing_ranges(&there, needs);
+            for range in &missing {
+                alter = alter.add_range(partition_of(*range));
+                new_ranges += 1;
+            }
+            missing.extend(found);
+        }
+        let table = if new_columns + new_ranges > 0 { alter.apply().await? } else { table };
+        self.metrics.columns_created.add(new_columns);
+        self.register_ranges(measurement, needs.policy, &missing).await?;
+        ranges.extend(missing);
+        ranges.sort_unstable_by_key(|range| range.min);
+        data.learn(table, ranges);
+        Ok(())
+    }
+}
+
+/// Why a table could not be changed.
+enum Surprise {
+    /// Somebody else has changed it.
+    Changed,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Surprise {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Error> for Surprise {
+    fn from(error: Error) -> Self {
+        /// Status of ranges that overlap others.
+        const INVALID_ARGUMENT: i32 = 4;
+        match error {
+            Error::AlreadyPresent(_)
+            | Error::TableNotFound { .. }
+            | Error::Master { status: INVALID_ARGUMENT, .. } => Self::Changed,
+            error => Self::Failed(cluster(error)),
+        }
+    }
+}

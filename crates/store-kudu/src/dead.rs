@@ -1,0 +1,121 @@
+//! Series that are left without rows: they must not show, and may come back at any time.
+//!
+//! A series' row stays in its table; a mark in the registry says that it is dead. Whoever removes
+//! rows looks which series have none left, inserts a mark for each, looks again, and only then sets
+//! the mark to "dead" if it is still there. Whoever writes looks for marks of its series after its
+//! rows are in, and removes them. Whichever order these steps fall in, a series with an acknowledged
+//! row ends without a mark: either the second look found the row, or the writer found the mark.
+
+use std::collections::HashSet;
+
+use kudu_client::{Predicate, ReadMode, Table};
+use model::DatabaseId;
+use store::StoreError;
+
+use crate::error::cluster;
+use crate::layout::SERIES_ID;
+use crate::registry::{Entry, Which, number_of, ordered, space};
+use crate::shared::Shared;
+use crate::write::join_all;
+
+/// Series that are looked at at a time.
+const LOOKS_AT_ONCE: usize = 32;
+
+impl Shared {
+    /// Removes the marks of series that have just been written to.
+    pub(crate) async fn revive(&self, measurement: i64, series: &[i64]) -> Result<(), StoreError> {
+        let marks = self.registry.read(measurement, Which::Space(space::DEAD), None).await?;
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let written: HashSet<i64> = series.iter().copied().collect();
+        let of_them = |mark: &Entry| number_of(&mark.key).is_some_and(|id| written.contains(&id));
+        let marks: Vec<Entry> = marks.into_iter().filter(of_them).collect();
+        self.registry.delete(measurement, &marks).await
+    }
+
+    /// Marks those of `series` that have no row in any of the measurement's tables.
+    pub(crate) async fn mark_dead(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+        series: &[i64],
+    ) -> Result<(), StoreError> {
+        let tables = self.tables_of(database, measurement).await?;
+        let suspects = self.without_rows(&tables, series).await?;
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let mark = |id: &i64| {
+            let mut key = ordered(*id).to_vec();
+            key.extend(rand::random::<[u8; 8]>());
+            Entry::new(space::DEAD, key).number(0)
+        };
+        let marks: Vec<Entry> = suspects.iter().map(mark).collect();
+        self.registry.upsert(measurement, &marks).await?;
+        // Anew, since a writer may have made a table for another policy.
+        let tables = self.tables_of(database, measurement).await?;
+        let dead: HashSet<i64> = self.without_rows(&tables, &suspects).await?.into_iter().collect();
+        let (mut dead_marks, mut others) = (Vec::new(), Vec::new());
+        for (id, mark) in suspects.iter().zip(marks) {
+            if dead.contains(id) {
+                dead_marks.push(mark.number(1));
+            } else {
+                others.push(mark);
+            }
+        }
+        self.registry.update(measurement, &dead_marks).await?;
+        self.registry.delete(measurement, &others).await
+    }
+
+    async fn without_rows(&self, tables: &[Table], series: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let mut empty = Vec::new();
+        for some in series.chunks(LOOKS_AT_ONCE) {
+            let looks = join_all(some.iter().map(|id| has_rows(tables, *id))).await;
+            for (id, has_rows) in some.iter().zip(looks) {
+                if !has_rows? {
+                    empty.push(*id);
+                }
+            }
+        }
+        Ok(empty)
+    }
+
+    /// Opens the data tables of a measurement.
+    pub(crate) async fn tables_of(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+    ) -> Result<Vec<Table>, StoreError> {
+        let prefix = self.names.of_database(database);
+        let mut tables = Vec::new();
+        for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
+            let ours = name.starts_with(&prefix);
+            if ours && self.names.measurement_of(&name) == Some(measurement) {
+                match self.client.open_table(&name).await {
+                    Ok(table) => tables.push(table),
+                    Err(kudu_client::Error::TableNotFound { .. }) => {}
+                    Err(error) => return Err(cluster(error)),
+                }
+            }
+        }
+        Ok(tables)
+    }
+}
+
+async fn has_rows(tables: &[Table], series: i64) -> Result<bool, StoreError> {
+    for table in tables {
+        let scan = table
+            .scan()
+            .columns([SERIES_ID])
+            .filter(Predicate::equal(SERIES_ID, series))
+            .limit(1)
+            .read_mode(ReadMode::Snapshot(None));
+        match scan.open().map_err(cluster)?.next().await {
+            Ok(None) | Err(kudu_client::Error::TableNotFound { .. }) => {}
+            Ok(Some(_)) => return Ok(true),
+            Err(error) => return Err(cluster(error)),
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,215 @@
+//! Deletes.
+//!
+//! Rows are found by their keys and removed one by one; a measurement, a policy or a database loses
+//! its names first and its tables then, so that nobody finds half of it.
+
+use kudu_client::{Cells, Operation, Predicate, ReadMode, RowBatch, Table};
+use model::{DatabaseId, Name, PolicyId, TagExpr, TimeRange};
+use store::{DeleteRequest, DeleteTarget, StoreError};
+
+use crate::error::cluster;
+use crate::layout::{SERIES_ID, TIME, hash};
+use crate::registry::{Entry, Which, owner_of, space};
+use crate::shared::Shared;
+
+/// Bytes of an answer while rows to be removed are looked for.
+const BATCH_BYTES: u32 = 256 << 10;
+/// Series looked for together; beyond, all are read.
+const SERIES_PER_SCAN: usize = 200;
+
+impl Shared {
+    pub(crate) async fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
+        self.metrics.deletes.add(1);
+        let database = request.database;
+        match &request.target {
+            DeleteTarget::Rows { measurements, series, time } => {
+                let time = time.intersect(&TimeRange::ALL);
+                if time.is_empty() || matches!(series, TagExpr::False) {
+                    return Ok(());
+                }
+                for (name, id) in self.measurements_of(database, None).await? {
+                    if measurements.accepts(&name) {
+                        self.delete_rows(database, id, series, time).await?;
+                    }
+                }
+                Ok(())
+            }
+            DeleteTarget::Measurement(name) => match self.lookup(database, name, None).await? {
+                Some(id) => self.delete_measurement(database, name, id).await,
+                None => Ok(()),
+            },
+            DeleteTarget::Policy(policy) => self.delete_policy(database, *policy).await,
+            DeleteTarget::Database => {
+                for (name, id) in self.measurements_of(database, None).await? {
+                    self.delete_measurement(database, &name, id).await?;
+                }
+                // Tables that a daemon left behind that died.
+                self.drop_tables(&self.names.of_database(database), |_| true).await
+            }
+        }
+    }
+
+    async fn delete_rows(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+        expr: &TagExpr,
+        time: TimeRange,
+    ) -> Result<(), StoreError> {
+        let now = self.now().await?;
+        let matching = self.list_series(measurement, expr, now)?.all().await?;
+        let mut ids: Vec<i64> = matching.into_iter().map(|series| series.id).collect();
+        ids.sort_unstable();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let tables = self.tables_of(database, measurement).await?;
+        for table in &tables {
+            self.delete_from(table, &ids, time, now).await?;
+        }
+        self.mark_dead(database, measurement, &ids).await
+    }
+
+    /// Removes the rows of these series (ascending) as of a moment.
+    async fn delete_from(
+        &self,
+        table: &Table,
+        ids: &[i64],
+        time: TimeRange,
+        moment: u64,
+    ) -> Result<(), StoreError> {
+        let mut scan = table
+            .scan()
+            .columns([SERIES_ID, TIME])
+            .filter(Predicate::greater_or_equal(TIME, time.min))
+            .filter(Predicate::less_or_equal(TIME, time.max))
+            .read_mode(ReadMode::Snapshot(Some(moment)))
+            .fault_tolerant()
+            .batch_bytes(BATCH_BYTES);
+        if ids.len() <= SERIES_PER_SCAN {
+            scan = scan.filter(Predicate::in_list(SERIES_ID, ids.iter().copied()));
+        }
+        let mut scanner = scan.open().map_err(cluster)?;
+        while let Some(batch) = scanner.next().await.map_err(cluster)? {
+            let rows = batch.column(0).i64s().zip(batch.column(1).i64s());
+            let rows = rows.filter(|(series, _)| ids.binary_search(series).is_ok());
+            let (series, times): (Vec<i64>, Vec<i64>) = rows.unzip();
+            let batch = RowBatch::new(Operation::DeleteIgnore, series.len())
+                .column(0, Cells::Int64(&series))
+                .column(1, Cells::Int64(&times));
+            remove(table, &batch).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the name away, then tables, series and what is known of the fields.
+    async fn delete_measurement(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+        id: i64,
+    ) -> Result<(), StoreError> {
+        let entry = Entry::new(space::MEASUREMENT, hash(name.as_bytes()));
+        self.registry.delete(owner_of(database), &[entry]).await?;
+        self.forget_where(|known| known.id == id);
+        self.drop_tables_of(database, id).await?;
+        for (table, key) in [(&self.series, "key_hash"), (&self.tags, "tag_hash")] {
+            self.delete_series_rows(table, key, id).await?;
+        }
+        // Ends of blocks of ids stay: ids are never given twice.
+        let entries = self.registry.read(id, Which::From(space::FIELD), None).await?;
+        let entries: Vec<Entry> = entries.into_iter().filter(|e| e.space != space::IDS).collect();
+        self.registry.delete(id, &entries).await
+    }
+
+    async fn delete_series_rows(
+        &self,
+        table: &Table,
+        key: &str,
+        measurement: i64,
+    ) -> Result<(), StoreError> {
+        let with_series = table.schema().key().len() == 3;
+        let mut columns = vec![key];
+        columns.extend(with_series.then_some(SERIES_ID));
+        let scan = table
+            .scan()
+            .columns(columns)
+            .filter(Predicate::equal("measurement_id", measurement))
+            .read_mode(ReadMode::Snapshot(None))
+            .fault_tolerant()
+            .batch_bytes(BATCH_BYTES);
+        let mut scanner = scan.open().map_err(cluster)?;
+        while let Some(batch) = scanner.next().await.map_err(cluster)? {
+            let owners = vec![measurement; batch.rows()];
+            let keys: Vec<&[u8]> =
+                (0..batch.rows()).map(|row| batch.column(0).bytes(row)).collect();
+            let mut rows = RowBatch::new(Operation::DeleteIgnore, batch.rows())
+                .column(0, Cells::Int64(&owners))
+                .column(1, Cells::Slices(&keys));
+            let series: Vec<i64> = match with_series {
+                true => batch.column(1).i64s().collect(),
+                false => Vec::new(),
+            };
+            if with_series {
+                rows = rows.column(2, Cells::Int64(&series));
+            }
+            remove(table, &rows).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_policy(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+    ) -> Result<(), StoreError> {
+        let measurements = self.measurements_of(database, None).await?;
+        let mut touched = Vec::new();
+        for (_, id) in measurements {
+            let entries = self.registry.read(id, Which::Space(space::RANGE), None).await?;
+            let of_policy = |e: &Entry| e.key.starts_with(&policy.0.to_be_bytes());
+            let entries: Vec<Entry> = entries.into_iter().filter(of_policy).collect();
+            if !entries.is_empty() {
+                self.registry.delete(id, &entries).await?;
+                touched.push(id);
+            }
+        }
+        self.measurements.retain(|_, known| {
+            known.tables.lock().remove(&policy);
+            true
+        });
+        self.drop_tables(&self.names.of_policy(database, policy), |_| true).await?;
+        for id in touched {
+            self.mark_all_dead(database, id).await?;
+        }
+        Ok(())
+    }
+
+    /// Marks every series of a measurement that has no rows left.
+    pub(crate) async fn mark_all_dead(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+    ) -> Result<(), StoreError> {
+        let now = self.now().await?;
+        let state = self.state(measurement, Some(now)).await?;
+        let all = self.list_series(measurement, &TagExpr::True, now)?.all().await?;
+        let alive = all.into_iter().map(|series| series.id).filter(|id| !state.dead.contains(id));
+        let ids: Vec<i64> = alive.collect();
+        self.mark_dead(database, measurement, &ids).await
+    }
+}
+
+async fn remove(table: &Table, rows: &RowBatch<'_>) -> Result<(), StoreError> {
+    if rows.rows() == 0 {
+        return Ok(());
+    }
+    let outcome = table.write(rows).await.map_err(cluster)?;
+    match outcome.row_errors.first() {
+        None => Ok(()),
+        Some(error) => {
+            let (name, message) = (table.name(), &error.message);
+            Err(StoreError::Io(format!("Kudu refuses to remove a row of {name}: {message}")))
+        }
+    }
+}

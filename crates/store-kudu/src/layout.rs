@@ -1,0 +1,206 @@
+//! Names and schemas of the tables. docs/kudu.md is normative.
+
+use kudu_client::{Column, DataType, Encoding, Schema};
+use model::{DatabaseId, FieldType, PolicyId};
+use sha2::{Digest, Sha256};
+use store::StoreError;
+
+use crate::error::cluster;
+
+/// Version of the layout. Another version is refused.
+pub(crate) const FORMAT: i64 = 1;
+/// Most fields a measurement may have: a table has at most 300 columns.
+pub(crate) const FIELDS_MAX: usize = 290;
+/// Longest text in a field: a cell has at most 64 KiB.
+pub(crate) const TEXT_BYTES_MAX: usize = 65_536;
+/// Longest field name that a column is called by as it is.
+const COLUMN_NAME_BYTES_MAX: usize = 200;
+/// What columns begin with that are not called by their field's name.
+const HASHED: &str = "field:";
+
+pub(crate) const SERIES_ID: &str = "series_id";
+pub(crate) const TIME: &str = "time";
+
+/// A name that tables are keyed by: names may be longer than a key can be.
+pub(crate) type Hash = [u8; 16];
+
+/// The first 128 bits of SHA-256.
+pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    let digest = Sha256::digest(bytes);
+    let mut out = Hash::default();
+    out.iter_mut().zip(digest.as_slice()).for_each(|(to, from)| *to = *from);
+    out
+}
+
+/// The hash of a tag: no two tags run together to the same bytes.
+pub(crate) fn tag_hash(key: &str, value: &str) -> Hash {
+    let length = (key.len() as u64).to_le_bytes();
+    hash(&[&length, key.as_bytes(), value.as_bytes()].concat())
+}
+
+/// The column of a field.
+pub(crate) fn column_name(field: &str) -> String {
+    let as_it_is = field.len() <= COLUMN_NAME_BYTES_MAX
+        && !field.is_empty()
+        && !field.contains('\0')
+        && !field.starts_with(HASHED)
+        && field != SERIES_ID
+        && field != TIME;
+    if as_it_is {
+        return field.to_owned();
+    }
+    let digits: Vec<String> = hash(field.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+    format!("{HASHED}{}", digits.concat())
+}
+
+/// The type of a field's column. Unsigned values are kept as the signed ones with the same bits.
+pub(crate) fn column_type(field_type: FieldType) -> DataType {
+    match field_type {
+        FieldType::Float => DataType::Double,
+        FieldType::Integer | FieldType::Unsigned => DataType::Int64,
+        FieldType::String => DataType::String,
+        FieldType::Boolean => DataType::Bool,
+    }
+}
+
+/// Names of tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    pub(crate) prefix: String,
+}
+
+impl Names {
+    /// What all names begin with.
+    pub(crate) fn own(&self) -> String {
+        format!("{}.", self.prefix)
+    }
+
+    pub(crate) fn registry(&self) -> String {
+        format!("{}.registry", self.prefix)
+    }
+
+    pub(crate) fn series(&self) -> String {
+        format!("{}.series", self.prefix)
+    }
+
+    pub(crate) fn tags(&self) -> String {
+        format!("{}.tags", self.prefix)
+    }
+
+    /// What the names of a database's data tables begin with.
+    pub(crate) fn of_database(&self, database: DatabaseId) -> String {
+        format!("{}.db{}.", self.prefix, database.0)
+    }
+
+    pub(crate) fn of_policy(&self, database: DatabaseId, policy: PolicyId) -> String {
+        format!("{}rp{}.", self.of_database(database), policy.0)
+    }
+
+    /// The data table of a measurement: `name` is there for people.
+    pub(crate) fn data(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        measurement: i64,
+        name: &str,
+    ) -> String {
+        let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+        let label: String = name.chars().take(40).map(legal).collect();
+        format!("{}m{measurement}.{label}", self.of_policy(database, policy))
+    }
+
+    /// The measurement that a data table belongs to.
+    pub(crate) fn measurement_of(&self, table: &str) -> Option<i64> {
+        let rest = table.strip_prefix(&self.prefix)?.strip_prefix(".db")?;
+        rest.split('.').nth(2)?.strip_prefix('m')?.parse().ok()
+    }
+
+    /// What the names of tables begin with that are kept for scans which began before they went.
+    pub(crate) fn dropped(&self) -> String {
+        format!("{}.dropped.", self.prefix)
+    }
+}
+
+/// Columns `owner`, `space`, `key` (the key), `number`, `text`, `data`.
+pub(crate) fn registry_schema() -> Result<Schema, StoreError> {
+    let columns = vec![
+        Column::new("owner", DataType::Int64),
+        Column::new("space", DataType::Int8),
+        Column::new("key", DataType::Binary),
+        Column::new("number", DataType::Int64).nullable(),
+        Column::new("text", DataType::String).nullable(),
+        Column::new("data", DataType::Binary).nullable(),
+    ];
+    Schema::new(columns, 3).map_err(cluster)
+}
+
+/// Columns `measurement_id`, `key_hash` (the key), `series_id`, `key`, `complete`.
+pub(crate) fn series_schema() -> Result<Schema, StoreError> {
+    let columns = vec![
+        Column::new("measurement_id", DataType::Int64),
+        Column::new("key_hash", DataType::Binary),
+        Column::new(SERIES_ID, DataType::Int64).nullable(),
+        Column::new("key", DataType::String).nullable(),
+        Column::new("complete", DataType::Bool).nullable(),
+    ];
+    Schema::new(columns, 2).map_err(cluster)
+}
+
+/// Columns `measurement_id`, `tag_hash`, `series_id` (the key), `key`.
+pub(crate) fn tags_schema() -> Result<Schema, StoreError> {
+    let columns = vec![
+        Column::new("measurement_id", DataType::Int64),
+        Column::new("tag_hash", DataType::Binary),
+        Column::new(SERIES_ID, DataType::Int64),
+        Column::new("key", DataType::String).nullable(),
+    ];
+    Schema::new(columns, 3).map_err(cluster)
+}
+
+/// A field's column.
+pub(crate) fn field_column(name: &str, field_type: FieldType) -> Column {
+    let column = Column::new(name, column_type(field_type)).nullable();
+    match field_type {
+        FieldType::Float | FieldType::Integer | FieldType::Unsigned => {
+            column.encoding(Encoding::BitShuffle)
+        }
+        FieldType::String => column.encoding(Encoding::Dictionary),
+        FieldType::Boolean => column.encoding(Encoding::RunLength),
+    }
+}
+
+/// The key columns of a data table and those of some fields.
+pub(crate) fn data_schema(fields: &[(&str, FieldType)]) -> Result<Schema, StoreError> {
+    let mut columns = vec![
+        Column::new(SERIES_ID, DataType::Int64).encoding(Encoding::BitShuffle),
+        Column::new(TIME, DataType::Int64).encoding(Encoding::BitShuffle),
+    ];
+    columns.extend(fields.iter().map(|(column, ty)| field_column(column, *ty)));
+    Schema::new(columns, 2).map_err(cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_called_by_their_fields_where_that_is_possible() {
+        assert_eq!(column_name("usage user"), "usage user");
+        for odd in ["", "time", "series_id", "a\0b", "field:00", &"f".repeat(300)] {
+            let name = column_name(odd);
+            assert!(name.starts_with(HASHED) && name.len() == 38, "{odd}: {name}");
+        }
+        assert_ne!(column_name("time"), column_name("series_id"));
+    }
+
+    #[test]
+    fn tables_say_whose_they_are() {
+        let names = Names { prefix: "p".to_owned() };
+        let table = names.data(DatabaseId(3), PolicyId(4), 17, "cpu.load \u{e9}");
+        assert_eq!(table, "p.db3.rp4.m17.cpu_load__");
+        assert_eq!(names.measurement_of(&table), Some(17));
+        assert_eq!(names.measurement_of("p.registry"), None);
+        assert_eq!(names.measurement_of("p.dropped.1.m17"), None);
+        assert_ne!(tag_hash("a", "bc"), tag_hash("ab", "c"));
+    }
+}

@@ -1,0 +1,317 @@
+//! Measurements: names become ids that are never used again, fields get types that never change.
+//!
+//! What is remembered here may be out of date in one way only: the measurement may have been dropped,
+//! and made anew with another id. Reads look its name up first; writes do afterwards.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use model::{
+    DatabaseId, FieldType, MeasurementSchema, Name, PolicyId, SeriesKey, TagExpr, TimeRange,
+};
+use parking_lot::{Mutex, RwLock};
+use store::StoreError;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::data::DataTable;
+use crate::error::{contended, unintelligible};
+use crate::ids::{Block, end_of};
+use crate::layout::hash;
+use crate::registry::{Entry, STORE, Which, number_of, ordered, owner_of, space};
+use crate::shared::Shared;
+
+/// Tries to make a measurement while others make and drop it.
+const TRIES_MAX: usize = 20;
+
+#[derive(Debug)]
+pub(crate) struct Measurement {
+    pub(crate) database: DatabaseId,
+    pub(crate) name: Name,
+    pub(crate) id: i64,
+    /// Fields known so far; there may be more.
+    pub(crate) fields: RwLock<HashMap<Name, FieldType>>,
+    /// Tag keys that are known to be registered.
+    pub(crate) tag_keys: Mutex<HashSet<Name>>,
+    pub(crate) tables: Mutex<HashMap<PolicyId, Arc<DataTable>>>,
+    pub(crate) series_ids: AsyncMutex<Block>,
+}
+
+/// What the registry says about a measurement.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) fields: BTreeMap<Name, FieldType>,
+    pub(crate) tag_keys: Vec<Name>,
+    /// Ranges that may have rows, by policy and first time.
+    pub(crate) ranges: BTreeMap<PolicyId, Vec<TimeRange>>,
+    /// Series without rows.
+    pub(crate) dead: HashSet<i64>,
+    /// Series ids lie below this.
+    pub(crate) series_end: i64,
+}
+
+impl Measurement {
+    fn new(database: DatabaseId, name: Name, id: i64) -> Self {
+        Self {
+            database,
+            name,
+            id,
+            fields: RwLock::default(),
+            tag_keys: Mutex::default(),
+            tables: Mutex::default(),
+            series_ids: AsyncMutex::default(),
+        }
+    }
+
+    pub(crate) fn table(&self, policy: PolicyId) -> Arc<DataTable> {
+        Arc::clone(self.tables.lock().entry(policy).or_default())
+    }
+
+    fn learn(&self, state: &State) {
+        let fields = state.fields.iter().map(|(name, ty)| (name.clone(), *ty));
+        self.fields.write().extend(fields);
+        self.tag_keys.lock().extend(state.tag_keys.iter().cloned());
+    }
+}
+
+/// The key of a range's entry.
+pub(crate) fn range_entry(policy: PolicyId, range: TimeRange) -> Entry {
+    let mut key = policy.0.to_be_bytes().to_vec();
+    key.extend(ordered(range.min));
+    Entry::new(space::RANGE, key).number(range.max)
+}
+
+fn range_of(entry: &Entry) -> Option<(PolicyId, TimeRange)> {
+    let (policy, first) = entry.key.split_at_checked(4)?;
+    let policy = PolicyId(u32::from_be_bytes(policy.try_into().ok()?));
+    Some((policy, TimeRange::new(number_of(first)?, entry.number?)))
+}
+
+impl Shared {
+    /// The id a name has at a moment; `None` for the moment: now.
+    pub(crate) async fn lookup(
+        &self,
+        database: DatabaseId,
+        name: &str,
+        moment: Option<u64>,
+    ) -> Result<Option<i64>, StoreError> {
+        let key = hash(name.as_bytes());
+        let which = Which::Key(space::MEASUREMENT, &key);
+        let found = self.registry.read(owner_of(database), which, moment).await?;
+        Ok(found.first().and_then(|entry| entry.number))
+    }
+
+    /// Names and ids of a database's measurements.
+    pub(crate) async fn measurements_of(
+        &self,
+        database: DatabaseId,
+        moment: Option<u64>,
+    ) -> Result<Vec<(Name, i64)>, StoreError> {
+        let which = Which::Space(space::MEASUREMENT);
+        let entries = self.registry.read(owner_of(database), which, moment).await?;
+        let named = entries.into_iter().filter_map(|e| Some((Name::from(e.text?), e.number?)));
+        let mut named: Vec<(Name, i64)> = named.collect();
+        named.sort_unstable();
+        Ok(named)
+    }
+
+    /// What the registry says about a measurement at a moment; `None`: now.
+    pub(crate) async fn state(&self, id: i64, moment: Option<u64>) -> Result<State, StoreError> {
+        let entries = self.registry.read(id, Which::From(space::FIELD), moment).await?;
+        let mut state = State::default();
+        let table = self.registry.table.name();
+        for entry in entries {
+            match (entry.space, &entry.text) {
+                (space::FIELD, Some(name)) => {
+                    let code = entry.number.and_then(|n| u8::try_from(n).ok());
+                    let field_type = code.and_then(FieldType::from_code);
+                    let field_type =
+                        field_type.ok_or_else(|| unintelligible(table, "an unknown type"))?;
+                    state.fields.insert(name.as_str().into(), field_type);
+                }
+                (space::TAG_KEY, Some(name)) => state.tag_keys.push(name.as_str().into()),
+                (space::RANGE, _) => {
+                    let (policy, range) =
+                        range_of(&entry).ok_or_else(|| unintelligible(table, "a damaged range"))?;
+                    state.ranges.entry(policy).or_default().push(range);
+                }
+                (space::IDS, _) => state.series_end = state.series_end.max(end_of(&entry, table)?),
+                (space::DEAD, _) if entry.number == Some(1) => {
+                    state.dead.extend(number_of(&entry.key));
+                }
+                _ => {}
+            }
+        }
+        state.tag_keys.sort_unstable();
+        Ok(state)
+    }
+
+    /// A measurement that is remembered or registered.
+    pub(crate) async fn find(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+    ) -> Result<Option<Arc<Measurement>>, StoreError> {
+        if let Some(known) = self.measurements.get(&(database, name.clone())) {
+            return Ok(Some(known));
+        }
+        match self.lookup(database, name, None).await? {
+            Some(id) => self.load(database, name, id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The measurement with this id, with its fields.
+    async fn load(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+        id: i64,
+    ) -> Result<Arc<Measurement>, StoreError> {
+        let state = self.state(id, None).await?;
+        Ok(self.remember(database, name, id, &state))
+    }
+
+    /// The measurement of a state that was just read.
+    pub(crate) fn remember(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+        id: i64,
+        state: &State,
+    ) -> Arc<Measurement> {
+        let key = (database, name.clone());
+        if let Some(known) = self.measurements.get(&key).filter(|known| known.id == id) {
+            return known;
+        }
+        let fresh = Arc::new(Measurement::new(database, name.clone(), id));
+        fresh.learn(state);
+        self.measurements.insert(key, Arc::clone(&fresh));
+        fresh
+    }
+
+    /// A measurement that exists now; made if nobody else has.
+    pub(crate) async fn create(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+    ) -> Result<Arc<Measurement>, StoreError> {
+        for _ in 0..TRIES_MAX {
+            if let Some(found) = self.find(database, name).await? {
+                return Ok(found);
+            }
+            let id = {
+                let mut block = self.measurement_ids.lock().await;
+                block.take(&self.registry, STORE, 1).await?
+            };
+            let Some(id) = id.first().copied() else { continue };
+            let key = hash(name.as_bytes());
+            let entry = Entry::new(space::MEASUREMENT, key).number(id).text(name);
+            if self.registry.insert_one(owner_of(database), entry).await? {
+                return self.load(database, name, id).await;
+            }
+        }
+        Err(contended("the measurement"))
+    }
+
+    /// Forgets a measurement and its series.
+    pub(crate) fn forget(&self, measurement: &Measurement) {
+        self.forget_where(|known| known.id == measurement.id);
+    }
+
+    pub(crate) fn forget_where(&self, gone: impl Fn(&Measurement) -> bool) {
+        self.measurements.retain(|_, known| !gone(known));
+        self.known_series.retain(|_, (known, _)| !gone(known));
+    }
+
+    /// Learns the fields that others have given types.
+    pub(crate) async fn refresh_fields(&self, measurement: &Measurement) -> Result<(), StoreError> {
+        let state = self.state(measurement.id, None).await?;
+        measurement.fields.write().extend(state.fields);
+        Ok(())
+    }
+
+    /// Gives new fields their types. Where somebody else was first, that type holds: the
+    /// measurement knows afterwards.
+    pub(crate) async fn register_fields(
+        &self,
+        measurement: &Measurement,
+        fields: &[(Name, FieldType)],
+    ) -> Result<(), StoreError> {
+        let entry = |(name, ty): &(Name, FieldType)| {
+            let key = hash(name.as_bytes());
+            Entry::new(space::FIELD, key).number(i64::from(*ty as u8)).text(name)
+        };
+        let entries: Vec<Entry> = fields.iter().map(entry).collect();
+        let inserted = self.registry.insert(measurement.id, &entries).await?;
+        if inserted.iter().all(|new| *new) {
+            measurement.fields.write().extend(fields.iter().cloned());
+        } else {
+            self.refresh_fields(measurement).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes tag keys known.
+    pub(crate) async fn register_tag_keys<'a>(
+        &self,
+        measurement: &Measurement,
+        keys: impl Iterator<Item = &'a SeriesKey>,
+    ) -> Result<(), StoreError> {
+        let mut new: HashSet<Name> = HashSet::new();
+        {
+            let known = measurement.tag_keys.lock();
+            for (key, _) in keys.flat_map(|key| key.tags.iter()) {
+                if !known.contains(key) {
+                    new.insert(key.clone());
+                }
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let entry = |key: &Name| Entry::new(space::TAG_KEY, hash(key.as_bytes())).text(key);
+        let entries: Vec<Entry> = new.iter().map(entry).collect();
+        self.registry.upsert(measurement.id, &entries).await?;
+        measurement.tag_keys.lock().extend(new);
+        Ok(())
+    }
+
+    /// What is known of a measurement to those above.
+    pub(crate) async fn schema(
+        &self,
+        database: DatabaseId,
+        name: &str,
+    ) -> Result<Option<MeasurementSchema>, StoreError> {
+        let now = self.now().await?;
+        let Some(id) = self.lookup(database, name, Some(now)).await? else { return Ok(None) };
+        let state = self.state(id, Some(now)).await?;
+        let tag_keys = self.live_tag_keys(id, &state, now).await?;
+        Ok(Some(MeasurementSchema { fields: state.fields.into_iter().collect(), tag_keys }))
+    }
+
+    /// Tag keys of series that have rows.
+    pub(crate) async fn live_tag_keys(
+        &self,
+        id: i64,
+        state: &State,
+        moment: u64,
+    ) -> Result<Vec<Name>, StoreError> {
+        if state.dead.is_empty() {
+            return Ok(state.tag_keys.clone());
+        }
+        let mut keys: HashSet<Name> = HashSet::new();
+        let all = state.tag_keys.len();
+        let mut listing = self.list_series(id, &TagExpr::True, moment)?;
+        while let Some(found) = listing.next().await? {
+            for series in found.iter().filter(|series| !state.dead.contains(&series.id)) {
+                keys.extend(series.key.tags.iter().map(|(key, _)| key.clone()));
+            }
+            if keys.len() == all {
+                break;
+            }
+        }
+        let mut keys: Vec<Name> = keys.into_iter().collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+}

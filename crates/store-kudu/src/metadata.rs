@@ -1,0 +1,125 @@
+//! Questions about names. Answers are collected and sorted here: names come from several tables in
+//! no order. What they take is held against the request's budget.
+
+use std::collections::{BTreeSet, HashSet};
+
+use model::{Column, ColumnBatch, Name, Reservation, Strings, TagExpr, Values};
+use store::{MetadataCursor, MetadataKind, MetadataRequest, ScanContext, StoreError};
+
+use crate::measurement::State;
+use crate::shared::Shared;
+
+/// Rows of a part of an answer.
+const PART_ROWS: usize = 4096;
+/// Memory of a name besides its text, bytes, about.
+const NAME_BYTES: usize = 64;
+
+/// An answer.
+pub(crate) struct Names {
+    width: usize,
+    rows: std::collections::btree_set::IntoIter<Vec<Name>>,
+    context: ScanContext,
+    _held: Reservation,
+    part: Option<Reservation>,
+}
+
+impl MetadataCursor for Names {
+    fn next(&mut self) -> Result<Option<ColumnBatch>, StoreError> {
+        self.context.interrupt.check()?;
+        self.part = None;
+        let rows: Vec<Vec<Name>> = self.rows.by_ref().take(PART_ROWS).collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let column = |at: usize| {
+            let texts: Strings = rows.iter().map(|row| &*row[at]).collect();
+            Column::new(Values::String(texts))
+        };
+        let columns = (0..self.width).map(column).collect();
+        let batch = ColumnBatch { rows: rows.len(), runs: Vec::new(), columns };
+        self.part = Some(self.context.budget.reserve(batch.memory_bytes())?);
+        Ok(Some(batch))
+    }
+}
+
+/// Names that are being collected.
+struct Collected {
+    rows: BTreeSet<Vec<Name>>,
+    held: Reservation,
+}
+
+impl Collected {
+    fn add(&mut self, row: Vec<Name>) -> Result<(), StoreError> {
+        let bytes: usize = row.iter().map(|name| name.len() + NAME_BYTES).sum();
+        if self.rows.insert(row) {
+            self.held.grow(bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    pub(crate) async fn names(&self, request: &MetadataRequest) -> Result<Names, StoreError> {
+        let now = self.now().await?;
+        let mut collected =
+            Collected { rows: BTreeSet::new(), held: request.context.budget.reserve(0)? };
+        for (name, id) in self.measurements_of(request.database, Some(now)).await? {
+            request.context.interrupt.check()?;
+            if request.measurements.accepts(&name) {
+                let state = self.state(id, Some(now)).await?;
+                self.collect(request, &name, id, &state, now, &mut collected).await?;
+            }
+        }
+        let width = match request.kind {
+            MetadataKind::Measurements => 1,
+            MetadataKind::Series | MetadataKind::TagKeys => 2,
+            MetadataKind::TagValues(_) => 3,
+        };
+        let Collected { rows, held } = collected;
+        let context = request.context.clone();
+        Ok(Names { width, rows: rows.into_iter(), context, _held: held, part: None })
+    }
+
+    async fn collect(
+        &self,
+        request: &MetadataRequest,
+        name: &Name,
+        id: i64,
+        state: &State,
+        now: u64,
+        collected: &mut Collected,
+    ) -> Result<(), StoreError> {
+        let every_series = matches!(request.series, TagExpr::True);
+        if matches!(request.kind, MetadataKind::TagKeys) && every_series {
+            for key in self.live_tag_keys(id, state, now).await? {
+                collected.add(vec![name.clone(), key])?;
+            }
+            return Ok(());
+        }
+        let mut listing = self.list_series(id, &request.series, now)?;
+        let mut seen: HashSet<Name> = HashSet::new();
+        while let Some(found) = listing.next().await? {
+            request.context.interrupt.check()?;
+            for series in found.into_iter().filter(|series| !state.dead.contains(&series.id)) {
+                let tags = series.key.tags.iter();
+                match &request.kind {
+                    MetadataKind::Measurements => return collected.add(vec![name.clone()]),
+                    MetadataKind::Series => {
+                        collected.add(vec![name.clone(), series.key.to_string().into()])?;
+                    }
+                    MetadataKind::TagKeys => {
+                        for (key, _) in tags.filter(|(key, _)| seen.insert(key.clone())) {
+                            collected.add(vec![name.clone(), key.clone()])?;
+                        }
+                    }
+                    MetadataKind::TagValues(keys) => {
+                        for (key, value) in tags.filter(|(key, _)| keys.accepts(key)) {
+                            collected.add(vec![name.clone(), key.clone(), value.clone()])?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Where the cluster is and how it is used: an address of the form
+//! `kudu://host:port[,host:port...]/[?option=value&...]`.
+
+use std::time::Duration;
+
+use kudu_client::{ClientConfig, Encryption};
+use percent_encoding::percent_decode_str;
+use store::StoreError;
+
+/// How a cluster is used.
+#[derive(Clone)]
+pub struct KuduOptions {
+    /// Addresses of the masters, `host` or `host:port`.
+    pub masters: Vec<String>,
+    /// What the names of the tables begin with: clusters can be shared.
+    pub prefix: String,
+    /// Copies of each tablet: odd. `None`: three, or one if there are fewer than three servers.
+    pub replicas: Option<i32>,
+    /// Hash buckets of each range of a data table, at least 2.
+    pub buckets: u32,
+    /// User name; `None`: that of the operating system.
+    pub user: Option<String>,
+    /// Password of the user, for clusters that ask for one.
+    pub password: String,
+    /// Whether connections are encrypted.
+    pub encryption: Encryption,
+    /// Longest time for an operation of the cluster with all its attempts.
+    pub timeout: Duration,
+    /// Memory for what is remembered of series, bytes.
+    pub cache_bytes: usize,
+}
+
+/// Without the password.
+impl std::fmt::Debug for KuduOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KuduOptions")
+            .field("masters", &self.masters)
+            .field("prefix", &self.prefix)
+            .field("replicas", &self.replicas)
+            .field("buckets", &self.buckets)
+            .field("user", &self.user)
+            .field("encryption", &self.encryption)
+            .field("timeout", &self.timeout)
+            .field("cache_bytes", &self.cache_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+const EXPECTED: &str = "expected kudu://host:port[,host:port...]/[?option=value&...]";
+const KNOWN: &str = "prefix, replicas, buckets, user, encryption, timeout-s";
+const BUCKETS_MAX: u32 = 64;
+const PREFIX_BYTES_MAX: usize = 60;
+
+impl KuduOptions {
+    /// A cluster with these masters, used as is usual.
+    #[must_use]
+    pub fn new(masters: Vec<String>) -> Self {
+        Self {
+            masters,
+            prefix: "nyala".to_owned(),
+            replicas: None,
+            buckets: 4,
+            user: None,
+            password: String::new(),
+            encryption: Encryption::Optional,
+            timeout: Duration::from_secs(30),
+            cache_bytes: 64 << 20,
+        }
+    }
+
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] says what is wrong with it and what is expected.
+    pub fn parse(address: &str) -> Result<Self, StoreError> {
+        let rest = address
+            .strip_prefix("kudu://")
+            .ok_or_else(|| invalid(format!("store address {address:?}: {EXPECTED}")))?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+        if !path.is_empty() {
+            return Err(invalid(format!("store address: {path:?} behind the masters; {EXPECTED}")));
+        }
+        let masters: Vec<String> = hosts.split(',').map(|host| host.trim().to_owned()).collect();
+        let mut options = Self::new(masters);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decode_str(value).decode_utf8();
+            let value = value.map_err(|_| invalid(format!("store option {name}: not UTF-8")))?;
+            options.set(name, &value)?;
+        }
+        // Says what is wrong with the addresses.
+        options.client_config()?;
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), StoreError> {
+        let bad = |kind: &str| invalid(format!("store option {name}: {value:?} is not {kind}"));
+        match name {
+            "prefix" => {
+                let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+                if value.is_empty() || value.len() > PREFIX_BYTES_MAX || !value.bytes().all(legal) {
+                    return Err(bad("a prefix of 1 to 60 letters, digits, _ and -"));
+                }
+                value.clone_into(&mut self.prefix);
+            }
+            "replicas" => {
+                let odd = value.parse().ok().filter(|n| matches!(n, 1 | 3 | 5 | 7));
+                self.replicas = Some(odd.ok_or_else(|| bad("1, 3, 5 or 7"))?);
+            }
+            "buckets" => {
+                let some = value.parse().ok().filter(|n| (2..=BUCKETS_MAX).contains(n));
+                self.buckets = some.ok_or_else(|| bad("a number from 2 to 64"))?;
+            }
+            "user" => self.user = Some(value.to_owned()),
+            "password" => {
+                let message = "store option password: not in the address, where others see it";
+                return Err(invalid(format!("{message}; give it as store-password")));
+            }
+            "encryption" => {
+                self.encryption = match value {
+                    "optional" => Encryption::Optional,
+                    "required" => Encryption::Required,
+                    "disabled" => Encryption::Disabled,
+                    _ => return Err(bad("optional, required or disabled")),
+                }
+            }
+            "timeout-s" => {
+                let some = value.parse().ok().filter(|n| (1..=3600).contains(n));
+                let seconds = some.ok_or_else(|| bad("a number of seconds from 1 to 3600"))?;
+                self.timeout = Duration::from_secs(seconds);
+            }
+            _ => {
+                return Err(invalid(format!("store option {name:?} is unknown; known: {KNOWN}")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn client_config(&self) -> Result<ClientConfig, StoreError> {
+        let bad = |e: kudu_client::Error| invalid(format!("store address: {e}; {EXPECTED}"));
+        let mut config = ClientConfig::new(&self.masters).map_err(bad)?;
+        if let Some(user) = &self.user {
+            config = config.user(user, &self.password);
+        }
+        Ok(config.encryption(self.encryption).operation_timeout(self.timeout))
+    }
+}
+
+fn invalid(message: String) -> StoreError {
+    StoreError::Invalid(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let options = KuduOptions::parse(
+            "kudu://a:7051,b/?prefix=p-1&replicas=1&buckets=2&user=a%26b&\
+             encryption=required&timeout-s=5",
+        );
+        let options = options.unwrap();
+        assert_eq!(options.masters, ["a:7051", "b"]);
+        assert_eq!(
+            (options.prefix.as_str(), options.replicas, options.buckets),
+            ("p-1", Some(1), 2)
+        );
+        assert_eq!(options.user.as_deref(), Some("a&b"));
+        assert_eq!(options.encryption, Encryption::Required);
+        assert_eq!(options.timeout, Duration::from_secs(5));
+        let with_password = KuduOptions { password: "hidden".to_owned(), ..options };
+        assert!(!format!("{with_password:?}").contains("hidden"));
+        assert!(KuduOptions::parse("kudu://a").is_ok());
+        assert!(KuduOptions::parse("kudu://a/").is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (address, part) in [
+            ("http://a:7051/", "expected kudu://"),
+            ("kudu:///", "expected host"),
+            ("kudu://a:x/", "expected host"),
+            ("kudu://a/b", "behind the masters"),
+            ("kudu://a/?what=1", "known: prefix"),
+            ("kudu://a/?replicas=2", "1, 3, 5 or 7"),
+            ("kudu://a/?buckets=1", "from 2 to 64"),
+            ("kudu://a/?prefix=", "letters"),
+            ("kudu://a/?encryption=maybe", "optional, required"),
+            ("kudu://a/?timeout-s=0", "seconds"),
+            ("kudu://a/?password=x", "store-password"),
+        ] {
+            let error = KuduOptions::parse(address).unwrap_err().to_string();
+            assert!(error.contains(part), "{address}: {error}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Scans: series are resolved and one moment of the cluster is taken when a scan is made; tables are
+//! read as of that moment whenever a cursor is opened.
+//!
+//! How: docs of `plan` (which pieces), `stream` (one piece forwards), `backward` (one series
+//! backwards), `cursor` (pieces to items).
+
+mod backward;
+mod cursor;
+mod decode;
+mod plan;
+mod stream;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kudu_client::{Error, Predicate, Table, Value};
+use model::{CompareOp, FieldFilter, FieldType, Name, Reservation, Scalar, Strings, TimeRange};
+use store::{
+    ExtentPart, Scan, ScanCursor, ScanRequest, ScanSlice, ScanStats, SeriesTable, StoreError,
+    TagColumn,
+};
+
+use self::cursor::KuduCursor;
+use crate::data::check_type;
+use crate::error::cluster;
+use crate::layout::column_name;
+use crate::measurement::State;
+use crate::series::Series;
+use crate::shared::Shared;
+
+/// A scan.
+pub(crate) struct KuduScan {
+    view: Arc<View>,
+    table: SeriesTable,
+    _held: Reservation,
+}
+
+/// What all cursors of a scan share.
+pub(crate) struct View {
+    shared: Arc<Shared>,
+    request: ScanRequest,
+    /// `None`: nothing to read.
+    table: Option<Table>,
+    moment: u64,
+    /// By ordinal: bucket and id, ascending.
+    series: Vec<(u32, i64)>,
+    /// Stretches of time that may have rows, ascending, within the request's time.
+    ranges: Vec<TimeRange>,
+    /// By field asked for, its column; `None`: the table has no values of it.
+    columns: Vec<Option<String>>,
+    predicates: Vec<Predicate>,
+    /// Rows a range may have, roughly.
+    rows_per_range: u64,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    scanned: AtomicU64,
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let Some(table) = &self.table else { return };
+        if let Some(name) = self.shared.pins.unpin(&table.id()) {
+            let client = self.shared.client.clone();
+            self.shared.handle.spawn(async move {
+                if let Err(error) = client.delete_table(&name).await {
+                    tracing::warn!("cannot drop table {name}: {error}");
+                }
+            });
+        }
+    }
+}
+
+impl KuduScan {
+    pub(crate) async fn new(
+        shared: &Arc<Shared>,
+        request: &ScanRequest,
+    ) -> Result<Self, StoreError> {
+        shared.metrics.scans.add(1);
+        let moment = shared.now().await?;
+        let mut held = request.context.budget.reserve(0)?;
+        let mut view = View {
+            shared: Arc::clone(shared),
+            request: request.clone(),
+            table: None,
+            moment,
+            series: Vec::new(),
+            ranges: Vec::new(),
+            columns: Vec::new(),
+            predicates: Vec::new(),
+            rows_per_range: 1,
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            scanned: AtomicU64::new(0),
+        };
+        let found = view.resolve(&mut held).await?;
+        let keys: Vec<&Series> = found.iter().collect();
+        let table = series_table(&keys, &request.tags)?;
+        let bytes: usize =
+            table.tags.iter().map(|t| t.codes.len() * 4 + t.values.bytes().len()).sum();
+        drop(found);
+        held.resize(bytes + view.series.len() * 16)?;
+        Ok(Self { view: Arc::new(view), table, _held: held })
+    }
+}
+
+impl View {
+    /// Finds series, table and ranges; the series come in the order of ordinals.
+    async fn resolve(&mut self, held: &mut Reservation) -> Result<Vec<Series>, StoreError> {
+        let (shared, request) = (Arc::clone(&self.shared), self.request.clone());
+        let (database, policy) = (request.policy.database, request.policy.id);
+        let now = Some(self.moment);
+        let Some(id) = shared.lookup(database, &request.measurement, now).await? else {
+            return Ok(Vec::new());
+        };
+        let name = shared.names.data(database, policy, id, &request.measurement);
+        let (mut state, table, mut found) = tokio::try_join!(
+            shared.state(id, now),
+            open_data(&shared, &name),
+            list(&shared, id, &request, self.moment, held),
+        )?;
+        let Some(table) = table else { return Ok(Vec::new()) };
+        let time = request.time.intersect(&TimeRange::ALL);
+        let ranges = state.ranges.remove(&policy).unwrap_or_default();
+        let all_ranges = ranges.len();
+        self.ranges = ranges.iter().map(|r| r.intersect(&time)).filter(|r| !r.is_empty()).collect();
+        self.ranges.sort_unstable_by_key(|range| range.min);
+        // Where its tablets are is remembered as long as somebody holds it.
+        let remembered = shared.remember(database, &request.measurement, id, &state);
+        remembered.table(policy).hold(table.clone());
+        if self.ranges.is_empty() || !self.choose_columns(&table, &state)? {
+            return Ok(Vec::new());
+        }
+        found.retain(|series| !state.dead.contains(&series.id));
+        let bucket = |series: Series| {
+            let bucket = table.hash_bucket(&[Value::from(series.id)]).map_err(cluster)?;
+            Ok((bucket, series))
+        };
+        let mut placed: Vec<(u32, Series)> =
+            found.into_iter().map(bucket).collect::<Result<_, StoreError>>()?;
+        placed.sort_unstable_by_key(|(bucket, series)| (*bucket, series.id));
+        self.series = placed.iter().map(|(bucket, series)| (*bucket, series.id)).collect();
+        self.estimate(&table, &state, all_ranges).await?;
+        shared.pins.pin(&table.id());
+        self.table = Some(table);
+        Ok(placed.into_iter().map(|(_, series)| series).collect())
+    }
+
+    /// `false`: no row has what is asked for.
+    fn choose_columns(&mut self, table: &Table, state: &State) -> Result<bool, StoreError> {
+        let column = |field: &Name, field_type: FieldType| {
+            let name = column_name(field);
+            let at = table.schema().find(&name);
+            let known = state.fields.get(field) == Some(&field_type);
+            let Some(at) = at.filter(|_| known) else { return Ok(None) };
+            check_type(table.name(), &name, table.schema().columns()[at].data_type, field_type)?;
+            Ok::<_, StoreError>(Some(name))
+        };
+        for (field, field_type) in &self.request.fields {
+            self.columns.push(column(field, *field_type)?);
+        }
+        let mut there = self.columns.iter().flatten();
+        match (there.next(), there.next()) {
+            (None, _) => return Ok(false),
+            (Some(only), None) => self.predicates.push(Predicate::is_not_null(only)),
+            _ => {}
+        }
+        for filter in &self.request.filters {
+            match column(&filter.field, filter.value.field_type())? {
+                None => return Ok(false),
+                Some(name) => self.predicates.push(predicate(&name, filter)),
+            }
+        }
+        Ok(true)
+    }
+
+    async fn estimate(
+        &mut self,
+        table: &Table,
+        state: &State,
+        ranges: usize,
+    ) -> Result<(), StoreError> {
+        let statistics = self.shared.statistics(table).await?;
+        let rows = u128::from(statistics) * self.series.len() as u128;
+        let per_series = rows / u128::from(state.series_end.max(1).unsigned_abs());
+        let per_range = per_series / ranges.max(1) as u128;
+        self.rows_per_range = u64::try_from(per_range).unwrap_or(u64::MAX).max(1);
+        Ok(())
+    }
+}
+
+async fn open_data(shared: &Shared, name: &str) -> Result<Option<Table>, StoreError> {
+    match shared.client.open_table(name).await {
+        Ok(table) => Ok(Some(table)),
+        Err(Error::TableNotFound { .. }) => Ok(None),
+        Err(error) => Err(cluster(error)),
+    }
+}
+
+/// The series of a request, dead ones among them.
+async fn list(
+    shared: &Shared,
+    measurement: i64,
+    request: &ScanRequest,
+    moment: u64,
+    held: &mut Reservation,
+) -> Result<Vec<Series>, StoreError> {
+    let mut found = Vec::new();
+    let mut listing = shared.list_series(measurement, &request.series, moment)?;
+    while let Some(some) = listing.next().await? {
+        held.grow(some.iter().map(Series::memory_bytes).sum())?;
+        found.extend(some);
+    }
+    Ok(found)
+}
+
+/// A filter as far as servers can apply it: never stricter.
+fn predicate(column: &str, filter: &FieldFilter) -> Predicate {
+    let value = match &filter.value {
+        // A zero of either sign is the same number.
+        Scalar::Float(v) if !v.is_nan() => Value::Double(v + 0.0),
+        Scalar::Integer(v) => Value::from(*v),
+        Scalar::Unsigned(v) if filter.op == CompareOp::Equal => Value::from(v.cast_signed()),
+        Scalar::String(v) => Value::from(&**v),
+        Scalar::Boolean(v) if filter.op == CompareOp::Equal => Value::Bool(*v),
+        _ => return Predicate::is_not_null(column),
+    };
+    match filter.op {
+        CompareOp::Equal => Predicate::equal(column, value),
+        CompareOp::NotEqual => Predicate::is_not_null(column),
+        CompareOp::Less => Predicate::less(column, value),
+        CompareOp::LessOrEqual => Predicate::less_or_equal(column, value),
+        CompareOp::Greater => Predicate::greater(column, value),
+        CompareOp::GreaterOrEqual => Predicate::greater_or_equal(column, value),
+    }
+}
+
+impl Scan for KuduScan {
+    fn series(&self) -> &SeriesTable {
+        &self.table
+    }
+
+    fn extent(&self) -> Vec<ExtentPart> {
+        let rows = self.view.rows_per_range;
+        self.view.ranges.iter().map(|time| ExtentPart { time: *time, rows }).collect()
+    }
+
+    fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
+        self.view.request.context.interrupt.check()?;
+        Ok(Box::new(KuduCursor::open(&self.view, slice)?))
+    }
+
+    fn stats(&self) -> ScanStats {
+        ScanStats {
+            sources: self.view.ranges.len() as u64,
+            pages_read: self.view.scanned.load(Ordering::Relaxed),
+            bytes_read: self.view.bytes.load(Ordering::Relaxed),
+            rows: self.view.rows.load(Ordering::Relaxed),
+            ..ScanStats::default()
+        }
+    }
+}
+
+/// The tags asked for, column by column.
+fn series_table(series: &[&Series], tags: &[Name]) -> Result<SeriesTable, StoreError> {
+    let column = |key: &Name| {
+        let mut values: Vec<&str> = series.iter().map(|s| s.key.tag(key)).collect();
+        values.sort_unstable();
+        values.dedup();
+        let code = |s: &&Series| values.partition_point(|v| *v < s.key.tag(key)) as u32;
+        let codes = series.iter().map(code).collect();
+        let values: Strings = values.iter().copied().collect();
+        TagColumn { key: key.clone(), codes, values: Arc::new(values) }
+    };
+    let len = u32::try_from(series.len());
+    let len = len.map_err(|_| StoreError::Invalid("more than 4294967295 series".to_owned()))?;
+    Ok(SeriesTable { len, tags: tags.iter().map(column).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_never_become_stricter() {
+        let filter = |op, value| FieldFilter { field: "f".into(), op, value };
+        let any = Predicate::is_not_null("f");
+        let nan = filter(CompareOp::Less, Scalar::Float(f64::NAN));
+        assert_eq!(predicate("f", &nan), any);
+        let large = filter(CompareOp::Less, Scalar::Unsigned(1));
+        assert_eq!(predicate("f", &large), any);
+        let not = filter(CompareOp::NotEqual, Scalar::Integer(1));
+        assert_eq!(predicate("f", &not), any);
+        let zero = filter(CompareOp::LessOrEqual, Scalar::Float(-0.0));
+        assert_eq!(predicate("f", &zero), Predicate::less_or_equal("f", 0.0));
+    }
+}

@@ -1,0 +1,120 @@
+//! Which pieces of a table a cursor reads, chosen by what they cost.
+//!
+//! A server turns conditions on the key into one stretch of keys and reads all of it. So series whose
+//! ids lie close together are read together, one piece for each range of time, merged by series; the
+//! rows between them that nobody asked for are thrown away. Series far from others, the few of a
+//! small request, and those of which only the first or last rows are wanted are read one by one.
+//! Backwards every series is read by itself, since servers read forwards only.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::TimeRange;
+use store::{ScanSlice, StoreError, TimeOrder};
+
+use super::View;
+
+/// Requests for so few series read one by one.
+const FEW_SERIES: usize = 8;
+/// Ids that are so far apart (times the number of buckets) are not read together.
+const GAP_MAX: i64 = 8;
+/// Ranges merged at a time; with more, series are read one by one.
+const RANGES_MERGED_MAX: usize = 24;
+/// Series read together.
+const GROUP_MAX: usize = 4096;
+/// Values of a list that servers are sent.
+const LIST_MAX: usize = 200;
+/// Rows per series up to which reading a series by itself pays.
+const FIRST_ROWS_MAX: u64 = 1000;
+
+/// Series that are read together.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) bucket: u32,
+    /// Ids, ascending.
+    pub(super) ids: Arc<[i64]>,
+    /// Their ordinals.
+    pub(super) ordinals: Vec<u32>,
+    /// Whether servers should be told which ids between the first and the last are meant.
+    pub(super) sparse: bool,
+    /// Stretches of time, ascending: a piece for each. One for all if the group is one series.
+    pub(super) times: Vec<TimeRange>,
+}
+
+/// The groups of a slice, in the order of ordinals.
+pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, StoreError> {
+    let time = view.request.time.intersect(&slice.time);
+    let cut = |range: &TimeRange| range.intersect(&time);
+    let times: Vec<TimeRange> = view.ranges.iter().map(cut).filter(|r| !r.is_empty()).collect();
+    let all = view.series.len();
+    let ordinals: Vec<u32> = match &slice.series {
+        None => (0..all as u32).collect(),
+        Some(some) => some.to_vec(),
+    };
+    if let Some(bad) = ordinals.iter().find(|ordinal| **ordinal as usize >= all) {
+        return Err(StoreError::Invalid(format!("the scan has no series {bad}")));
+    }
+    let (Some(first), Some(last)) = (times.first(), times.last()) else { return Ok(Vec::new()) };
+    let whole = TimeRange::new(first.min, last.max);
+    let request = &view.request;
+    let one_by_one = ordinals.len() <= FEW_SERIES
+        || request.order == TimeOrder::Descending
+        || request.rows_per_series.is_some_and(|rows| rows <= FIRST_ROWS_MAX)
+        || times.len() > RANGES_MERGED_MAX;
+    let gap_max = GAP_MAX.saturating_mul(view.shared.buckets.into());
+    let together = |a: u32, b: u32| {
+        let (a, b) = (view.series[a as usize], view.series[b as usize]);
+        !one_by_one && a.0 == b.0 && b.1 - a.1 <= gap_max
+    };
+    let mut groups = Vec::new();
+    for range in runs(&ordinals, together) {
+        let ordinals = ordinals[range].to_vec();
+        let Some(head) = ordinals.first() else { continue };
+        let ids: Vec<i64> = ordinals.iter().map(|o| view.series[*o as usize].1).collect();
+        let forwards = request.order == TimeOrder::Ascending;
+        groups.push(Group {
+            bucket: view.series[*head as usize].0,
+            sparse: is_sparse(&ids, view.shared.buckets),
+            times: if ids.len() == 1 && forwards { vec![whole] } else { times.clone() },
+            ids: ids.into(),
+            ordinals,
+        });
+    }
+    Ok(groups)
+}
+
+/// Whether fewer than half of the ids in between are meant, and they fit a list.
+fn is_sparse(ids: &[i64], buckets: u32) -> bool {
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else { return false };
+    let between = (last - first) / i64::from(buckets.max(1)) + 1;
+    ids.len() > 1 && ids.len() <= LIST_MAX && (ids.len() as i64) < between / 2
+}
+
+/// Cuts a list where neighbours do not belong together.
+fn runs(list: &[u32], together: impl Fn(u32, u32) -> bool) -> Vec<Range<usize>> {
+    let mut runs = Vec::new();
+    let mut start = 0;
+    for at in 1..=list.len() {
+        let goes_on = at < list.len() && at - start < GROUP_MAX && together(list[at - 1], list[at]);
+        if !goes_on {
+            runs.push(start..at);
+            start = at;
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut() {
+        assert!(runs(&[], |_, _| true).is_empty());
+        assert_eq!(runs(&[1, 2, 9, 10], |a, b| b - a < 3), [0..2, 2..4]);
+        assert_eq!(runs(&[1, 2], |_, _| false), [0..1, 1..2]);
+        let many: Vec<u32> = (0..5000).collect();
+        assert_eq!(runs(&many, |_, _| true), [0..GROUP_MAX, GROUP_MAX..5000]);
+        assert!(!is_sparse(&[1, 2, 3], 2) && !is_sparse(&[1], 2) && is_sparse(&[1, 40], 2));
+    }
+}

@@ -1,0 +1,169 @@
+//! One piece of a table, read forwards by a task of the runtime, which hands over blocks through a
+//! bounded channel.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use kudu_client::{Predicate, ReadMode, ScanBuilder, Table};
+use model::TimeRange;
+use store::{StoreError, TimeOrder};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::View;
+use super::backward::backward;
+use super::decode::{Block, decode};
+use crate::error::cluster;
+use crate::layout::{SERIES_ID, TIME};
+use crate::runtime;
+
+/// Blocks that wait to be taken.
+const BLOCKS_WAITING: usize = 1;
+
+/// What a task reads.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub(super) bucket: u32,
+    /// Ids, ascending.
+    pub(super) ids: Arc<[i64]>,
+    pub(super) sparse: bool,
+    /// Stretches of time, ascending; more than one only for a single series backwards.
+    pub(super) times: Vec<TimeRange>,
+    pub(super) batch_bytes: u32,
+}
+
+/// What a task hands over: blocks, then `None` at the end. Without that end it was cut off.
+pub(super) type Handed = Result<Option<Block>, StoreError>;
+
+/// Where the blocks of a piece come from.
+pub(super) struct Stream {
+    blocks: mpsc::Receiver<Handed>,
+    task: JoinHandle<()>,
+    /// The block that is being read, and how far.
+    pub(super) head: Option<Block>,
+    pub(super) at: usize,
+    ended: bool,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Stream {
+    pub(super) fn start(view: &Arc<View>, piece: Piece) -> Self {
+        let (sender, blocks) = mpsc::channel(BLOCKS_WAITING);
+        let owned = Arc::clone(view);
+        let task = view.shared.handle.spawn(async move {
+            let read = match owned.request.order {
+                TimeOrder::Ascending => forward(&owned, &piece, &sender).await,
+                TimeOrder::Descending => backward(&owned, &piece, &sender).await,
+            };
+            // Nobody may be listening any more.
+            let _ = sender.send(read.map(|()| None)).await;
+        });
+        Self { blocks, task, head: None, at: 0, ended: false }
+    }
+
+    /// Makes sure there is a row at `at` of `head`; `false`: the piece is read.
+    pub(super) fn fill(&mut self, view: &View) -> Result<bool, StoreError> {
+        loop {
+            if self.head.as_ref().is_some_and(|block| self.at < block.rows()) {
+                return Ok(true);
+            }
+            self.head = None;
+            self.at = 0;
+            if self.ended {
+                return Ok(false);
+            }
+            let interrupt = &view.request.context.interrupt;
+            let blocks = &mut self.blocks;
+            let next = async { Ok(blocks.recv().await) };
+            match runtime::wait(&view.shared.handle, Some(interrupt), next)? {
+                Some(Ok(Some(block))) => self.head = Some(block),
+                Some(Ok(None)) => self.ended = true,
+                Some(Err(error)) => return Err(error),
+                None => return Err(StoreError::Closed),
+            }
+        }
+    }
+}
+
+/// A scan of rows of `piece` within `time`, in the order of the key.
+pub(super) fn builder(view: &View, table: &Table, piece: &Piece, time: TimeRange) -> ScanBuilder {
+    let mut columns: Vec<&str> = Vec::new();
+    if piece.ids.len() > 1 {
+        columns.push(SERIES_ID);
+    }
+    columns.push(TIME);
+    columns.extend(view.columns.iter().flatten().map(String::as_str));
+    let mut scan = table
+        .scan()
+        .columns(columns)
+        .bucket(piece.bucket)
+        .read_mode(ReadMode::Snapshot(Some(view.moment)))
+        .fault_tolerant()
+        .batch_bytes(piece.batch_bytes)
+        .filter(Predicate::greater_or_equal(TIME, time.min))
+        .filter(Predicate::less_or_equal(TIME, time.max));
+    for predicate in &view.predicates {
+        scan = scan.filter(predicate.clone());
+    }
+    match (&*piece.ids, piece.ids.first(), piece.ids.last()) {
+        ([one], ..) => scan.filter(Predicate::equal(SERIES_ID, *one)),
+        (_, Some(first), Some(last)) if !piece.sparse => scan
+            .filter(Predicate::greater_or_equal(SERIES_ID, *first))
+            .filter(Predicate::less_or_equal(SERIES_ID, *last)),
+        (ids, ..) => scan.filter(Predicate::in_list(SERIES_ID, ids.iter().copied())),
+    }
+}
+
+/// Rows wanted of a single series; `None`: all.
+pub(super) fn rows_wanted(view: &View, piece: &Piece) -> Option<u64> {
+    // Rows that fail a filter must not use up the limit.
+    let exact = view.request.filters.is_empty() && piece.ids.len() == 1;
+    view.request.rows_per_series.filter(|_| exact)
+}
+
+async fn forward(
+    view: &View,
+    piece: &Piece,
+    sender: &mpsc::Sender<Handed>,
+) -> Result<(), StoreError> {
+    let Some(table) = &view.table else { return Ok(()) };
+    let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) else {
+        return Ok(());
+    };
+    let mut left = rows_wanted(view, piece);
+    if left == Some(0) {
+        return Ok(());
+    }
+    let mut scan = builder(view, table, piece, TimeRange::new(first.min, last.max));
+    if let Some(rows) = left.filter(|_| view.columns.iter().flatten().count() == 1) {
+        // Every row counts: those without the only field do not come.
+        scan = scan.limit(rows);
+    }
+    let mut scanner = scan.open().map_err(cluster)?;
+    while let Some(batch) = scanner.next().await.map_err(cluster)? {
+        let mut block = decode(view, piece, &batch)?;
+        if let Some(left) = &mut left {
+            block.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= block.rows() as u64;
+        }
+        if block.rows() > 0 && sender.send(Ok(Some(block))).await.is_err() {
+            return Ok(());
+        }
+        if left == Some(0) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Counts what came from the servers.
+pub(super) fn count(view: &View, block: &Block) {
+    let bytes: usize = block.columns.iter().map(|column| column.values.memory_bytes()).sum();
+    view.bytes.fetch_add((bytes + block.rows() * 8) as u64, Ordering::Relaxed);
+    view.scanned.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,298 @@
+//! What all operations of a handle share: the client, the tables that are there once, and what is
+//! remembered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kudu_client::{Client, Error, Schema, Table, TableSpec};
+use model::{DatabaseId, Name};
+use parking_lot::Mutex;
+use store::StoreError;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::cache::Cache;
+use crate::error::cluster;
+use crate::ids::Block;
+use crate::layout::{self, FORMAT, Names};
+use crate::measurement::Measurement;
+use crate::metrics::Metrics;
+use crate::options::KuduOptions;
+use crate::registry::{Entry, Registry, STORE, Which, space};
+
+/// Measurements remembered.
+const MEASUREMENTS_MAX: usize = 4096;
+/// How long the size of a table is remembered.
+const STATISTICS_TTL: Duration = Duration::from_secs(10);
+/// Memory of a remembered series, bytes, about.
+const SERIES_BYTES: usize = 96;
+/// Copies of a tablet where nothing is said and there are servers enough.
+const REPLICAS: usize = 3;
+/// How long a dropped table that a scan still reads is left alone at most, microseconds.
+const DROPPED_KEPT_US: u64 = 3_600_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) handle: Handle,
+    pub(crate) client: Client,
+    pub(crate) names: Names,
+    pub(crate) buckets: u32,
+    pub(crate) replicas: i32,
+    pub(crate) registry: Registry,
+    pub(crate) series: Table,
+    pub(crate) tags: Table,
+    pub(crate) measurement_ids: AsyncMutex<Block>,
+    pub(crate) measurements: Cache<(DatabaseId, Name), Arc<Measurement>>,
+    /// By database and hash of the raw key.
+    pub(crate) known_series: Cache<(DatabaseId, u128), (Arc<Measurement>, i64)>,
+    pub(crate) pins: Pins,
+    statistics: Cache<String, (Instant, u64)>,
+    pub(crate) metrics: Metrics,
+}
+
+impl Shared {
+    /// Connects, and makes the tables that are missing.
+    pub(crate) async fn open(handle: Handle, options: &KuduOptions) -> Result<Self, StoreError> {
+        let client = Client::new(options.client_config()?);
+        client.connect().await.map_err(cluster)?;
+        let names = Names { prefix: options.prefix.clone() };
+        let replicas = match options.replicas {
+            Some(replicas) => replicas,
+            None => default_replicas(&client).await?,
+        };
+        refuse_orphans(&client, &names).await?;
+        let make = |name, schema, columns: &'static [&'static str]| {
+            let client = client.clone();
+            let buckets = options.buckets;
+            async move { open_or_create(&client, name, schema?, columns, buckets, replicas).await }
+        };
+        let (registry, series, tags) = tokio::try_join!(
+            make(names.registry(), layout::registry_schema(), &["owner"]),
+            make(names.series(), layout::series_schema(), &["measurement_id", "key_hash"]),
+            make(names.tags(), layout::tags_schema(), &["measurement_id", "tag_hash"]),
+        )?;
+        let registry = Registry { table: registry };
+        check_format(&registry).await?;
+        let shared = Self {
+            handle,
+            client,
+            names,
+            buckets: options.buckets,
+            replicas,
+            registry,
+            series,
+            tags,
+            measurement_ids: AsyncMutex::default(),
+            measurements: Cache::new(MEASUREMENTS_MAX),
+            known_series: Cache::new(options.cache_bytes / SERIES_BYTES),
+            pins: Pins::default(),
+            statistics: Cache::new(MEASUREMENTS_MAX),
+            metrics: Metrics::default(),
+        };
+        shared.sweep().await?;
+        Ok(shared)
+    }
+
+    /// The moment that a read takes place at: after everything acknowledged so far.
+    pub(crate) async fn now(&self) -> Result<u64, StoreError> {
+        self.client.current_timestamp().await.map_err(cluster)
+    }
+
+    /// Rows of a table, roughly.
+    pub(crate) async fn statistics(&self, table: &Table) -> Result<u64, StoreError> {
+        let id = table.id();
+        if let Some((asked, rows)) = self.statistics.get(&id)
+            && asked.elapsed() < STATISTICS_TTL
+        {
+            return Ok(rows);
+        }
+        let rows = match self.client.table_statistics(table.name()).await {
+            Ok(statistics) => statistics.live_rows.unwrap_or(0),
+            Err(Error::TableNotFound { .. }) => 0,
+            Err(error) => return Err(cluster(error)),
+        };
+        let rows = u64::try_from(rows).unwrap_or(0);
+        self.statistics.insert(id, (Instant::now(), rows));
+        Ok(rows)
+    }
+
+    /// Drops tables whose names begin with `prefix` and satisfy `wanted`.
+    pub(crate) async fn drop_tables(
+        &self,
+        prefix: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        for table in self.client.list_tables(prefix).await.map_err(cluster)? {
+            if table.starts_with(prefix) && wanted(&table) {
+                self.drop_table(&table).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a table. One that a scan of this handle reads is hidden, and goes when the scan does.
+    async fn drop_table(&self, name: &str) -> Result<(), StoreError> {
+        let table = match self.client.open_table(name).await {
+            Ok(table) => table,
+            Err(Error::TableNotFound { .. }) => return Ok(()),
+            Err(error) => return Err(cluster(error)),
+        };
+        if !self.pins.is_pinned(&table.id()) {
+            return match self.client.delete_table(name).await {
+                Ok(()) | Err(Error::TableNotFound { .. }) => Ok(()),
+                Err(error) => Err(cluster(error)),
+            };
+        }
+        let hidden = format!(
+            "{}{}.{:016x}",
+            self.names.dropped(),
+            self.client.last_timestamp() >> 12,
+            rand::random::<u64>()
+        );
+        match table.alter().rename(&hidden).apply().await {
+            Ok(_) => {}
+            Err(Error::TableNotFound { .. }) => return Ok(()),
+            Err(error) => return Err(cluster(error)),
+        }
+        if !self.pins.drop_later(&table.id(), &hidden) {
+            self.client.delete_table(&hidden).await.map_err(cluster)?;
+        }
+        Ok(())
+    }
+
+    /// Drops hidden tables that a daemon has left which died, and that no scan can still be reading.
+    async fn sweep(&self) -> Result<(), StoreError> {
+        let now_us = self.now().await? >> 12;
+        let dropped = self.names.dropped();
+        let is_old = |table: &str| {
+            let rest = table.strip_prefix(&dropped).and_then(|rest| rest.split('.').next());
+            let at = rest.and_then(|digits| digits.parse::<u64>().ok());
+            at.is_some_and(|at| at.saturating_add(DROPPED_KEPT_US) < now_us)
+        };
+        self.drop_tables(&dropped, is_old).await
+    }
+}
+
+async fn default_replicas(client: &Client) -> Result<i32, StoreError> {
+    let servers = client.list_tablet_servers().await.map_err(cluster)?.len();
+    if servers == 0 {
+        return Err(StoreError::Io(
+            "the Kudu cluster has no tablet server: start some (kudu-tserver \
+             --tserver_master_addrs=...) and try again"
+                .to_owned(),
+        ));
+    }
+    Ok(if servers >= REPLICAS { 3 } else { 1 })
+}
+
+/// Complains about rows whose names are lost: made anew, the registry would give ids a second time.
+async fn refuse_orphans(client: &Client, names: &Names) -> Result<(), StoreError> {
+    let prefix = names.own();
+    let tables = client.list_tables(&prefix).await.map_err(cluster)?;
+    let own: Vec<&String> = tables.iter().filter(|table| table.starts_with(&prefix)).collect();
+    let there = |name: &String| own.iter().any(|table| **table == *name);
+    let missing = [names.registry(), names.series(), names.tags()];
+    let missing = missing.iter().find(|name| !there(name));
+    let data = own.iter().find(|table| names.measurement_of(table).is_some());
+    match (missing, data) {
+        (Some(missing), Some(data)) => Err(StoreError::Io(format!(
+            "table {missing} of the Kudu cluster is missing but {data} is there: restore it \
+             (kudu table recall), or give another prefix (kudu://.../?prefix=NAME)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn open_or_create(
+    client: &Client,
+    name: String,
+    schema: Schema,
+    hashed: &[&str],
+    buckets: u32,
+    replicas: i32,
+) -> Result<Table, StoreError> {
+    let table = match client.open_table(&name).await {
+        Ok(table) => table,
+        Err(Error::TableNotFound { .. }) => {
+            let spec = TableSpec::new(&name, schema.clone()).hash(hashed, buckets).range(&[]);
+            match client.create_table(&spec.replicas(replicas)).await {
+                Ok(table) => table,
+                Err(Error::TableExists { .. }) => {
+                    client.open_table(&name).await.map_err(cluster)?
+                }
+                Err(error) => return Err(cluster(error)),
+            }
+        }
+        Err(error) => return Err(cluster(error)),
+    };
+    let shape = |schema: &Schema| -> Vec<(String, kudu_client::DataType)> {
+        schema.columns().iter().map(|c| (c.name.clone(), c.data_type)).collect()
+    };
+    if shape(table.schema()) != shape(&schema) || table.schema().key().len() != schema.key().len() {
+        return Err(StoreError::Io(format!(
+            "table {name} of the Kudu cluster is none of Nyala's: give another prefix \
+             (kudu://.../?prefix=NAME), or rename that table"
+        )));
+    }
+    Ok(table)
+}
+
+async fn check_format(registry: &Registry) -> Result<(), StoreError> {
+    let entry = Entry::new(space::FORMAT, *b"format").number(FORMAT);
+    if registry.insert_one(STORE, entry).await? {
+        return Ok(());
+    }
+    let found = registry.read(STORE, Which::Space(space::FORMAT), None).await?;
+    let version = found.first().and_then(|entry| entry.number).unwrap_or(0);
+    if version != FORMAT {
+        return Err(StoreError::Invalid(format!(
+            "the tables {}.* have layout version {version}, this program knows {FORMAT}: use the \
+             version of Nyala that wrote them, or another prefix",
+            registry.table.name().trim_end_matches(".registry")
+        )));
+    }
+    Ok(())
+}
+
+/// Tables that scans of this handle read, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Pins {
+    pinned: Mutex<HashMap<String, Pinned>>,
+}
+
+#[derive(Debug, Default)]
+struct Pinned {
+    scans: usize,
+    /// Name under which it goes when the last scan is done.
+    drop_name: Option<String>,
+}
+
+impl Pins {
+    pub(crate) fn pin(&self, id: &str) {
+        self.pinned.lock().entry(id.to_owned()).or_default().scans += 1;
+    }
+
+    /// Ends a scan; gives the name of a table to be dropped now.
+    pub(crate) fn unpin(&self, id: &str) -> Option<String> {
+        let mut all = self.pinned.lock();
+        let pinned = all.get_mut(id)?;
+        pinned.scans -= 1;
+        if pinned.scans > 0 {
+            return None;
+        }
+        all.remove(id)?.drop_name
+    }
+
+    fn is_pinned(&self, id: &str) -> bool {
+        self.pinned.lock().contains_key(id)
+    }
+
+    /// Leaves the drop to the last scan; `false`: there is none any more.
+    fn drop_later(&self, id: &str, name: &str) -> bool {
+        let mut all = self.pinned.lock();
+        let Some(pinned) = all.get_mut(id) else { return false };
+        pinned.drop_name = Some(name.to_owned());
+        true
+    }
+}

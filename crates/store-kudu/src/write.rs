@@ -1,0 +1,174 @@
+//! Writing: names to ids, rows to columns, and a look back before the answer.
+//!
+//! After its rows are in, a write looks whether the measurement still has the id they were written
+//! under, and whether one of its series counts as dead. The first means that the measurement was
+//! dropped meanwhile, and the rows are written again to the one that took its place; the second is
+//! put right. So whatever is acknowledged is found.
+
+mod encode;
+mod prepare;
+
+use std::sync::Arc;
+
+use kudu_client::Error;
+use model::DatabaseId;
+use store::{RejectedRow, StoreError, WriteOutcome, WriteRequest};
+
+use self::encode::Upsert;
+use self::prepare::{Prepared, Share};
+use crate::error::{cluster, contended};
+use crate::measurement::Measurement;
+use crate::ranges::Needs;
+use crate::shared::Shared;
+
+/// Times a write is done again because somebody changed what it stands on.
+const TRIES_MAX: usize = 20;
+/// Rows encoded at a time.
+const ROWS_PER_BATCH: usize = 16_384;
+
+/// How an attempt ended.
+enum Attempt {
+    Done,
+    /// Something it stands on is not there any more.
+    Again,
+}
+
+impl Shared {
+    pub(crate) async fn write(
+        &self,
+        request: &WriteRequest<'_>,
+    ) -> Result<WriteOutcome, StoreError> {
+        for _ in 0..TRIES_MAX {
+            let prepared = prepare::prepare(self, request).await?;
+            if self.apply(request, &prepared).await? {
+                let rejected: Vec<RejectedRow> = prepared.rejected;
+                let rows = (request.batch.rows.len() - rejected.len()) as u64;
+                self.metrics.rows_written.add(rows);
+                self.metrics.rows_rejected.add(rejected.len() as u64);
+                return Ok(WriteOutcome { rows_written: rows, rejected });
+            }
+            self.metrics.writes_repeated.add(1);
+        }
+        Err(contended("a measurement of the write"))
+    }
+
+    /// Writes what was prepared; `false`: it has to be prepared anew.
+    async fn apply(
+        &self,
+        request: &WriteRequest<'_>,
+        prepared: &Prepared,
+    ) -> Result<bool, StoreError> {
+        let shares = prepared.shares.iter().map(|share| self.apply_share(request, share));
+        for attempt in join_all(shares).await {
+            if matches!(attempt?, Attempt::Again) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn apply_share(
+        &self,
+        request: &WriteRequest<'_>,
+        share: &Share,
+    ) -> Result<Attempt, StoreError> {
+        let mut from = 0;
+        while from < share.rows.len() {
+            let to = (from + ROWS_PER_BATCH).min(share.rows.len());
+            if matches!(self.upsert(request, share, from..to).await?, Attempt::Again) {
+                return Ok(Attempt::Again);
+            }
+            from = to;
+        }
+        self.look_back(share).await
+    }
+
+    async fn upsert(
+        &self,
+        request: &WriteRequest<'_>,
+        share: &Share,
+        rows: std::ops::Range<usize>,
+    ) -> Result<Attempt, StoreError> {
+        let measurement = &share.measurement;
+        let data = measurement.table(request.policy.id);
+        let mut upsert = Upsert::new(request.batch, &share.rows[rows.clone()]);
+        upsert.series.extend_from_slice(&share.series[rows]);
+        let needs = Needs {
+            policy: request.policy,
+            columns: &upsert.columns,
+            times: &upsert.times,
+            now_ns: request.now_ns,
+        };
+        let known = self.ensure(measurement, &data, &needs).await?;
+        match upsert.send(&known.table).await {
+            Ok(outcome) => match outcome.row_errors.first() {
+                None => Ok(Attempt::Done),
+                Some(error) => {
+                    let table = known.table.name();
+                    let message = &error.message;
+                    Err(StoreError::Io(format!("Kudu refuses a row of {table}: {message}")))
+                }
+            },
+            // A range, a column or the table is gone.
+            Err(
+                Error::NotCovered { .. }
+                | Error::SchemaChanged { .. }
+                | Error::TableNotFound { .. },
+            ) => {
+                data.forget();
+                Ok(Attempt::Again)
+            }
+            Err(error) => Err(cluster(error)),
+        }
+    }
+
+    /// Whether what the rows were written under still holds.
+    async fn look_back(&self, share: &Share) -> Result<Attempt, StoreError> {
+        let measurement = &share.measurement;
+        let (id, ()) = tokio::try_join!(
+            self.lookup(measurement.database, &measurement.name, None),
+            self.revive(measurement.id, &share.series),
+        )?;
+        if id == Some(measurement.id) {
+            return Ok(Attempt::Done);
+        }
+        self.forget(measurement);
+        // This write may have made a table after those of the measurement were dropped.
+        self.drop_data_of(measurement).await?;
+        Ok(Attempt::Again)
+    }
+
+    /// Drops the tables of a measurement whose id is in no use any more.
+    pub(crate) async fn drop_data_of(&self, measurement: &Measurement) -> Result<(), StoreError> {
+        self.drop_tables_of(measurement.database, measurement.id).await
+    }
+
+    pub(crate) async fn drop_tables_of(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+    ) -> Result<(), StoreError> {
+        let of_it = |table: &str| self.names.measurement_of(table) == Some(measurement);
+        self.drop_tables(&self.names.of_database(database), of_it).await
+    }
+}
+
+/// Drives futures together; results in their order.
+pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut pending: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut ready = true;
+        for (future, output) in pending.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                std::task::Poll::Ready(value) => *output = Some(value),
+                std::task::Poll::Pending => ready = false,
+            }
+        }
+        if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    pending.into_iter().filter_map(|(_, output)| output).collect()
+}
+
+/// A measurement of a batch.
+type Measured = Arc<Measurement>;

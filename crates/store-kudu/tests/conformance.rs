@@ -1,0 +1,43 @@
+//! The suite every store must pass, on a real cluster of one master and one tablet server.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use std::sync::OnceLock;
+
+use common::OnCluster;
+use kudu_test_cluster::{Cluster, Options};
+use store::conformance::{TestStore, run_cases, run_random};
+
+fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(|| Cluster::start(&Options::new(1)).unwrap())
+}
+
+fn factory() -> Box<dyn TestStore> {
+    Box::new(OnCluster::new(cluster()))
+}
+
+#[test]
+fn cases() {
+    run_cases(&factory);
+}
+
+#[test]
+fn random_histories_1() {
+    run_random(&factory, 1, 120);
+}
+
+#[test]
+fn random_histories_2() {
+    run_random(&factory, 2, 120);
+}
+
+#[test]
+#[ignore = "a long run: cargo test -p store-kudu --test conformance -- --ignored"]
+fn conforms_at_length() {
+    for seed in 100..140 {
+        run_random(&factory, seed, 200);
+    }
+}
