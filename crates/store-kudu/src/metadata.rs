@@ -1,7 +1,7 @@
 //! Questions about names. Answers are collected and sorted here: names come from several tables in
 //! no order. What they take is held against the request's budget.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{Column, ColumnBatch, Name, Reservation, Strings, TagExpr, Values};
 use store::{MetadataCursor, MetadataKind, MetadataRequest, ScanContext, StoreError};
@@ -18,6 +18,8 @@ const NAME_BYTES: usize = 64;
 pub(crate) struct Names {
     width: usize,
     rows: std::collections::btree_set::IntoIter<Vec<Name>>,
+    /// By the first name of a row, a last column; without entries there is none.
+    counts: HashMap<Name, i64>,
     context: ScanContext,
     _held: Reservation,
     part: Option<Reservation>,
@@ -35,7 +37,11 @@ impl MetadataCursor for Names {
             let texts: Strings = rows.iter().map(|row| &*row[at]).collect();
             Column::new(Values::String(texts))
         };
-        let columns = (0..self.width).map(column).collect();
+        let mut columns: Vec<Column> = (0..self.width).map(column).collect();
+        if !self.counts.is_empty() {
+            let count = |row: &Vec<Name>| self.counts.get(&row[0]).copied().unwrap_or(0);
+            columns.push(Column::new(Values::Integer(rows.iter().map(count).collect())));
+        }
         let batch = ColumnBatch { rows: rows.len(), runs: Vec::new(), columns };
         self.part = Some(self.context.budget.reserve(batch.memory_bytes())?);
         Ok(Some(batch))
@@ -45,6 +51,8 @@ impl MetadataCursor for Names {
 /// Names that are being collected.
 struct Collected {
     rows: BTreeSet<Vec<Name>>,
+    /// Series of measurements, if these are asked for.
+    counts: HashMap<Name, i64>,
     held: Reservation,
 }
 
@@ -61,8 +69,8 @@ impl Collected {
 impl Shared {
     pub(crate) async fn names(&self, request: &MetadataRequest) -> Result<Names, StoreError> {
         let now = self.now().await?;
-        let mut collected =
-            Collected { rows: BTreeSet::new(), held: request.context.budget.reserve(0)? };
+        let held = request.context.budget.reserve(0)?;
+        let mut collected = Collected { rows: BTreeSet::new(), counts: HashMap::new(), held };
         for (name, id) in self.measurements_of(request.database, Some(now)).await? {
             request.context.interrupt.check()?;
             if request.measurements.accepts(&name) {
@@ -71,13 +79,13 @@ impl Shared {
             }
         }
         let width = match request.kind {
-            MetadataKind::Measurements => 1,
+            MetadataKind::Measurements | MetadataKind::SeriesCounts => 1,
             MetadataKind::Series | MetadataKind::TagKeys => 2,
             MetadataKind::TagValues(_) => 3,
         };
-        let Collected { rows, held } = collected;
-        let context = request.context.clone();
-        Ok(Names { width, rows: rows.into_iter(), context, _held: held, part: None })
+        let Collected { rows, counts, held } = collected;
+        let (rows, context) = (rows.into_iter(), request.context.clone());
+        Ok(Names { width, rows, counts, context, _held: held, part: None })
     }
 
     async fn collect(
@@ -104,6 +112,10 @@ impl Shared {
                 let tags = series.key.tags.iter();
                 match &request.kind {
                     MetadataKind::Measurements => return collected.add(vec![name.clone()]),
+                    MetadataKind::SeriesCounts => {
+                        collected.add(vec![name.clone()])?;
+                        *collected.counts.entry(name.clone()).or_default() += 1;
+                    }
                     MetadataKind::Series => {
                         collected.add(vec![name.clone(), series.key.to_string().into()])?;
                     }

@@ -42,6 +42,7 @@ fn series(store: &dyn Store) -> Vec<Vec<String>> {
         kind: MetadataKind::Series,
         measurements: NameFilter::All,
         series: TagExpr::True,
+        facts_max: None,
         context: unlimited(),
     };
     names(store, &request).unwrap()
