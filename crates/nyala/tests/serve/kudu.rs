@@ -136,7 +136,8 @@ fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
     // A table that somebody drops behind its back.
     let tables = cluster.cli(&["table", "list", &cluster.master_list()]).unwrap();
     let registry = tables.lines().find(|line| line.ends_with(".registry")).unwrap();
-    cluster.cli(&["table", "delete", &cluster.master_list(), registry]).unwrap();
+    let now = "-reserve_seconds=0";
+    cluster.cli(&["table", "delete", &cluster.master_list(), registry, now]).unwrap();
     let failed = server.query("d", "SELECT * FROM m");
     assert!(failed.text().contains("is gone"), "{}", failed.text());
     server.check_alive();
