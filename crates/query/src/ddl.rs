@@ -76,10 +76,7 @@ pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answe
 /// What a statement of a later version is called.
 fn later(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
-        Statement::DropShard { .. } => "DROP SHARD",
         Statement::CreateSubscription(_) => "CREATE SUBSCRIPTION",
-        Statement::ShowShards => "SHOW SHARDS",
-        Statement::ShowShardGroups => "SHOW SHARD GROUPS",
         Statement::ShowStats { .. } => "SHOW STATS",
         Statement::ShowDiagnostics { .. } => "SHOW DIAGNOSTICS",
         _ => return None,

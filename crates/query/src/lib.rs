@@ -25,6 +25,7 @@ mod names;
 mod plan;
 mod presence;
 mod registry;
+mod shards;
 mod show;
 mod users;
 mod zone;

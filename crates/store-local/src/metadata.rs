@@ -1,5 +1,7 @@
 //! Answers about names, out of the series index.
 
+mod partitions;
+
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,6 +22,9 @@ pub(crate) fn metadata(
     engine: &Arc<Engine>,
     request: &MetadataRequest,
 ) -> Result<Box<dyn MetadataCursor>, StoreError> {
+    if matches!(request.kind, MetadataKind::Partitions) {
+        return partitions::metadata(engine, request);
+    }
     let mut measurements = engine.schema.of_database(request.database);
     measurements.retain(|m| request.measurements.accepts(&m.name));
     Ok(Box::new(Cursor {
@@ -89,6 +94,8 @@ impl Cursor {
                 index.for_each_key(database, name, among, &mut visit).map_err(series_error)?;
                 over?;
             }
+            // Answered whole at the start.
+            MetadataKind::Partitions => {}
             MetadataKind::TagKeys => {
                 for key in index.tag_keys(database, name, among).map_err(series_error)? {
                     part.push(&[name, &key], ready);
