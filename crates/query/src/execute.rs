@@ -8,7 +8,7 @@ use crate::exec::stream::SelectStream;
 use crate::plan::{Select, Source, compile, resolve};
 use crate::{
     Answer, QueryContext, QueryError, continuous, ddl, delete, explain, into, registry, shards,
-    show, users,
+    show, subscriptions, users,
 };
 
 /// Cells (rows times columns) that are read without delay.
@@ -121,8 +121,7 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
         Statement::Explain { analyze, select } => explain::explain(select, *analyze, context),
         Statement::ShowQueries => Ok(registry::show(context)),
         Statement::ShowContinuousQueries => Ok(continuous::show(context)),
-        // There is none: subscriptions cannot be created.
-        Statement::ShowSubscriptions => Ok(Answer::empty()),
+        Statement::ShowSubscriptions => Ok(subscriptions::show(context)),
         Statement::ShowDatabases
         | Statement::ShowRetentionPolicies { .. }
         | Statement::ShowMeasurements(_)

@@ -43,7 +43,7 @@ pub(crate) async fn metrics(app: &Arc<App>) -> Result<Response, HttpError> {
     // Stores look at many things for their figures.
     let worker = Arc::clone(app);
     let collected =
-        tokio::task::spawn_blocking(move || exposition(&worker.metrics, worker.store.metrics()));
+        tokio::task::spawn_blocking(move || exposition(&worker.metrics, worker.store_metrics()));
     let text = match collected.await {
         Ok(text) => text,
         Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
