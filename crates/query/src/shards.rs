@@ -52,7 +52,8 @@ pub(crate) fn show(context: &QueryContext) -> Result<Answer, QueryError> {
     let mut parts = Vec::new();
     for database in catalog.databases() {
         let shards = shards_of(database, context)?;
-        let mut columns = columns(shards.iter().map(|shard| (&**database, shard)));
+        let mut columns =
+            columns(&shards.iter().map(|shard| (&**database, shard)).collect::<Vec<_>>());
         columns.insert(3, columns[0].clone());
         columns.push(text_column(shards.iter().map(|_| "")));
         parts.push(Part { header: header(&database.name, &names), columns });
@@ -69,7 +70,8 @@ pub(crate) fn show_groups(context: &QueryContext) -> Result<Answer, QueryError> 
         let shards = shards_of(database, context)?;
         all.extend(shards.into_iter().map(|shard| (&**database, shard)));
     }
-    let columns = columns(all.iter().map(|(database, shard)| (*database, shard)));
+    let columns =
+        columns(&all.iter().map(|(database, shard)| (*database, shard)).collect::<Vec<_>>());
     let part = Part { header: header("shard groups", &names), columns };
     Ok(Answer::ready(vec![part], context.chunk_rows))
 }
@@ -92,18 +94,18 @@ pub(crate) fn drop(id: u64, context: &QueryContext) -> Result<Answer, QueryError
 }
 
 /// The columns that both statements have: number, names of database and policy, times.
-fn columns<'a>(shards: impl Iterator<Item = (&'a Database, &'a Shard<'a>)> + Clone) -> Vec<Column> {
-    let text = |of: &dyn Fn(&Shard<'a>) -> String| -> Column {
-        let texts: Vec<String> = shards.clone().map(|(_, shard)| of(shard)).collect();
+fn columns(shards: &[(&Database, &Shard<'_>)]) -> Vec<Column> {
+    let text = |of: &dyn Fn(&Shard<'_>) -> String| -> Column {
+        let texts: Vec<String> = shards.iter().map(|(_, shard)| of(shard)).collect();
         text_column(texts.iter().map(String::as_str))
     };
     vec![
-        Column::new(Values::Integer(shards.clone().map(|(_, shard)| shard.number).collect())),
-        text_column(shards.clone().map(|(database, _)| &*database.name)),
-        text_column(shards.clone().map(|(_, shard)| &*shard.policy.name)),
+        Column::new(Values::Integer(shards.iter().map(|(_, shard)| shard.number).collect())),
+        text_column(shards.iter().map(|(database, _)| &*database.name)),
+        text_column(shards.iter().map(|(_, shard)| &*shard.policy.name)),
         text(&|shard| text_of(shard.time.min)),
         text(&|shard| text_of(shard.end_ns())),
-        text(&Shard::expiry),
+        text(&|shard| shard.expiry()),
     ]
 }
 

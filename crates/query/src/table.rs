@@ -31,19 +31,26 @@ impl Answer {
 fn part_of(table: Table) -> Part {
     let Table { name, tags, columns, rows } = table;
     let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at));
-    let values = (0..columns.len()).map(|at| Column::new(column_of(cells(at).cloned().collect())));
+    let values =
+        (0..columns.len()).map(|at| Column::new(column_of(&cells(at).collect::<Vec<_>>())));
     let values = values.collect();
     let header = SeriesHeader { name, tags, columns, ..SeriesHeader::default() };
     Part { header: Arc::new(header), columns: values }
 }
 
-fn column_of(cells: Vec<Scalar>) -> Values {
+fn column_of(cells: &[&Scalar]) -> Values {
     match cells.first() {
-        Some(Scalar::Float(_)) => Values::Float(cells.iter().filter_map(float).collect()),
-        Some(Scalar::Integer(_)) => Values::Integer(cells.iter().filter_map(integer).collect()),
-        Some(Scalar::Unsigned(_)) => Values::Unsigned(cells.iter().filter_map(unsigned).collect()),
-        Some(Scalar::Boolean(_)) => Values::Boolean(cells.iter().filter_map(boolean).collect()),
-        _ => Values::String(cells.iter().filter_map(text).collect()),
+        Some(Scalar::Float(_)) => Values::Float(cells.iter().copied().filter_map(float).collect()),
+        Some(Scalar::Integer(_)) => {
+            Values::Integer(cells.iter().copied().filter_map(integer).collect())
+        }
+        Some(Scalar::Unsigned(_)) => {
+            Values::Unsigned(cells.iter().copied().filter_map(unsigned).collect())
+        }
+        Some(Scalar::Boolean(_)) => {
+            Values::Boolean(cells.iter().copied().filter_map(boolean).collect())
+        }
+        _ => Values::String(cells.iter().copied().filter_map(text).collect()),
     }
 }
 

@@ -9,6 +9,11 @@ use crate::config::COMPATIBLE_VERSION;
 use crate::listeners::ListenerConfig;
 use crate::statistics::{self, Statistic};
 
+/// Whether `statement` is one of these. They look at many things.
+pub(crate) fn is_own(statement: &Statement) -> bool {
+    matches!(statement, Statement::ShowStats { .. } | Statement::ShowDiagnostics { .. })
+}
+
 /// The answer to `statement`, if it is one of these.
 pub(crate) fn tables(app: &App, statement: &Statement) -> Option<Vec<Table>> {
     match statement {

@@ -16,11 +16,13 @@ mod store;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use catalog::{CatalogState, Database, PolicyInfo, Subscription, SubscriptionMode};
 use model::{Name, PolicyId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 pub(crate) use store::ForwardingStore;
 
@@ -29,6 +31,9 @@ use crate::app::App;
 
 /// Writes that wait at most: for being handed out, and for each destination.
 const WAITING_WRITES_MAX: usize = 1000;
+
+/// While there are subscriptions, those that are gone are noticed so often without a write.
+const FOLLOW_EVERY: Duration = Duration::from_secs(10);
 
 /// A copy of the rows that a write stored.
 #[derive(Debug)]
@@ -86,12 +91,22 @@ impl Outbox {
         let mut routes = Routes::new();
         let mut workers = JoinSet::new();
         let mut version = None;
-        while let Some(copy) = self.receiver.recv().await {
+        loop {
+            let received = if routes.is_empty() {
+                Ok(self.receiver.recv().await)
+            } else {
+                timeout(FOLLOW_EVERY, self.receiver.recv()).await
+            };
             let catalog = app.catalog.snapshot();
             if version != Some(catalog.version()) {
                 follow(&app, &catalog, &mut routes, &mut workers);
                 version = Some(catalog.version());
             }
+            let copy = match received {
+                Ok(Some(copy)) => copy,
+                Ok(None) => return,
+                Err(_) => continue,
+            };
             for ((policy, _), route) in &routes {
                 if *policy != copy.policy {
                     continue;

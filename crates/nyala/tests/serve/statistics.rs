@@ -73,7 +73,7 @@ fn the_monitor_keeps_figures() {
     let policies = server.query("", "SHOW RETENTION POLICIES ON _internal");
     let want = r#"["monitor","168h0m0s","24h0m0s",1,true]"#;
     assert!(policies.text().contains(want), "{}", policies.text());
-    let keys = server.query("_internal", "SHOW TAG KEYS FROM write");
+    let keys = server.query("_internal", "SHOW TAG KEYS FROM \"write\"");
     assert!(keys.text().contains("hostname"), "{}", keys.text());
     server.stop();
 }

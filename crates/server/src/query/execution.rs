@@ -152,7 +152,7 @@ impl Execution {
             self.state = State::Ended;
             return Step::Went;
         };
-        if has.is_none() && changes(statement) {
+        if has.is_none() && (changes(statement) || own::is_own(statement)) {
             return Step::Needs(Need::Thread);
         }
         self.app.metrics.statements.add(1);
