@@ -110,9 +110,12 @@ fn nothing_changes_where_it_must_not() {
 }
 
 #[test]
-fn later_statements_are_refused_by_name() {
+fn what_is_not_executed_is_refused_by_name() {
     let db = database();
-    for (statement, name) in [("KILL QUERY 1 ON \"host\"", "KILL QUERY on another host")] {
+    for (statement, name) in [
+        ("KILL QUERY 1 ON \"host\"", "KILL QUERY on another host"),
+        ("SHOW STATS", "SHOW STATS outside of a server"),
+    ] {
         assert_eq!(db.short(statement), format!("error: {name} is not supported yet"));
     }
 }
