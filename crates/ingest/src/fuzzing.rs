@@ -142,3 +142,37 @@ fn spelled<'a>(batch: &'a LineBatch<'_>, row: &LineRow) -> Spelled<'a> {
     let row = LineRow { layout: 0, values_start: 0, ..*row };
     (row, &layout.measurement, fields.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_seeds_are_good() {
+        graphite(include_bytes!("../../../fuzz/seeds/graphite/templates"));
+        graphite(include_bytes!("../../../fuzz/seeds/graphite/plain"));
+        opentsdb(include_bytes!("../../../fuzz/seeds/opentsdb/lines"));
+        opentsdb(include_bytes!("../../../fuzz/seeds/opentsdb/json"));
+        collectd(include_bytes!("../../../fuzz/seeds/collectd/typed"));
+        collectd(include_bytes!("../../../fuzz/seeds/collectd/untyped"));
+    }
+
+    proptest! {
+        #[test]
+        fn odd_names_stay_on_their_line(
+            names in prop::collection::vec("[a\"\\\\,= #\\t'\u{e9}.]{1,6}", 1..6),
+        ) {
+            let mut lines = Lines::default();
+            for name in &names {
+                let _ = lines.push(name, [(name.as_str(), name.as_str())], [(name.as_str(), 1.0)], 5);
+            }
+            check_lines(lines);
+            let put: String =
+                names.iter().map(|name| format!("put {name} 1479496100 1 {name}={name}\n")).collect();
+            opentsdb(put.as_bytes());
+            let paths: String = names.iter().map(|name| format!("{name} 1 5\n")).collect();
+            graphite(format!("measurement.field*\n{paths}").as_bytes());
+        }
+    }
+}

@@ -14,7 +14,7 @@ pub struct Lines {
 /// A point that line protocol has no words for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointError {
-    /// A name is empty, has a line end, ends with a backslash, or has one where the next character
+    /// A name is empty, starts a comment, would open a text, has a line end, ends with a backslash, or has one where the next character
     /// would have to be escaped.
     #[error("a name that cannot be written down")]
     Name,
@@ -83,8 +83,9 @@ impl Lines {
         put: impl Fn(&mut String, T) -> bool,
     ) -> Result<(), PointError> {
         let name = checked(measurement)?;
-        // A line that starts so is a comment.
-        if name.starts_with('#') {
+        // A line that starts with # is a comment, white space before it or not.
+        let blank = |c: char| c != ' ' && (c.is_whitespace() || c.is_control());
+        if name.starts_with('#') || name.starts_with(blank) {
             return Err(PointError::Name);
         }
         self.text.push_str(&escape(name, b", "));
@@ -97,6 +98,10 @@ impl Lines {
         let mut separator = ' ';
         for (field, value) in fields {
             self.text.push(separator);
+            // A quote would open a text, which the next line may end.
+            if field.contains('"') {
+                return Err(PointError::Name);
+            }
             self.text.push_str(&escape(checked(field)?, b",= "));
             self.text.push('=');
             if !put(&mut self.text, value) {
@@ -157,6 +162,10 @@ mod tests {
         assert_eq!(lines.push("m", [], [("v", f64::INFINITY)], 0), Err(PointError::Value));
         assert_eq!(lines.push("m", [], [("v", 1.0), ("w", f64::NAN)], 0), Err(PointError::Value));
         assert_eq!(lines.push("m", [], [], 0), Err(PointError::Value));
+        for odd in ["#m", "\t#m"] {
+            assert_eq!(lines.push(odd, [], [("v", 1.0)], 0), Err(PointError::Name));
+        }
+        assert_eq!(lines.push("m", [], [("a\"b", 1.0)], 0), Err(PointError::Name));
         assert_eq!(lines.points(), 2);
         let text = String::from_utf8(lines.into_text()).unwrap();
         assert_eq!(text, "m\\ x,host\\ name=a\\,b v\\=1=1.5,w=2.0 7\nm n=-3i -1\n");
