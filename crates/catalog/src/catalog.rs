@@ -18,7 +18,7 @@ use store::{CatalogDocument, DeleteRequest, DeleteTarget, Store, SwapOutcome};
 
 use crate::draft::Draft;
 use crate::rules::PolicySpec;
-use crate::state::Orphan;
+use crate::state::{Orphan, Subscription};
 use crate::{CatalogError, CatalogState, document};
 
 /// What configuration says of the catalog.
@@ -163,6 +163,32 @@ impl Catalog {
     /// [`CatalogError::Document`], [`CatalogError::Store`].
     pub fn drop_continuous_query(&self, database: &str, name: &str) -> Result<(), CatalogError> {
         self.change(|draft| draft.drop_continuous_query(database, name))
+    }
+
+    /// Keeps a subscription of a policy.
+    ///
+    /// # Errors
+    /// [`CatalogError`].
+    pub fn create_subscription(
+        &self,
+        database: &str,
+        policy: &str,
+        subscription: &Subscription,
+    ) -> Result<(), CatalogError> {
+        self.change(|draft| draft.create_subscription(database, policy, subscription))
+    }
+
+    /// Forgets a subscription.
+    ///
+    /// # Errors
+    /// [`CatalogError`].
+    pub fn drop_subscription(
+        &self,
+        database: &str,
+        policy: &str,
+        name: &str,
+    ) -> Result<(), CatalogError> {
+        self.change(|draft| draft.drop_subscription(database, policy, name))
     }
 
     /// Has the store remove what dropped names have left behind.

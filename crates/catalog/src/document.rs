@@ -14,7 +14,11 @@ use serde::{Deserialize, Serialize};
 use store::CatalogDocument;
 
 use crate::CatalogError;
-use crate::state::{CatalogState, ContinuousQuery, Database, Orphan, Parts, PolicyInfo};
+use crate::rules::check_destination;
+use crate::state::{
+    CatalogState, ContinuousQuery, Database, Orphan, Parts, PolicyInfo, Subscription,
+    SubscriptionMode,
+};
 use users::UserEntry;
 
 /// The format this version writes. Written to disk: counted up with every change of the members.
@@ -90,6 +94,24 @@ struct PolicyEntry {
     duration_ns: Option<i64>,
     shard_duration_ns: i64,
     replica_n: u32,
+    /// Left out where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    subscriptions: Vec<SubscriptionEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubscriptionEntry {
+    name: String,
+    mode: ModeEntry,
+    destinations: Vec<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModeEntry {
+    All,
+    Any,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -177,7 +199,24 @@ fn check(document: &Document) -> Result<(), String> {
             if policy.shard_duration_ns <= 0 || policy.duration_ns.is_some_and(|d| d <= 0) {
                 return Err(format!("policy {name:?} has a duration that is not positive"));
             }
+            check_subscriptions(policy)?;
         }
+    }
+    Ok(())
+}
+
+fn check_subscriptions(policy: &PolicyEntry) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for SubscriptionEntry { name, destinations, .. } in &policy.subscriptions {
+        if !names.insert(name) {
+            return Err(format!("subscription {name:?} is there twice"));
+        }
+        if destinations.is_empty() {
+            return Err(format!("subscription {name:?} has no destinations"));
+        }
+        destinations
+            .iter()
+            .try_for_each(|url| check_destination(url).map_err(|e| e.to_string()))?;
     }
     Ok(())
 }
@@ -189,6 +228,7 @@ fn database_of(entry: DatabaseEntry) -> Database {
         duration_ns: p.duration_ns,
         shard_duration_ns: p.shard_duration_ns,
         replica_n: p.replica_n,
+        subscriptions: p.subscriptions.into_iter().map(subscription_of).collect(),
     };
     let query =
         |q: ContinuousQueryEntry| ContinuousQuery { name: q.name.into(), text: q.text.into() };
@@ -201,6 +241,28 @@ fn database_of(entry: DatabaseEntry) -> Database {
     }
 }
 
+fn subscription_of(entry: SubscriptionEntry) -> Subscription {
+    Subscription {
+        name: entry.name.into(),
+        mode: match entry.mode {
+            ModeEntry::All => SubscriptionMode::All,
+            ModeEntry::Any => SubscriptionMode::Any,
+        },
+        destinations: entry.destinations.into_iter().map(Into::into).collect(),
+    }
+}
+
+fn subscription_entry(subscription: &Subscription) -> SubscriptionEntry {
+    SubscriptionEntry {
+        name: subscription.name.to_string(),
+        mode: match subscription.mode {
+            SubscriptionMode::All => ModeEntry::All,
+            SubscriptionMode::Any => ModeEntry::Any,
+        },
+        destinations: subscription.destinations.iter().map(ToString::to_string).collect(),
+    }
+}
+
 fn entry_of(database: &Database) -> DatabaseEntry {
     let policy = |p: &PolicyInfo| PolicyEntry {
         id: p.id.0,
@@ -208,6 +270,7 @@ fn entry_of(database: &Database) -> DatabaseEntry {
         duration_ns: p.duration_ns,
         shard_duration_ns: p.shard_duration_ns,
         replica_n: p.replica_n,
+        subscriptions: p.subscriptions.iter().map(subscription_entry).collect(),
     };
     let query = |q: &ContinuousQuery| ContinuousQueryEntry {
         name: q.name.to_string(),
@@ -289,6 +352,23 @@ mod tests {
         assert_eq!(String::from_utf8(encode(&state)).unwrap(), text);
         let twice = text.replacen(r#"[{"name":"q""#, r#"[{"name":"q","text":""},{"name":"q""#, 1);
         assert!(decoded(&twice).unwrap_err().contains("continuous query \"q\" is there twice"));
+    }
+
+    #[test]
+    fn subscriptions_are_kept() {
+        let list = concat!(
+            r#""replica_n":2,"subscriptions":[{"name":"s","mode":"any","#,
+            r#""destinations":["http://x:1","udp://y:2"]}]}"#
+        );
+        let text = GOLDEN.replacen(r#""replica_n":2}"#, list, 1);
+        let state = decoded(&text).unwrap();
+        assert!(state.has_subscriptions() && !decoded(GOLDEN).unwrap().has_subscriptions());
+        let kept = &state.database("d b").unwrap().policies[1].subscriptions[0];
+        assert_eq!((kept.mode, &*kept.destinations[1]), (SubscriptionMode::Any, "udp://y:2"));
+        assert_eq!(String::from_utf8(encode(&state)).unwrap(), text);
+        for (from, to) in [("http://x:1", "http://x"), ("\"any\"", "\"none\"")] {
+            assert!(decoded(&text.replacen(from, to, 1)).is_err());
+        }
     }
 
     #[test]

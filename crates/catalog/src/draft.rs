@@ -1,5 +1,6 @@
 //! A copy of the catalog that is being changed. Pure: no store, no publication.
 
+mod subscriptions;
 mod users;
 
 use std::sync::Arc;
@@ -122,8 +123,9 @@ impl Draft {
             return Ok(());
         }
         let found = self.change(database)?;
-        let id = found.policies[at].id;
-        found.policies[at] = info_of(id, &name, &definition);
+        let old = &mut found.policies[at];
+        let subscriptions = std::mem::take(&mut old.subscriptions);
+        *old = PolicyInfo { subscriptions, ..info_of(old.id, &name, &definition) };
         if becomes_default {
             found.default_policy = name;
         }
@@ -153,7 +155,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Forgets an orphan whose rows are gone.
     /// The same again is success.
     pub(crate) fn create_continuous_query(
         &mut self,
@@ -188,6 +189,7 @@ impl Draft {
         Ok(())
     }
 
+    /// Forgets an orphan whose rows are gone.
     pub(crate) fn forget(&mut self, orphan: Orphan) {
         let before = self.orphans.len();
         self.orphans.retain(|other| *other != orphan);
@@ -254,6 +256,7 @@ fn info_of(id: PolicyId, name: &Name, definition: &Definition) -> PolicyInfo {
         duration_ns: definition.duration_ns,
         shard_duration_ns: definition.shard_duration_ns,
         replica_n: definition.replica_n,
+        subscriptions: Vec::new(),
     }
 }
 

@@ -35,6 +35,15 @@ pub enum CatalogError {
     /// The database has another continuous query of this name.
     #[error("continuous query already exists")]
     ContinuousQueryExists,
+    /// The policy has a subscription of this name.
+    #[error("subscription already exists")]
+    SubscriptionExists,
+    /// The policy has no subscription of this name.
+    #[error("subscription not found")]
+    SubscriptionNotFound,
+    /// A destination is no address that rows can be sent to.
+    #[error("invalid subscription URL: {0}")]
+    SubscriptionUrl(String),
     /// A user of that name exists, with another password or another rank.
     #[error("user already exists")]
     UserExists,

@@ -19,5 +19,7 @@ pub use catalog::{Catalog, CatalogOptions};
 pub use error::CatalogError;
 pub use password::PasswordHash;
 pub use rules::{NAME_BYTES_MAX, PolicySpec};
-pub use state::{CatalogState, ContinuousQuery, Database, PolicyInfo};
+pub use state::{
+    CatalogState, ContinuousQuery, Database, PolicyInfo, Subscription, SubscriptionMode,
+};
 pub use users::{Privilege, User};

@@ -124,6 +124,20 @@ pub(crate) fn check_name(name: &str) -> Result<(), CatalogError> {
     Ok(())
 }
 
+/// Checks a destination of a subscription: `udp`, `http` or `https`, a host, a port.
+pub(crate) fn check_destination(url: &str) -> Result<(), CatalogError> {
+    let refused = || CatalogError::SubscriptionUrl(url.to_owned());
+    let (scheme, rest) = url.split_once("://").ok_or_else(refused)?;
+    let known = ["http", "https", "udp"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    let (host, port) = address.rsplit_once(':').ok_or_else(refused)?;
+    let is_port = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let is_host = !host.contains(':') || host.starts_with('[') && host.ends_with(']');
+    let plain = url.chars().all(|c| !c.is_control() && !c.is_whitespace());
+    if known && is_port && is_host && plain { Ok(()) } else { Err(refused()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,5 +205,27 @@ mod tests {
         }
         assert!(check_name(&"x".repeat(255)).is_ok());
         assert!(matches!(check_name(&"x".repeat(256)), Err(CatalogError::NameTooLong)));
+    }
+
+    #[test]
+    fn destinations() {
+        for good in [
+            "http://127.0.0.1:1",
+            "HTTP://x:1",
+            "https://x:99999",
+            "udp://127.0.0.1:9",
+            "http://x:1/path",
+            "http://u:p@x:1",
+            "http://[::1]:99",
+            "http://:80",
+        ] {
+            assert!(check_destination(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["", "bad", "ftp://x:1", "http://x", "udp://x", ":1", "http://x:y", "http://a\nb:1"]
+        {
+            let error = check_destination(bad).unwrap_err().to_string();
+            assert_eq!(error, format!("invalid subscription URL: {bad}"));
+        }
     }
 }

@@ -19,6 +19,7 @@ pub struct CatalogState {
     pub(crate) next_policy_id: u32,
     pub(crate) orphans: Vec<Orphan>,
     pub(crate) users: Vec<Arc<User>>,
+    has_subscriptions: bool,
 }
 
 /// What a snapshot is made of.
@@ -69,6 +70,39 @@ pub struct PolicyInfo {
     pub shard_duration_ns: i64,
     /// How many copies were asked for.
     pub replica_n: u32,
+    /// In order of creation.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// Somebody who gets a copy of what is written to a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// What users call it; unique in its policy.
+    pub name: Name,
+    /// Which destinations get a write.
+    pub mode: SubscriptionMode,
+    /// URLs, at least one.
+    pub destinations: Vec<Name>,
+}
+
+/// Which destinations of a subscription get a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriptionMode {
+    /// Each of them.
+    All,
+    /// One, in turn.
+    Any,
+}
+
+impl SubscriptionMode {
+    /// `ALL` or `ANY`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "ALL",
+            Self::Any => "ANY",
+        }
+    }
 }
 
 /// Rows in the store that no name leads to any more.
@@ -95,7 +129,18 @@ impl CatalogState {
     pub(crate) fn new(version: u64, parts: Parts) -> Self {
         let Parts { databases, next_database_id, next_policy_id, orphans, users } = parts;
         let by_name = databases.iter().enumerate().map(|(at, d)| (d.name.clone(), at)).collect();
-        Self { version, databases, by_name, next_database_id, next_policy_id, orphans, users }
+        let mut policies = databases.iter().flat_map(|database| &database.policies);
+        let has_subscriptions = policies.any(|policy| !policy.subscriptions.is_empty());
+        Self {
+            version,
+            databases,
+            by_name,
+            next_database_id,
+            next_policy_id,
+            orphans,
+            users,
+            has_subscriptions,
+        }
     }
 
     /// The store's version of the document this is a snapshot of. 0: nothing was ever created.
@@ -114,6 +159,12 @@ impl CatalogState {
     #[must_use]
     pub fn database(&self, name: &str) -> Option<&Arc<Database>> {
         self.by_name.get(name).map(|at| &self.databases[*at])
+    }
+
+    /// Whether any policy has a subscription.
+    #[must_use]
+    pub fn has_subscriptions(&self) -> bool {
+        self.has_subscriptions
     }
 
     /// All users in order of creation.

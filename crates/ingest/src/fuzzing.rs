@@ -2,7 +2,11 @@
 
 use model::{FieldType, LineBatch, LineRow, SeriesKey, key_hash};
 
+use crate::collectd::{CollectdParser, MultiValue, TypesDb};
+use crate::graphite::GraphiteParser;
 use crate::line_protocol::{LineParser, ParseOptions, Parsed, Precision};
+use crate::opentsdb::{parse_json, parse_line};
+use crate::point::Lines;
 use crate::prometheus::{BodyError, read_queries, write_rows};
 
 const PRECISIONS: [Precision; 6] = [
@@ -29,6 +33,69 @@ pub fn line_protocol(data: &[u8]) {
     assert_eq!(rows(&fast), rows(&exact), "BUG: the paths differ in what they read");
     let lines = body.split(|byte| *byte == b'\n').count();
     assert!(fast.batch.rows.len() + fast.problems.len() <= lines, "BUG: more rows than lines");
+}
+
+/// Reads the first line of `data` as a template of Graphite and the others as its lines.
+///
+/// # Panics
+/// When a point that was added cannot be read again, which is a bug.
+pub fn graphite(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut rest = text.lines();
+    let templates: Vec<String> = rest.next().into_iter().map(str::to_owned).collect();
+    let parser = GraphiteParser::new(&templates, "_", &["k=v".to_owned()])
+        .or_else(|_| GraphiteParser::new(&[], ".", &[]));
+    let Ok(parser) = parser else { return };
+    let mut lines = Lines::default();
+    for line in rest {
+        let before = lines.points();
+        let added = parser.parse(line, 7, &mut lines).is_ok();
+        assert_eq!(lines.points() - before, usize::from(added), "BUG: not one point a line");
+    }
+    check_lines(lines);
+}
+
+/// Reads `data` as lines of OpenTSDB and as a body of its JSON.
+///
+/// # Panics
+/// When a point that was added cannot be read again, which is a bug.
+pub fn opentsdb(data: &[u8]) {
+    let mut lines = Lines::default();
+    for line in data.split(|byte| *byte == b'\n').filter_map(|l| std::str::from_utf8(l).ok()) {
+        let _ = parse_line(line, &mut lines);
+    }
+    check_lines(lines);
+    let mut lines = Lines::default();
+    let _ = parse_json(data, &mut lines);
+    check_lines(lines);
+}
+
+/// Reads `data`, the first line as a file of types, the rest as a packet of collectd.
+///
+/// # Panics
+/// When a point that was added cannot be read again, which is a bug.
+pub fn collectd(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n').map_or(data.len(), |end| end + 1);
+    let (first, packet) = data.split_at(end);
+    let mut types = TypesDb::default();
+    if let Ok(text) = std::str::from_utf8(first) {
+        let _ = types.add(text);
+    }
+    for mode in [MultiValue::Split, MultiValue::Join] {
+        let mut lines = Lines::default();
+        let parsed = CollectdParser::new(types.clone(), mode).parse(packet, &mut lines);
+        assert!(parsed.is_ok() || lines.is_empty(), "BUG: points of a packet that is none");
+        check_lines(lines);
+    }
+}
+
+/// Every point must be a line that is read again; only its key may turn out to be none.
+fn check_lines(lines: Lines) {
+    let (points, text) = (lines.points(), lines.into_text());
+    let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
+    let parsed = LineParser::new().parse(&text, &options);
+    let read = parsed.batch.rows.len() + parsed.problems.len();
+    assert_eq!(read, points, "BUG: a point is not one line");
 }
 
 /// Reads `data` as the body of a remote write and of a remote read. Every row's key must name its
@@ -74,4 +141,38 @@ fn spelled<'a>(batch: &'a LineBatch<'_>, row: &LineRow) -> Spelled<'a> {
     // Numbers that need not be the same.
     let row = LineRow { layout: 0, values_start: 0, ..*row };
     (row, &layout.measurement, fields.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_seeds_are_good() {
+        graphite(include_bytes!("../../../fuzz/seeds/graphite/templates"));
+        graphite(include_bytes!("../../../fuzz/seeds/graphite/plain"));
+        opentsdb(include_bytes!("../../../fuzz/seeds/opentsdb/lines"));
+        opentsdb(include_bytes!("../../../fuzz/seeds/opentsdb/json"));
+        collectd(include_bytes!("../../../fuzz/seeds/collectd/typed"));
+        collectd(include_bytes!("../../../fuzz/seeds/collectd/untyped"));
+    }
+
+    proptest! {
+        #[test]
+        fn odd_names_stay_on_their_line(
+            names in prop::collection::vec("[a\"\\\\,= #\\t'\u{e9}.]{1,6}", 1..6),
+        ) {
+            let mut lines = Lines::default();
+            for name in &names {
+                let _ = lines.push(name, [(name.as_str(), name.as_str())], [(name.as_str(), 1.0)], 5);
+            }
+            check_lines(lines);
+            let put: String =
+                names.iter().map(|name| format!("put {name} 1479496100 1 {name}={name}\n")).collect();
+            opentsdb(put.as_bytes());
+            let paths: String = names.iter().map(|name| format!("{name} 1 5\n")).collect();
+            graphite(format!("measurement.field*\n{paths}").as_bytes());
+        }
+    }
 }

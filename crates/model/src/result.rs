@@ -13,6 +13,8 @@ pub struct SeriesHeader {
     pub tags: Vec<(Name, Name)>,
     /// Names of the columns, one a column of the batches.
     pub columns: Vec<Name>,
+    /// The column whose texts are lists, if there is one: an element a line.
+    pub list: Option<usize>,
 }
 
 /// Some rows of one output series. An answer is a sequence of these; parts of one series follow one

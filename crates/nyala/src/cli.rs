@@ -15,7 +15,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SETTINGS_HELP: &str = "\
 Every setting can be given as a flag, as an environment variable or in a TOML file (by its name \
 without the dashes in front: data-dir = \"/var/lib/nyala\"). Flags count more than the environment, \
-the environment more than the file. `nyala config` shows what holds and why.";
+the environment more than the file. `nyala config` shows what holds and why.
+
+The file may also have sections for more listeners, [[graphite]], [[opentsdb]] and [[collectd]], and \
+[monitor]; their keys are InfluxDB's, see README.";
 
 /// Does what the command line says.
 ///
@@ -31,11 +34,12 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         }
     };
     match matches.subcommand() {
-        Some(("serve", flags)) => serve::serve(&Settings::read(&resolve(flags)?)?)?,
+        Some(("serve", flags)) => serve::serve(&Settings::read(&layers(flags)?)?)?,
         Some(("config", flags)) => {
-            let resolved = resolve(flags)?;
-            Settings::read(&resolved)?;
-            io::stdout().write_all(as_toml(&resolved).as_bytes())?;
+            let layers = layers(flags)?;
+            Settings::read(&layers)?;
+            let text = as_toml(&layers.resolve()?) + &layers.sections_text()?;
+            io::stdout().write_all(text.as_bytes())?;
         }
         Some(("cluster", cluster)) => return cluster_command(cluster),
         Some(("version", _)) => writeln!(io::stdout(), "nyala {VERSION}")?,
@@ -53,7 +57,7 @@ fn cluster_command(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let settings = Settings::read(&resolve(flags)?)?;
+    let settings = Settings::read(&layers(flags)?)?;
     let options = settings.store.context("give the cluster: --store kudu://host:port/")?;
     let (text, is_well) = store_kudu::cluster_status(&options)?;
     io::stdout().write_all(text.as_bytes())?;
@@ -102,11 +106,11 @@ fn with_settings(command: Command) -> Command {
     })
 }
 
-fn resolve(matches: &ArgMatches) -> anyhow::Result<Vec<Resolved>> {
+fn layers(matches: &ArgMatches) -> anyhow::Result<Layers> {
     let given = |name: &str| matches.get_one::<String>(name).cloned();
     let flags = SETTINGS.iter().filter_map(|s| Some((s.name.to_owned(), given(s.name)?)));
     let config = matches.get_one::<PathBuf>("config");
-    Layers::collect(flags.collect(), config.map(PathBuf::as_path))?.resolve()
+    Layers::collect(flags.collect(), config.map(PathBuf::as_path))
 }
 
 /// The settings as a file that says the same.

@@ -135,6 +135,8 @@ fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
         unix_socket: settings.unix_socket.clone(),
         access_log: settings.access_log,
         udp: settings.udp.clone(),
+        listeners: settings.sections.listeners.clone(),
+        monitor: settings.sections.monitor.clone(),
         max_connections: settings.max_connections,
         max_body_bytes: settings.max_body_bytes,
         body_memory_bytes: plan.bodies,

@@ -1,6 +1,7 @@
 //! Settings: one table says which there are; flags, environment, file and defaults give the values.
 
 mod layers;
+mod sections;
 mod table;
 mod value;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 #[cfg(test)]
 pub(crate) use layers::Origin;
 pub(crate) use layers::{Layers, Resolved, environment_name};
+pub(crate) use sections::Sections;
 pub(crate) use table::SETTINGS;
 pub(crate) use value::{LogFormat, MemoryLimit, Sync};
 
@@ -30,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) unix_socket: Option<PathBuf>,
     pub(crate) access_log: bool,
     pub(crate) udp: Option<UdpConfig>,
+    /// Listeners and the monitor.
+    pub(crate) sections: Sections,
     pub(crate) auth: AuthConfig,
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) wal_sync: Sync,
@@ -52,11 +56,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the values of all settings.
+    /// Reads the values of all settings and the sections of the file.
     ///
     /// # Errors
     /// A value is not of its setting's kind: names the value and where it comes from.
-    pub(crate) fn read(resolved: &[Resolved]) -> anyhow::Result<Self> {
+    pub(crate) fn read(layers: &Layers) -> anyhow::Result<Self> {
+        let resolved = layers.resolve()?;
+        let settings = Self::of_values(&resolved)?;
+        Ok(Self { sections: layers.sections()?, ..settings })
+    }
+
+    fn of_values(resolved: &[Resolved]) -> anyhow::Result<Self> {
         let values = value::Reader::new(resolved);
         Ok(Self {
             data_dir: values.text("data-dir")?.into(),
@@ -65,6 +75,7 @@ impl Settings {
             tls: tls(values.file("https-certificate")?, values.file("https-private-key")?)?,
             unix_socket: values.file("bind-socket")?,
             udp: udp(&values)?,
+            sections: Sections::default(),
             access_log: values.truth("access-log")?,
             auth: AuthConfig {
                 enabled: values.truth("auth-enabled")?,
@@ -173,7 +184,7 @@ mod tests {
     #[test]
     fn the_defaults_are_legal() {
         let layers = Layers { flags: Vec::new(), environment: Vec::new(), file: None };
-        let settings = Settings::read(&layers.resolve().unwrap()).unwrap();
+        let settings = Settings::read(&layers).unwrap();
         assert_eq!(settings.http_bind, "127.0.0.1:8086");
         assert_eq!(settings.wal_sync, Sync::Always);
         assert_eq!(settings.max_body_bytes, 25_000_000);

@@ -140,5 +140,5 @@ pub(crate) fn text_column<'a>(texts: impl Iterator<Item = &'a str>) -> Column {
 /// A series of the answer that has no tags.
 pub(crate) fn header(name: &str, columns: &[&str]) -> Arc<SeriesHeader> {
     let columns = columns.iter().map(|column| Name::from(*column)).collect();
-    Arc::new(SeriesHeader { name: name.into(), tags: Vec::new(), columns })
+    Arc::new(SeriesHeader { name: name.into(), columns, ..SeriesHeader::default() })
 }

@@ -1,14 +1,14 @@
-//! Statements about databases and retention policies, and those that come later.
+//! Statements that define databases, retention policies, continuous queries and subscriptions.
 
 use catalog::PolicySpec;
 use influxql::Statement;
 
-use crate::{Answer, QueryContext, QueryError, continuous};
+use crate::{Answer, QueryContext, QueryError, continuous, subscriptions};
 
 /// Runs a statement that defines something.
 ///
 /// # Errors
-/// What the catalog says; [`QueryError::Unsupported`] for statements of later versions.
+/// What the catalog says; [`QueryError::Unsupported`] for what only a server can say.
 pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryError> {
     match statement {
         Statement::KillQuery { host: Some(_), .. } => {
@@ -20,7 +20,7 @@ pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answe
         }
         _ => {}
     }
-    if let Some(what) = later(statement) {
+    if let Some(what) = elsewhere(statement) {
         return Err(QueryError::unsupported(what));
     }
     if context.read_only {
@@ -63,25 +63,20 @@ pub(crate) fn run(statement: &Statement, context: &QueryContext) -> Result<Answe
         Statement::DropContinuousQuery { name, database } => {
             catalog.drop_continuous_query(database, name)?;
         }
-        Statement::DropSubscription { database, retention_policy, .. } => {
-            catalog.snapshot().resolve(database, Some(retention_policy))?;
-            // None was ever created.
-            return Err(QueryError::invalid("subscription not found"));
+        Statement::CreateSubscription(create) => subscriptions::create(create, catalog)?,
+        Statement::DropSubscription { name, database, retention_policy } => {
+            catalog.drop_subscription(database, retention_policy, name)?;
         }
         other => panic!("BUG: {other:?} is executed elsewhere"),
     }
     Ok(Answer::empty())
 }
 
-/// What a statement of a later version is called.
-fn later(statement: &Statement) -> Option<&'static str> {
+/// What a statement is called that needs more than a store and a catalog.
+fn elsewhere(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
-        Statement::DropShard { .. } => "DROP SHARD",
-        Statement::CreateSubscription(_) => "CREATE SUBSCRIPTION",
-        Statement::ShowShards => "SHOW SHARDS",
-        Statement::ShowShardGroups => "SHOW SHARD GROUPS",
-        Statement::ShowStats { .. } => "SHOW STATS",
-        Statement::ShowDiagnostics { .. } => "SHOW DIAGNOSTICS",
+        Statement::ShowStats { .. } => "SHOW STATS outside of a server",
+        Statement::ShowDiagnostics { .. } => "SHOW DIAGNOSTICS outside of a server",
         _ => return None,
     })
 }

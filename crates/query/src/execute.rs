@@ -7,7 +7,8 @@ use influxql::{SelectStatement, Statement};
 use crate::exec::stream::SelectStream;
 use crate::plan::{Select, Source, compile, resolve};
 use crate::{
-    Answer, QueryContext, QueryError, continuous, ddl, delete, explain, into, registry, show, users,
+    Answer, QueryContext, QueryError, continuous, ddl, delete, explain, into, registry, shards,
+    show, subscriptions, users,
 };
 
 /// Cells (rows times columns) that are read without delay.
@@ -120,8 +121,7 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
         Statement::Explain { analyze, select } => explain::explain(select, *analyze, context),
         Statement::ShowQueries => Ok(registry::show(context)),
         Statement::ShowContinuousQueries => Ok(continuous::show(context)),
-        // There is none: subscriptions cannot be created.
-        Statement::ShowSubscriptions => Ok(Answer::empty()),
+        Statement::ShowSubscriptions => Ok(subscriptions::show(context)),
         Statement::ShowDatabases
         | Statement::ShowRetentionPolicies { .. }
         | Statement::ShowMeasurements(_)
@@ -137,6 +137,9 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
             delete::drop_series(sources, condition.as_ref(), context)
         }
         Statement::DropMeasurement { name } => delete::drop_measurement(name, context),
+        Statement::ShowShards => shards::show(context),
+        Statement::ShowShardGroups => shards::show_groups(context),
+        Statement::DropShard { id } => shards::drop(*id, context),
         Statement::ShowUsers => Ok(users::show(context)),
         Statement::ShowGrants { user } => users::show_grants(user, context),
         Statement::CreateUser { .. }
@@ -161,6 +164,7 @@ fn is_light(statement: &Statement) -> bool {
         | Statement::DropSeries { .. }
         | Statement::DropMeasurement { .. }
         | Statement::DropDatabase { .. }
+        | Statement::DropShard { .. }
         | Statement::DropRetentionPolicy { .. } => false,
         _ => true,
     }

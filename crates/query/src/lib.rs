@@ -25,7 +25,10 @@ mod names;
 mod plan;
 mod presence;
 mod registry;
+mod shards;
 mod show;
+mod subscriptions;
+mod table;
 mod users;
 mod zone;
 
@@ -35,4 +38,5 @@ pub use continuous::{ContinuousRun, ContinuousSchedule};
 pub use error::QueryError;
 pub use execute::{Cost, Prepared, estimate, execute, prepare};
 pub use registry::{QueryRegistry, Registered};
+pub use table::Table;
 pub use zone::Zone;

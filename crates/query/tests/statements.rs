@@ -102,6 +102,7 @@ fn nothing_changes_where_it_must_not() {
         "SELECT v INTO x FROM cpu",
         "CREATE CONTINUOUS QUERY q ON t BEGIN SELECT v INTO x FROM cpu END",
         "DROP RETENTION POLICY autogen ON t",
+        "DROP SHARD 1",
     ] {
         assert_eq!(db.short(statement), "error: the server is read-only", "{statement}");
     }
@@ -109,11 +110,49 @@ fn nothing_changes_where_it_must_not() {
 }
 
 #[test]
-fn later_statements_are_refused_by_name() {
+fn what_is_not_executed_is_refused_by_name() {
     let db = database();
-    for (statement, name) in [("DROP SHARD 1", "DROP SHARD"), ("SHOW SHARDS", "SHOW SHARDS")] {
+    for (statement, name) in [
+        ("KILL QUERY 1 ON \"host\"", "KILL QUERY on another host"),
+        ("SHOW STATS", "SHOW STATS outside of a server"),
+    ] {
         assert_eq!(db.short(statement), format!("error: {name} is not supported yet"));
     }
+}
+
+#[test]
+fn shards_are_shown_and_dropped() {
+    let db = database();
+    db.short("CREATE RETENTION POLICY day ON t DURATION 20000d REPLICATION 1 SHARD DURATION 1d");
+    db.short("SELECT v INTO t.day.copy FROM cpu WHERE time = 30");
+    let week = "1969-12-29T00:00:00Z 1970-01-05T00:00:00Z 1970-01-05T00:00:00Z";
+    let day = "1970-01-01T00:00:00Z 1970-01-02T00:00:00Z 2024-10-05T00:00:00Z";
+    assert_eq!(
+        db.short("SHOW SHARDS"),
+        format!(
+            "t: id database retention_policy shard_group start_time end_time expiry_time owners\n\
+             1 \"t\" \"autogen\" 1 {}\n2 \"t\" \"day\" 2 {}",
+            quoted(week) + " \"\"",
+            quoted(day) + " \"\""
+        )
+    );
+    assert_eq!(db.short("DROP SHARD 7"), "");
+    assert_eq!(db.short("DROP SHARD 1"), "");
+    assert_eq!(
+        db.short("SHOW SHARD GROUPS"),
+        format!(
+            "shard groups: id database retention_policy start_time end_time expiry_time\n\
+             2 \"t\" \"day\" {}",
+            quoted(day)
+        )
+    );
+    assert_eq!(db.short("SELECT v FROM cpu"), "");
+    assert_eq!(db.short("SELECT v FROM t.day.copy"), "copy: time v\n30 4");
+}
+
+fn quoted(words: &str) -> String {
+    let words: Vec<String> = words.split(' ').map(|word| format!("\"{word}\"")).collect();
+    words.join(" ")
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn part(make: impl Fn(usize) -> Values) -> ResultBatch {
     let mut columns = vec![Column::new(Values::Time(times))];
     columns.extend((0..COLUMNS).map(|at| Column::new(make(at * ROWS))));
     let names: Vec<Name> = (0..=COLUMNS).map(|at| format!("column_{at}").into()).collect();
-    let header = SeriesHeader { name: "cpu".into(), tags: Vec::new(), columns: names };
+    let header = SeriesHeader { name: "cpu".into(), columns: names, ..SeriesHeader::default() };
     let batch = ColumnBatch { rows: ROWS, runs: Vec::new(), columns };
     ResultBatch { header: Arc::new(header), batch, continues: true }
 }

@@ -35,6 +35,8 @@ pub(crate) struct JsonSink {
     series: usize,
     /// Whether the open series has rows.
     has_rows: bool,
+    /// The column of the open series that has lists.
+    list: Option<usize>,
 }
 
 impl JsonSink {
@@ -47,6 +49,7 @@ impl JsonSink {
             result_start: None,
             series: 0,
             has_rows: false,
+            list: None,
         }
     }
 
@@ -147,6 +150,7 @@ impl Sink for JsonSink {
         self.element(out, SERIES, self.series == 0);
         self.series += 1;
         self.has_rows = false;
+        self.list = header.list;
         out.push(b'{');
         let mut is_first = true;
         if !header.name.is_empty() {
@@ -183,10 +187,11 @@ impl Sink for JsonSink {
         }
         let is_first = !self.has_rows;
         self.has_rows = true;
+        let times = (self.epoch, &mut self.time);
         if self.pretty {
-            push_rows::<true>(out, batch, rows, is_first, self.epoch, &mut self.time);
+            push_rows::<true>(out, batch, rows, is_first, self.list, times);
         } else {
-            push_rows::<false>(out, batch, rows, is_first, self.epoch, &mut self.time);
+            push_rows::<false>(out, batch, rows, is_first, self.list, times);
         }
     }
 

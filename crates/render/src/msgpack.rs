@@ -76,7 +76,14 @@ impl Sink for MessagePackSink {
         for row in rows {
             push_array(out, batch.columns.len());
             for (at, column) in batch.columns.iter().enumerate() {
-                push_cell(out, column, row, self.epoch.filter(|_| at == 0));
+                match &column.values {
+                    Values::String(texts) if self.header.list == Some(at) => {
+                        let elements: Vec<&str> = texts.get(row).split('\n').collect();
+                        push_array(out, elements.len());
+                        elements.iter().for_each(|element| push_text(out, element.as_bytes()));
+                    }
+                    _ => push_cell(out, column, row, self.epoch.filter(|_| at == 0)),
+                }
             }
         }
     }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 use query::QueryRegistry;
-use store::Store;
+use store::{Metric, Store};
 
 use crate::ServerConfig;
 use crate::auth::Passwords;
+use crate::listeners::ListenerStats;
 use crate::metrics::Metrics;
 use crate::profile::Profiles;
 use crate::query::QueryGate;
 use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
+use crate::subscriber::{ForwardingStore, Outbox};
 use crate::write::ParserPool;
 
 /// The wall clock: nanoseconds since 1970-01-01 UTC.
@@ -39,7 +41,7 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: Clock,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) room: BodyRoom,
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
@@ -47,6 +49,8 @@ pub(crate) struct App {
     pub(crate) passwords: Passwords,
     pub(crate) profiles: Profiles,
     pub(crate) request_ids: RequestIds,
+    /// What is counted of each further listener.
+    pub(crate) listeners: Vec<Arc<ListenerStats>>,
 }
 
 impl App {
@@ -55,12 +59,15 @@ impl App {
         store: Arc<dyn Store>,
         catalog: Arc<Catalog>,
         clock: Clock,
-    ) -> Self {
-        Self {
-            store,
+    ) -> (Self, Outbox) {
+        let metrics = Arc::new(Metrics::default());
+        let (store, outbox) =
+            ForwardingStore::new(store, &catalog, &metrics, config.body_memory_bytes);
+        let app = Self {
+            store: Arc::new(store),
             catalog,
             clock,
-            metrics: Metrics::default(),
+            metrics,
             room: BodyRoom::new(config.body_memory_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
@@ -68,7 +75,25 @@ impl App {
             passwords: Passwords::new(config.threads, config.admission_wait),
             profiles: Profiles::default(),
             request_ids: RequestIds::new(),
+            listeners: ListenerStats::of(&config),
             config,
-        }
+        };
+        (app, outbox)
+    }
+
+    /// The store's figures, those of databases under their names.
+    pub(crate) fn store_metrics(&self) -> Vec<Metric> {
+        let catalog = self.catalog.snapshot();
+        let mut all = self.store.metrics();
+        all.retain_mut(|metric| {
+            let Some((_, value)) = metric.labels.iter_mut().find(|(key, _)| *key == "database")
+            else {
+                return true;
+            };
+            let named = catalog.databases().iter().find(|d| d.id.0.to_string() == *value);
+            // One that is being dropped has no name any more.
+            named.map(|database| *value = database.name.to_string()).is_some()
+        });
+        all
     }
 }

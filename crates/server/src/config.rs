@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::listeners::ListenerConfig;
 use crate::tls::TlsFiles;
 use crate::udp::UdpConfig;
 
@@ -62,8 +63,21 @@ pub struct ServerConfig {
     pub unix_socket: Option<PathBuf>,
     /// Line protocol over UDP; `None`: none.
     pub udp: Option<UdpConfig>,
+    /// Graphite, OpenTSDB and collectd.
+    pub listeners: Vec<ListenerConfig>,
+    /// Whether figures of the server are kept as rows; `None`: no.
+    pub monitor: Option<MonitorConfig>,
     /// Whether each request is logged, at level info.
     pub access_log: bool,
+}
+
+/// Where the server's own figures go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitorConfig {
+    /// The database; made if missing, with a policy that keeps a week.
+    pub database: String,
+    /// How often. Not 0.
+    pub interval: Duration,
 }
 
 /// Who is asked who they are, and how they may say it.
@@ -154,6 +168,8 @@ impl Default for ServerConfig {
             tls: None,
             unix_socket: None,
             udp: None,
+            listeners: Vec::new(),
+            monitor: None,
             access_log: false,
         }
     }

@@ -8,6 +8,7 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 
 use crate::app::App;
+use crate::blocking::blocking;
 use crate::config::COMPATIBLE_VERSION;
 use crate::error::HttpError;
 use crate::metrics::exposition;
@@ -33,22 +34,18 @@ pub(crate) fn health() -> Response {
 }
 
 /// Figures as InfluxDB shows them.
-pub(crate) fn vars(app: &App) -> Response {
+pub(crate) async fn vars(app: &Arc<App>) -> Result<Response, HttpError> {
+    let worker = Arc::clone(app);
+    let text = blocking(move || vars::document(&worker)).await?;
     let kind = HeaderValue::from_static("application/json; charset=utf-8");
-    response::with_body(StatusCode::OK, kind, ResponseBody::whole(vars::document(app)))
+    Ok(response::with_body(StatusCode::OK, kind, ResponseBody::whole(text)))
 }
 
 /// All figures in Prometheus' text format.
 pub(crate) async fn metrics(app: &Arc<App>) -> Result<Response, HttpError> {
     // Stores look at many things for their figures.
     let worker = Arc::clone(app);
-    let collected =
-        tokio::task::spawn_blocking(move || exposition(&worker.metrics, worker.store.metrics()));
-    let text = match collected.await {
-        Ok(text) => text,
-        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        Err(_) => return Err(HttpError::internal("the server stops")),
-    };
+    let text = blocking(move || exposition(&worker.metrics, worker.store_metrics())).await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(response::with_body(StatusCode::OK, kind, ResponseBody::whole(text)))
 }

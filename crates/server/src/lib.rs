@@ -22,8 +22,11 @@ pub mod fuzzing;
 mod gzip;
 mod info;
 mod listener;
+mod listeners;
 mod metrics;
+mod monitor;
 mod multipart;
+mod own;
 mod panic;
 mod params;
 mod profile;
@@ -37,16 +40,23 @@ mod room;
 mod routes;
 mod server;
 mod service;
+mod statistics;
+mod subscriber;
 mod tls;
 mod udp;
 mod v2;
 mod write;
 
 pub use config::{
-    AuthConfig, COMPATIBLE_VERSION, Patience, Secret, ServerConfig, UNPACKED_BODY_FACTOR,
+    AuthConfig, COMPATIBLE_VERSION, MonitorConfig, Patience, Secret, ServerConfig,
+    UNPACKED_BODY_FACTOR,
 };
 /// Unit of timestamps.
 pub use ingest::line_protocol::Precision;
+pub use ingest::{collectd, graphite};
+pub use listeners::{
+    CollectdConfig, GraphiteConfig, ListenerConfig, ListenerTarget, OpenTsdbConfig, Transport,
+};
 pub use server::{Server, Stopped};
 pub use tls::TlsFiles;
 pub use udp::UdpConfig;

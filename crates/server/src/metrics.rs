@@ -118,6 +118,10 @@ pub(crate) struct Metrics {
     pub(crate) retention_failures: Counter,
     pub(crate) continuous_queries: Counter,
     pub(crate) continuous_query_failures: Counter,
+    pub(crate) subscription_writes: Counter,
+    pub(crate) subscription_writes_dropped: Counter,
+    pub(crate) subscription_rows: Counter,
+    pub(crate) subscription_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -149,6 +153,10 @@ impl Default for Metrics {
             retention_failures: Counter::default(),
             continuous_queries: Counter::default(),
             continuous_query_failures: Counter::default(),
+            subscription_writes: Counter::default(),
+            subscription_writes_dropped: Counter::default(),
+            subscription_rows: Counter::default(),
+            subscription_failures: Counter::default(),
         }
     }
 }

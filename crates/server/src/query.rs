@@ -20,6 +20,7 @@ use hyper::{Request, StatusCode};
 use tokio::sync::oneshot;
 
 pub(crate) use gate::{Active, Need, QueryGate};
+pub(crate) use request::accepts_gzip;
 
 use crate::app::App;
 use crate::auth::Caller;

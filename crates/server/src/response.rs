@@ -6,13 +6,15 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{
-    ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use hyper::{HeaderMap, StatusCode};
 use model::Interrupt;
 use tokio::sync::mpsc;
 
 use crate::error::HttpError;
+use crate::gzip;
 use crate::record::RequestRecord;
 
 pub(crate) type Response = hyper::Response<ResponseBody>;
@@ -172,6 +174,16 @@ pub(crate) fn with_body(
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
+}
+
+/// The same answer packed with gzip, if it is there as a whole.
+pub(crate) fn packed(response: Response) -> Response {
+    let (mut head, mut body) = response.into_parts();
+    if let Content::Whole(bytes) = &body.content {
+        body.content = Content::Whole(gzip::pack(bytes).into());
+        head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Response::from_parts(head, body)
 }
 
 /// What Go's HTTP server says by itself.

@@ -21,8 +21,11 @@ use crate::app::{App, Clock};
 use crate::connection::{Activity, Connection};
 use crate::continuous;
 use crate::listener::{self, UnixSocket};
+use crate::listeners::{self, Bound};
+use crate::monitor;
 use crate::retention;
 use crate::service;
+use crate::subscriber::Outbox;
 use crate::tls::Tls;
 use crate::udp;
 
@@ -51,7 +54,9 @@ pub struct Server {
     unix: Option<UnixSocket>,
     tls: Option<Arc<Tls>>,
     udp: Option<UdpSocket>,
+    further: Vec<Bound>,
     app: Arc<App>,
+    outbox: Outbox,
 }
 
 /// How a server stopped.
@@ -80,8 +85,10 @@ impl Server {
         let address = listener.local_addr()?;
         let unix = config.unix_socket.as_deref().map(UnixSocket::listen).transpose()?;
         let udp = config.udp.as_ref().map(udp::bind).transpose()?;
-        let app = Arc::new(App::new(config, store, catalog, Clock(now_ns)));
-        Ok(Self { listener, address, unix, tls, udp, app })
+        let further = listeners::bind(&config)?;
+        let (app, outbox) = App::new(config, store, catalog, Clock(now_ns));
+        let app = Arc::new(app);
+        Ok(Self { listener, address, unix, tls, udp, further, app, outbox })
     }
 
     /// The address that it listens on.
@@ -96,7 +103,7 @@ impl Server {
     /// # Errors
     /// The listener cannot be used with the runtime.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
-        let Self { listener, unix, tls, udp, app, .. } = self;
+        let Self { listener, unix, tls, udp, further, app, outbox, .. } = self;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let local = unix.as_ref().map(UnixSocket::to_async).transpose()?;
         let graceful = GracefulShutdown::new();
@@ -105,6 +112,8 @@ impl Server {
         let mut helpers = JoinSet::new();
         helpers.spawn(retention::enforce(Arc::clone(&app)));
         helpers.spawn(continuous::run(Arc::clone(&app)));
+        helpers.spawn(monitor::run(Arc::clone(&app)));
+        helpers.spawn(outbox.deliver(Arc::clone(&app)));
         if let Some(tls) = tls {
             helpers.spawn(tls.follow());
         }
@@ -112,6 +121,7 @@ impl Server {
             let socket = tokio::net::UdpSocket::from_std(socket)?;
             helpers.spawn(udp::serve(Arc::clone(&app), socket, Arc::new(config.clone())));
         }
+        listeners::spawn(&app, further, &mut helpers)?;
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {

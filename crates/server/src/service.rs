@@ -20,7 +20,7 @@ use crate::panic::CatchPanic;
 use crate::profile;
 use crate::record::RequestRecord;
 use crate::response::{self, Response};
-use crate::routes::Route;
+use crate::routes::{Access, Route};
 use crate::{prometheus, query, v2, write};
 
 const VERSION: HeaderName = HeaderName::from_static("x-influxdb-version");
@@ -75,6 +75,7 @@ async fn dispatch(
         Ok(caller) => caller,
         Err(error) => return response::refusal(&error),
     };
+    let gzip = route.access() == Access::Debug && query::accepts_gzip(request.headers());
     record.user = caller.user().map(|user| user.name.clone());
     let answered = match route {
         Route::Query => Ok(query::handle(app, &caller, request).await),
@@ -87,11 +88,15 @@ async fn dispatch(
         Route::Ping | Route::Status => Ok(info::ping(request.uri().query())),
         Route::Health => Ok(info::health()),
         Route::Metrics => info::metrics(app).await,
-        Route::DebugVars => Ok(info::vars(app)),
+        Route::DebugVars => info::vars(app).await,
         Route::DebugRequests => profile::handle(app, request.uri().query()).await,
         Route::Unknown => Ok(response::not_found()),
     };
-    answered.unwrap_or_else(|error| response::refusal(&error))
+    match answered {
+        Ok(answer) if gzip => response::packed(answer),
+        Ok(answer) => answer,
+        Err(error) => response::refusal(&error),
+    }
 }
 
 /// The client's id for the request, or a new one.

@@ -132,6 +132,16 @@ impl Target {
         }
     }
 
+    /// The same with times in another unit than nanoseconds.
+    pub(crate) fn in_unit(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    /// The database.
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
     fn new(app: &App, caller: &Caller, database: &str, policy: &str) -> Result<Self, HttpError> {
         if database.is_empty() {
             return Err(HttpError::bad_request("database is required"));
@@ -162,7 +172,19 @@ impl App {
             unpacked = bytes;
             &unpacked
         };
-        let now_ns = self.clock.now_ns();
+        self.store_lines(target, text, self.clock.now_ns())
+    }
+
+    /// Stores lines that a listener took.
+    ///
+    /// # Errors
+    /// As [`App::store_parsed`].
+    pub(crate) fn store_lines(
+        &self,
+        target: &Target,
+        text: &[u8],
+        now_ns: i64,
+    ) -> Result<(), HttpError> {
         let default_time_ns = now_ns - now_ns.rem_euclid(target.precision.unit_ns());
         let options = ParseOptions { precision: target.precision, default_time_ns };
         let mut parser = self.parsers.take();

@@ -105,7 +105,8 @@ impl Generator {
             }
             56..57 => Operation::DeletePolicy { policy: self.policy() },
             57..59 => Operation::DeleteDatabase { database: self.database() },
-            59..62 => Operation::Expire { policy: self.policy(), before: self.time() },
+            59..61 => Operation::Expire { policy: self.policy(), before: self.time() },
+            61..62 => Operation::DropPartition { policy: self.policy(), time: self.time() },
             62..66 => self.swap_catalog(),
             66..80 => Operation::Flush,
             80..86 => Operation::Maintain,

@@ -51,6 +51,13 @@ pub enum Operation {
         /// As in `Write`.
         policy: u8,
     },
+    /// A partition is dropped.
+    DropPartition {
+        /// As in `Write`.
+        policy: u8,
+        /// That of this time.
+        time: u16,
+    },
     /// A database is dropped; its place in the history is taken by a new one.
     DeleteDatabase {
         /// 0 or 1.

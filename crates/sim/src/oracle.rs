@@ -164,7 +164,9 @@ impl Oracle {
                 let rows = rows_of(NameFilter::All, TimeRange::ALL);
                 self.split(|_| vec![vec![], vec![rows.clone()], vec![all.clone()]]);
             }
-            DeleteTarget::Policy(_) => self.split(|_| vec![vec![], vec![all.clone()]]),
+            DeleteTarget::Policy(_) | DeleteTarget::Partition(..) => {
+                self.split(|_| vec![vec![], vec![all.clone()]]);
+            }
         }
     }
 

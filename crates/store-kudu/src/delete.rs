@@ -38,6 +38,9 @@ impl Shared {
                 Some(id) => self.delete_measurement(database, name, id).await,
                 None => Ok(()),
             },
+            DeleteTarget::Partition(policy, time) => {
+                self.drop_partition(database, *policy, *time).await
+            }
             DeleteTarget::Policy(policy) => self.delete_policy(database, *policy).await,
             DeleteTarget::Database => {
                 for (name, id) in self.measurements_of(database, None).await? {

@@ -22,6 +22,19 @@ impl Shared {
         policy: PolicyId,
         before_ns: i64,
     ) -> Result<u64, StoreError> {
+        let is_over = |range: TimeRange| range.max < before_ns;
+        let dropped = self.drop_ranges_of_policy(database, policy, is_over).await?;
+        self.metrics.partitions_expired.add(dropped as u64);
+        Ok(dropped as u64)
+    }
+
+    /// Drops some ranges of all tables of a policy; says how many had rows.
+    pub(crate) async fn drop_ranges_of_policy(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        goes: impl Fn(TimeRange) -> bool,
+    ) -> Result<usize, StoreError> {
         let mut dropped: BTreeSet<(i64, i64)> = BTreeSet::new();
         let prefix = self.names.of_policy(database, policy);
         for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
@@ -34,31 +47,30 @@ impl Shared {
                 Err(Error::TableNotFound { .. }) => continue,
                 Err(error) => return Err(cluster(error)),
             };
-            let over = self.drop_ranges(&table, policy, measurement, before_ns).await?;
+            let over = self.drop_ranges(&table, policy, measurement, &goes).await?;
             if !over.is_empty() {
                 dropped.extend(over.iter().map(|range| (range.min, range.max)));
                 self.mark_all_dead(database, measurement).await?;
             }
         }
-        self.metrics.partitions_expired.add(dropped.len() as u64);
-        Ok(dropped.len() as u64)
+        Ok(dropped.len())
     }
 
-    /// Drops what is over of a table; gives the ranges that had rows.
+    /// Drops ranges of a table; gives the ranges that had rows.
     async fn drop_ranges(
         &self,
         table: &Table,
         policy: PolicyId,
         measurement: i64,
-        before_ns: i64,
+        goes: impl Fn(TimeRange) -> bool,
     ) -> Result<Vec<TimeRange>, StoreError> {
         let ranges = match table.range_partitions().await {
             Ok(ranges) => ranges,
             Err(Error::TableNotFound { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(cluster(error)),
         };
-        let is_over = |range: &&RangePartition| range_of(range).max < before_ns;
-        let over: Vec<RangePartition> = ranges.iter().filter(is_over).cloned().collect();
+        let goes = |range: &&RangePartition| goes(range_of(range));
+        let over: Vec<RangePartition> = ranges.iter().filter(goes).cloned().collect();
         let mut with_rows = Vec::new();
         for range in over {
             let times = range_of(&range);
@@ -98,7 +110,7 @@ impl Shared {
     }
 }
 
-async fn has_rows(table: &Table, range: TimeRange) -> Result<bool, StoreError> {
+pub(crate) async fn has_rows(table: &Table, range: TimeRange) -> Result<bool, StoreError> {
     let scan = table
         .scan()
         .columns([SERIES_ID])

@@ -30,6 +30,7 @@ mod measurement;
 mod metadata;
 mod metrics;
 mod options;
+mod partitions;
 mod ranges;
 mod registry;
 mod runtime;

@@ -17,7 +17,7 @@ const NAME_BYTES: usize = 64;
 /// An answer.
 pub(crate) struct Names {
     width: usize,
-    rows: std::collections::btree_set::IntoIter<Vec<Name>>,
+    rows: std::vec::IntoIter<Vec<Name>>,
     /// By the first name of a row, a last column; without entries there is none.
     counts: HashMap<Name, i64>,
     context: ScanContext,
@@ -68,6 +68,12 @@ impl Collected {
 
 impl Shared {
     pub(crate) async fn names(&self, request: &MetadataRequest) -> Result<Names, StoreError> {
+        if matches!(request.kind, MetadataKind::Partitions) {
+            let rows = self.partitions(request.database).await?.into_iter();
+            let (counts, context) = (HashMap::new(), request.context.clone());
+            let held = context.budget.reserve(rows.len() * 4 * NAME_BYTES)?;
+            return Ok(Names { width: 4, rows, counts, context, _held: held, part: None });
+        }
         let now = self.now().await?;
         let held = request.context.budget.reserve(0)?;
         let mut collected = Collected { rows: BTreeSet::new(), counts: HashMap::new(), held };
@@ -82,8 +88,10 @@ impl Shared {
             MetadataKind::Measurements | MetadataKind::SeriesCounts => 1,
             MetadataKind::Series | MetadataKind::TagKeys => 2,
             MetadataKind::TagValues(_) => 3,
+            MetadataKind::Partitions => 4,
         };
         let Collected { rows, counts, held } = collected;
+        let rows: Vec<Vec<Name>> = rows.into_iter().collect();
         let (rows, context) = (rows.into_iter(), request.context.clone());
         Ok(Names { width, rows, counts, context, _held: held, part: None })
     }
@@ -112,6 +120,8 @@ impl Shared {
                 let tags = series.key.tags.iter();
                 match &request.kind {
                     MetadataKind::Measurements => return collected.add(vec![name.clone()]),
+                    // Answered apart.
+                    MetadataKind::Partitions => {}
                     MetadataKind::SeriesCounts => {
                         collected.add(vec![name.clone()])?;
                         *collected.counts.entry(name.clone()).or_default() += 1;

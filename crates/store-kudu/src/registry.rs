@@ -29,10 +29,14 @@ pub(crate) mod space {
     pub(crate) const IDS: i8 = 8;
     /// Of a measurement: key is a series and a token; `number` is 1 once it is known to be dead.
     pub(crate) const DEAD: i8 = 9;
+    /// Of the partitions: key is database, policy, first and last time, `number` the partition's.
+    pub(crate) const PARTITION: i8 = 10;
 }
 
 /// Owner of what belongs to the whole store.
 pub(crate) const STORE: i64 = 0;
+/// Owner of the numbers of partitions.
+pub(crate) const PARTITIONS: i64 = i64::MIN;
 /// Rows of a request.
 const CHUNK: usize = 500;
 

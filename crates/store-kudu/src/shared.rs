@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) series: Table,
     pub(crate) tags: Table,
     pub(crate) measurement_ids: AsyncMutex<Block>,
+    pub(crate) partition_ids: AsyncMutex<Block>,
     pub(crate) measurements: Cache<(DatabaseId, Name), Arc<Measurement>>,
     /// By database and hash of the raw key.
     pub(crate) known_series: Cache<(DatabaseId, u128), (Arc<Measurement>, i64)>,
@@ -84,6 +85,7 @@ impl Shared {
             series,
             tags,
             measurement_ids: AsyncMutex::default(),
+            partition_ids: AsyncMutex::default(),
             measurements: Cache::new(MEASUREMENTS_MAX),
             known_series: Cache::new(options.cache_bytes / SERIES_BYTES),
             pins: Pins::default(),

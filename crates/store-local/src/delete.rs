@@ -37,6 +37,12 @@ pub(crate) fn delete(engine: &Engine, request: &DeleteRequest) -> Result<(), Sto
         DeleteTarget::Policy(policy) => {
             drop_partitions(engine, database, Some(*policy), i64::MAX)?;
         }
+        DeleteTarget::Partition(policy, time) => {
+            let (policy, time) = (*policy, *time);
+            let record = Record::DropPartition { database, policy, time };
+            let chosen = |p: &Partition| p.policy == policy && p.time == time;
+            drop_chosen(engine, database, &record, chosen)?;
+        }
         DeleteTarget::Database => drop_database(engine, database)?,
     }
     // What was gone before because of somebody else has to be gone for good as well.
@@ -273,17 +279,27 @@ pub(crate) fn drop_partitions(
     before_ns: i64,
 ) -> Result<u64, StoreError> {
     engine.check_writable()?;
-    let dropped = |p: &Partition| {
-        p.database == database && policy.is_none_or(|id| id == p.policy) && p.time.max < before_ns
-    };
+    let record = Record::DropPartitions { database, policy, before_ns };
+    let chosen = |p: &Partition| policy.is_none_or(|id| id == p.policy) && p.time.max < before_ns;
+    drop_chosen(engine, database, &record, chosen)
+}
+
+/// Drops the partitions of a database that `chosen` accepts, which are those that `record` says;
+/// returns how many.
+fn drop_chosen(
+    engine: &Engine,
+    database: DatabaseId,
+    record: &Record<'_>,
+    chosen: impl Fn(&Partition) -> bool,
+) -> Result<u64, StoreError> {
     let gate = engine.gate.write();
     let view = engine.view();
-    let gone: Vec<Arc<Partition>> = view.partitions().filter(|p| dropped(p)).cloned().collect();
+    let of_database = view.partitions().filter(|p| p.database == database);
+    let gone: Vec<Arc<Partition>> = of_database.filter(|p| chosen(p)).cloned().collect();
     if gone.is_empty() {
         return Ok(0);
     }
-    let bytes = Record::DropPartitions { database, policy, before_ns }.encode();
-    let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
+    let lsn = engine.wal.append(&[&record.encode()]).map_err(wal_error)?;
     engine.wait_durable(lsn)?;
     let segments = engine.restructure(|view| Ok(without_partitions(view, &gone)))?;
     drop(gate);

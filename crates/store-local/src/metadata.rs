@@ -1,5 +1,7 @@
 //! Answers about names, out of the series index.
 
+mod partitions;
+
 use std::collections::VecDeque;
 use std::mem::take;
 use std::ops::ControlFlow;
@@ -24,6 +26,9 @@ pub(crate) fn metadata(
     engine: &Arc<Engine>,
     request: &MetadataRequest,
 ) -> Result<Box<dyn MetadataCursor>, StoreError> {
+    if matches!(request.kind, MetadataKind::Partitions) {
+        return partitions::metadata(engine, request);
+    }
     let mut measurements = engine.schema.of_database(request.database);
     measurements.retain(|m| request.measurements.accepts(&m.name));
     Ok(Box::new(Cursor {
@@ -120,6 +125,8 @@ impl Cursor {
                     part.push_count(name, count.cast_signed(), ready);
                 }
             }
+            // Answered whole at the start.
+            MetadataKind::Partitions => {}
             MetadataKind::TagKeys => {
                 for key in index.tag_keys(database, name, among.as_ref()).map_err(series_error)? {
                     part.push(&[name, &key], ready);

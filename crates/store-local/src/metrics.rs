@@ -1,7 +1,9 @@
 //! Counters of a store.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use model::DatabaseId;
 use store::{Metric, MetricKind};
 
 use crate::engine::Engine;
@@ -47,6 +49,7 @@ pub(crate) struct Metrics {
 pub(crate) fn collect(engine: &Engine) -> Vec<Metric> {
     let mut all = counters(&engine.metrics);
     all.extend(gauges(engine));
+    all.extend(of_databases(engine));
     all.extend(wal_metrics(engine));
     all
 }
@@ -134,6 +137,29 @@ fn gauges(engine: &Engine) -> Vec<Metric> {
             engine.opened_at.elapsed().as_secs_f64(),
         ),
     ]
+}
+
+/// Figures of each database, under its id.
+fn of_databases(engine: &Engine) -> Vec<Metric> {
+    let view = engine.view();
+    let ids: BTreeSet<DatabaseId> = view.policies().map(|(_, policy)| policy.database).collect();
+    let mut all = Vec::new();
+    for id in ids {
+        let labels = vec![("database", id.0.to_string())];
+        let gauge = |name, help, value: f64| {
+            let plain = metric(name, help, MetricKind::Gauge, value);
+            Metric { labels: labels.clone(), ..plain }
+        };
+        // A run that cannot be read is reported by those who need it.
+        if let Ok(series) = engine.index.cardinality(id, None) {
+            all.push(gauge("database_series", "Series of a database.", series as f64));
+        }
+        if let Ok(names) = engine.index.measurements(id) {
+            let help = "Measurements of a database.";
+            all.push(gauge("database_measurements", help, names.len() as f64));
+        }
+    }
+    all
 }
 
 fn wal_metrics(engine: &Engine) -> Vec<Metric> {

@@ -260,26 +260,36 @@ fn replay(engine: &Engine, start: Lsn, lsn: Lsn, record: Record<'_>) -> Result<u
         }
         Record::Delete(tombstone) => replay_delete(engine, lsn, tombstone)?,
         Record::DropPartitions { database, policy, before_ns } => {
-            let flushed = |p: &Partition| {
-                let key = (p.policy, p.time.min);
-                engine.manifest.read(|s| s.flushed.get(&key).is_some_and(|f| lsn <= f.1))
-            };
-            let view = engine.view();
-            let gone: Vec<_> = view
-                .partitions()
-                .filter(|p| p.database == database && p.time.max < before_ns)
-                .filter(|p| policy.is_none_or(|id| id == p.policy))
-                // What was flushed after the drop was written after it.
-                .filter(|p| !flushed(p))
-                .cloned()
-                .collect();
-            let segments = engine.restructure(|view| Ok(without_partitions(view, &gone)))?;
-            for segment in &segments {
-                remove_segment(engine, segment)?;
-            }
+            let chosen =
+                |p: &Partition| p.time.max < before_ns && policy.is_none_or(|id| id == p.policy);
+            replay_drop(engine, lsn, |p| p.database == database && chosen(p))?;
+        }
+        Record::DropPartition { database, policy, time } => {
+            let key = (database, policy, time);
+            replay_drop(engine, lsn, |p| p.key() == key)?;
         }
     }
     Ok(0)
+}
+
+/// Drops partitions again, as far as they have what was there before the drop.
+fn replay_drop(
+    engine: &Engine,
+    lsn: Lsn,
+    chosen: impl Fn(&Partition) -> bool,
+) -> Result<(), StoreError> {
+    let flushed = |p: &Partition| {
+        let key = (p.policy, p.time.min);
+        engine.manifest.read(|s| s.flushed.get(&key).is_some_and(|f| lsn <= f.1))
+    };
+    let view = engine.view();
+    // What was flushed after the drop was written after it.
+    let gone: Vec<_> = view.partitions().filter(|p| chosen(p) && !flushed(p)).cloned().collect();
+    let segments = engine.restructure(|view| Ok(without_partitions(view, &gone)))?;
+    for segment in &segments {
+        remove_segment(engine, segment)?;
+    }
+    Ok(())
 }
 
 /// Hides rows again. Segments that the manifest knew at the delete have their tombstone from it; if

@@ -15,6 +15,7 @@ mod cases;
 mod compare;
 mod generate;
 mod operation;
+mod partitions;
 mod random;
 mod shrink;
 #[cfg(test)]

@@ -30,8 +30,8 @@ impl NameFilter {
     }
 }
 
-/// What is asked for. The answer's columns are text but for counts, one row a fact, sorted and
-/// distinct.
+/// What is asked for. The answer's columns are text but for counts, one row a fact, sorted (where
+/// nothing else is said) and distinct.
 #[derive(Clone, Debug)]
 pub enum MetadataKind {
     /// Column: measurement. Those with at least one matching series.
@@ -44,6 +44,12 @@ pub enum MetadataKind {
     TagKeys,
     /// Columns: measurement, tag key, tag value; for the keys the filter accepts.
     TagValues(NameFilter),
+    /// Columns: number, policy id, first time, last time (ns), all in decimals; sorted by policy and
+    /// time, whatever measurements and series are asked for. The partitions of the database that
+    /// have rows; one whose rows were all deleted may still be there or not. Numbers are positive,
+    /// count up from 1 over all databases, stay with a partition as long as it exists, also over
+    /// restarts, and are never given to one of another range.
+    Partitions,
 }
 
 /// A question about the names of one database, over all its policies.

@@ -106,6 +106,9 @@ pub enum DeleteTarget {
     Measurement(Name),
     /// All rows of one policy.
     Policy(PolicyId),
+    /// The partition of a policy that has exactly these bounds, with its rows. Series that are left
+    /// without rows cease to exist; field types stay.
+    Partition(PolicyId, TimeRange),
     /// Everything the database has but the catalog's entry.
     Database,
 }

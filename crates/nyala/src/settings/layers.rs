@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::sections::{SECTIONS, Sections};
 use super::table::{SETTINGS, Setting};
 
 /// Variables of the environment that are Nyala's start so.
@@ -123,14 +124,45 @@ impl Layers {
         Ok(())
     }
 
+    /// The file as TOML.
+    fn table(&self) -> anyhow::Result<Option<(&Path, toml::Table)>> {
+        let Some((path, text)) = &self.file else { return Ok(None) };
+        let table = text.parse().with_context(|| format!("{} is no TOML", path.display()))?;
+        Ok(Some((path, table)))
+    }
+
+    /// What the sections of the file say.
+    ///
+    /// # Errors
+    /// A section has something wrong.
+    pub(crate) fn sections(&self) -> anyhow::Result<Sections> {
+        let Some((path, mut table)) = self.table()? else { return Ok(Sections::default()) };
+        table.retain(|key, _| SECTIONS.contains(&key));
+        Sections::read(&table).with_context(|| path.display().to_string())
+    }
+
+    /// The sections as the file has them.
+    ///
+    /// # Errors
+    /// The file is no TOML.
+    pub(crate) fn sections_text(&self) -> anyhow::Result<String> {
+        let Some((path, mut table)) = self.table()? else { return Ok(String::new()) };
+        table.retain(|key, _| SECTIONS.contains(&key));
+        if table.is_empty() {
+            return Ok(String::new());
+        }
+        Ok(format!("\n# file {}\n{}", path.display(), toml::to_string(&table)?))
+    }
+
     /// Names and values of the file, as text.
     fn read_file(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let Some((path, text)) = &self.file else { return Ok(Vec::new()) };
-        let table: toml::Table =
-            text.parse().with_context(|| format!("{} is no TOML", path.display()))?;
+        let Some((path, table)) = self.table()? else { return Ok(Vec::new()) };
         let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
         let mut pairs = Vec::new();
         for (key, value) in table {
+            if SECTIONS.contains(&key.as_str()) {
+                continue;
+            }
             if !known.contains(&key.as_str()) {
                 let nearest = suggestion(&key, &known);
                 bail!("{}: {key} is no setting{nearest}", path.display());

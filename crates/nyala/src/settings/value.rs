@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
 }
 
 /// `host:port`, or `:port`.
-fn address(text: &str) -> Option<String> {
+pub(super) fn address(text: &str) -> Option<String> {
     let (_, port) = text.rsplit_once(':')?;
     port.parse::<u16>().ok()?;
     Some(text.to_owned())
@@ -201,7 +201,7 @@ fn size(text: &str) -> Option<usize> {
 }
 
 /// Numbers with units, one after another; a bare 0 needs none.
-fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
     }

@@ -1,5 +1,7 @@
 //! What the server says of itself.
 
+use std::io::Read;
+
 use crate::support::{Server, temp_dir};
 
 #[test]
@@ -19,6 +21,12 @@ fn variables() {
     assert_eq!(httpd["values"]["clientError"], 1);
     assert_eq!(httpd["values"]["pointsWrittenOK"], 2);
     assert_eq!(vars["write"]["values"]["writeOk"], 1);
+    assert_eq!(vars["database:d"]["values"]["numSeries"], 1);
+    let packed = server.request("GET /debug/vars HTTP/1.1\r\nAccept-Encoding: gzip\r\n", b"");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed.body[..]).read_to_string(&mut text).unwrap();
+    assert!(text.contains("\"cmdline\""), "{text}");
 }
 
 #[test]

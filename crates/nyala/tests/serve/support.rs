@@ -1,7 +1,7 @@
 //! A server process, and an HTTP client so small that it can also send what no client would.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -179,6 +179,20 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Waits until `holds`; if it never does, fails and shows what `now` says.
+pub(crate) fn eventually(holds: impl Fn() -> bool, now: impl Fn() -> String) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{}", now());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An address that nobody listens on.
+pub(crate) fn free_udp_address() -> String {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 pub(crate) fn temp_dir() -> TempDir {

@@ -1,19 +1,13 @@
 //! Line protocol over UDP.
 
 use std::net::UdpSocket;
-use std::time::Duration;
 
-use crate::support::{Server, temp_dir};
-
-/// An address that nobody listens on.
-fn free_address() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
+use crate::support::{Server, eventually, free_udp_address, temp_dir};
 
 #[test]
 fn datagrams_are_stored_or_dropped_whole() {
     let dir = temp_dir();
-    let address = free_address();
+    let address = free_udp_address();
     let flags = ["--udp-bind", &address, "--udp-database", "u", "--udp-precision", "s"];
     let server = Server::start_with(dir.path(), &flags);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -21,11 +15,7 @@ fn datagrams_are_stored_or_dropped_whole() {
         socket.send_to(datagram.as_bytes(), &address).unwrap();
     }
     let select = || server.query_with("u", "SELECT v FROM m", "&epoch=s", "").text().to_owned();
-    let arrived = (0..600).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        select().contains("[4,8]")
-    });
-    assert!(arrived, "{}", select());
+    eventually(|| select().contains("[4,8]"), select);
     assert!(select().contains("[[1,1],[2,2],[4,8]]"), "{}", select());
     let metrics = server.get("/metrics");
     assert!(metrics.text().contains("nyala_udp_datagrams_total 3\n"));

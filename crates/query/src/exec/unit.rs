@@ -126,7 +126,7 @@ impl Unit {
             .chain(select.outputs.iter().map(|output| &output.column))
             .cloned()
             .collect();
-        Arc::new(SeriesHeader { name: self.name.clone(), tags, columns })
+        Arc::new(SeriesHeader { name: self.name.clone(), tags, columns, list: None })
     }
 
     /// What was read so far.

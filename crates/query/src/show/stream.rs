@@ -120,7 +120,8 @@ impl NameStream {
                 let name = names.get(from);
                 if self.header.as_ref().is_none_or(|header| &*header.name != name) {
                     let columns = columns.clone();
-                    let header = SeriesHeader { name: name.into(), tags: Vec::new(), columns };
+                    let header =
+                        SeriesHeader { name: name.into(), columns, ..SeriesHeader::default() };
                     self.header = Some(Arc::new(header));
                     self.rows = 0;
                 }

@@ -17,6 +17,7 @@ fn header(name: &str, tags: &[(&str, &str)], columns: &[&str]) -> Arc<SeriesHead
         name: name.into(),
         tags: tags.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
         columns: columns.iter().map(|c| (*c).into()).collect(),
+        list: None,
     })
 }
 

@@ -23,6 +23,8 @@ enum Cells<'a> {
     Boolean(&'a Bitmap),
     Text(&'a Strings),
     Dictionary(&'a [u32], &'a Strings),
+    /// Lists, an element a line.
+    List(&'a Strings),
     /// A dictionary that was escaped beforehand: every entry in quotes, with its boundaries.
     Escaped(&'a [u32], Vec<u8>, Vec<usize>),
 }
@@ -33,14 +35,18 @@ pub(super) fn push_rows<const PRETTY: bool>(
     batch: &ColumnBatch,
     rows: Range<usize>,
     mut is_first: bool,
-    epoch: Option<Epoch>,
-    time: &mut TimeWriter,
+    list: Option<usize>,
+    (epoch, time): (Option<Epoch>, &mut TimeWriter),
 ) {
     let columns = batch.columns.iter().enumerate();
     let cells: Vec<(Cells<'_>, Option<&Bitmap>)> = columns
         .map(|(at, column)| {
             let epoch = epoch.filter(|_| at == 0);
-            (Cells::of(column, epoch, rows.len()), column.validity.as_ref())
+            let cells = match &column.values {
+                Values::String(texts) if list == Some(at) => Cells::List(texts),
+                _ => Cells::of(column, epoch, rows.len()),
+            };
+            (cells, column.validity.as_ref())
         })
         .collect();
     out.reserve(rows.len() * (4 * cells.len() + 24));
@@ -62,6 +68,8 @@ pub(super) fn push_rows<const PRETTY: bool>(
             }
             if validity.is_some_and(|valid| !valid.get(row)) {
                 out.extend_from_slice(b"null");
+            } else if let Cells::List(texts) = cell {
+                push_list::<PRETTY>(out, texts.get(row));
             } else {
                 cell.push(out, row, time);
             }
@@ -71,6 +79,24 @@ pub(super) fn push_rows<const PRETTY: bool>(
         }
         out.push(b']');
     }
+}
+
+fn push_list<const PRETTY: bool>(out: &mut Vec<u8>, lines: &str) {
+    out.push(b'[');
+    for (at, element) in lines.split('\n').enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        if PRETTY {
+            out.extend_from_slice(CELL_LINE);
+            out.extend_from_slice(b"    ");
+        }
+        push_string(out, element.as_bytes());
+    }
+    if PRETTY {
+        out.extend_from_slice(CELL_LINE);
+    }
+    out.push(b']');
 }
 
 impl<'a> Cells<'a> {
@@ -105,7 +131,7 @@ impl<'a> Cells<'a> {
             Self::Unsigned(values) => push_u64(out, values[row]),
             Self::Boolean(values) if values.get(row) => out.extend_from_slice(b"true"),
             Self::Boolean(_) => out.extend_from_slice(b"false"),
-            Self::Text(texts) => push_string(out, texts.get_bytes(row)),
+            Self::Text(texts) | Self::List(texts) => push_string(out, texts.get_bytes(row)),
             Self::Dictionary(codes, texts) => {
                 push_string(out, texts.get_bytes(codes[row] as usize));
             }

@@ -162,6 +162,26 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
             "Runs of continuous queries that failed.",
             m.continuous_query_failures.get(),
         ),
+        counter(
+            "subscription_writes_total",
+            "Writes handed to subscriptions.",
+            m.subscription_writes.get(),
+        ),
+        counter(
+            "subscription_writes_dropped_total",
+            "Writes that subscriptions did not get because too many were waiting.",
+            m.subscription_writes_dropped.get(),
+        ),
+        counter(
+            "subscription_rows_total",
+            "Rows that destinations of subscriptions took.",
+            m.subscription_rows.get(),
+        ),
+        counter(
+            "subscription_failures_total",
+            "Writes that destinations of subscriptions did not take.",
+            m.subscription_failures.get(),
+        ),
     ]);
     for (class, durations) in [("light", &m.light_queries), ("heavy", &m.heavy_queries)] {
         all.push(Metric {

@@ -13,6 +13,7 @@ use super::gate::Need;
 use super::kinds::{changes, get_warning};
 use super::request::QueryRequest;
 use crate::app::App;
+use crate::own;
 
 /// A light answer is at most so large, bytes, and takes at most so long, or it is not light.
 const LIGHT_BYTES_MAX: usize = 256 << 10;
@@ -151,10 +152,16 @@ impl Execution {
             self.state = State::Ended;
             return Step::Went;
         };
-        if has.is_none() && changes(statement) {
+        if has.is_none() && (changes(statement) || own::is_own(statement)) {
             return Step::Needs(Need::Thread);
         }
         self.app.metrics.statements.add(1);
+        if let Some(tables) = own::tables(&self.app, statement) {
+            let answer = Answer::of_tables(tables, self.context.chunk_rows);
+            self.encoder.begin_statement(self.id(), None);
+            self.state = State::Running(Box::new(answer));
+            return Step::Went;
+        }
         self.context.points_read = Arc::default();
         self.context.threads = self.app.queries.threads();
         match query::prepare(statement, &self.context) {

@@ -159,7 +159,8 @@ fn matches(range: &str, kind: &str) -> bool {
     }
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+/// Whether a client takes gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let text = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or("");
     text.split(',').map(media_range).any(|(coding, quality)| coding == "gzip" && quality > 0.0)
 }

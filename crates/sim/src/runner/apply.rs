@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::PolicyId;
+use model::{PolicyId, partition_range};
 use platform::Fault;
 use store::testing::{self, Row};
 use store::{DeleteRequest, DeleteTarget, Policy, Store, StoreError, WriteOutcome};
@@ -43,6 +43,12 @@ impl Runner {
             Operation::DeletePolicy { policy } => {
                 let id = self.policy(*policy).id;
                 self.delete(pool::database_of(*policy), DeleteTarget::Policy(id))?;
+            }
+            Operation::DropPartition { policy, time } => {
+                let of = self.policy(*policy);
+                let range = partition_range(pool::time_ns(*time), of.partition_ns);
+                let target = DeleteTarget::Partition(of.id, range);
+                self.delete(pool::database_of(*policy), target)?;
             }
             Operation::DeleteDatabase { database } => self.delete_database(*database)?,
             Operation::Expire { policy, before } => {

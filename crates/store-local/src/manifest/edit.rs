@@ -56,6 +56,12 @@ pub(crate) enum Edit {
     Catalog { version: u64, bytes: Vec<u8> },
     /// Segment and tombstone ids below these were given.
     NextIds { segment: u64, tombstone: u64 },
+    /// A partition has this number.
+    Partition { policy: PolicyId, partition: TimeRange, number: u64 },
+    /// The partition of this number is gone.
+    PartitionGone(u64),
+    /// Numbers of partitions below this one were given.
+    NextPartition(u64),
     /// Everything said before is void; what follows in this record is all there is.
     Snapshot,
 }
@@ -72,6 +78,9 @@ mod kind {
     pub(super) const CATALOG: u8 = 8;
     pub(super) const NEXT_IDS: u8 = 9;
     pub(super) const SNAPSHOT: u8 = 10;
+    pub(super) const PARTITION: u8 = 11;
+    pub(super) const PARTITION_GONE: u8 = 12;
+    pub(super) const NEXT_PARTITION: u8 = 13;
 }
 
 /// The bytes of a record: edits that count together or not at all.
@@ -137,6 +146,20 @@ fn encode(edit: &Edit, out: &mut Vec<u8>) {
             out.put_varint(*tombstone);
         }
         Edit::Snapshot => out.put_u8(kind::SNAPSHOT),
+        Edit::Partition { policy, partition, number } => {
+            out.put_u8(kind::PARTITION);
+            out.put_varint(u64::from(policy.0));
+            out.put_time_range(*partition);
+            out.put_varint(*number);
+        }
+        Edit::PartitionGone(number) => {
+            out.put_u8(kind::PARTITION_GONE);
+            out.put_varint(*number);
+        }
+        Edit::NextPartition(number) => {
+            out.put_u8(kind::NEXT_PARTITION);
+            out.put_varint(*number);
+        }
     }
 }
 
@@ -167,6 +190,13 @@ fn decode(reader: &mut Reader<'_>) -> Result<Edit, Malformed> {
         }
         kind::NEXT_IDS => Edit::NextIds { segment: reader.varint()?, tombstone: reader.varint()? },
         kind::SNAPSHOT => Edit::Snapshot,
+        kind::PARTITION => Edit::Partition {
+            policy: PolicyId(reader.u32()?),
+            partition: reader.time_range()?,
+            number: reader.varint()?,
+        },
+        kind::PARTITION_GONE => Edit::PartitionGone(reader.varint()?),
+        kind::NEXT_PARTITION => Edit::NextPartition(reader.varint()?),
         _ => return Err(reader.malformed()),
     })
 }

@@ -29,6 +29,10 @@ pub(crate) struct ManifestState {
     pub(crate) catalog_bytes: Vec<u8>,
     pub(crate) next_segment: u64,
     pub(crate) next_tombstone: u64,
+    /// Partitions that were given a number.
+    pub(crate) partitions: BTreeMap<u64, (PolicyId, TimeRange)>,
+    /// The greatest number a partition was ever given. 0: none was.
+    pub(crate) last_partition: u64,
 }
 
 impl ManifestState {
@@ -83,10 +87,27 @@ impl ManifestState {
             }
             Edit::NextIds { segment, tombstone } => {
                 if *segment.max(tombstone) > IDS_MAX {
-                    return Err(Malformed("manifest: an id that is never given"));
+                    return Err(NEVER_GIVEN);
                 }
                 self.next_segment = self.next_segment.max(*segment);
                 self.next_tombstone = self.next_tombstone.max(*tombstone);
+            }
+            Edit::Partition { policy, partition, number } => {
+                if *number == 0 || *number >= IDS_MAX {
+                    return Err(NEVER_GIVEN);
+                }
+                self.last_partition = self.last_partition.max(*number);
+                self.partitions.insert(*number, (*policy, *partition));
+            }
+            Edit::PartitionGone(number) => {
+                let unknown = Malformed("manifest: unknown partition gone");
+                self.partitions.remove(number).ok_or(unknown)?;
+            }
+            Edit::NextPartition(number) => {
+                if *number == 0 || *number > IDS_MAX {
+                    return Err(NEVER_GIVEN);
+                }
+                self.last_partition = self.last_partition.max(*number - 1);
             }
             Edit::Snapshot => *self = Self::default(),
         }
@@ -117,6 +138,13 @@ impl ManifestState {
             bytes: self.catalog_bytes.clone(),
         });
         edits.push(Edit::NextIds { segment: self.next_segment, tombstone: self.next_tombstone });
+        for (number, (policy, partition)) in &self.partitions {
+            let (policy, partition, number) = (*policy, *partition, *number);
+            edits.push(Edit::Partition { policy, partition, number });
+        }
+        if self.last_partition > 0 {
+            edits.push(Edit::NextPartition(self.last_partition + 1));
+        }
         edits
     }
 
@@ -129,10 +157,12 @@ impl ManifestState {
     }
 }
 
-/// Ids of segments and tombstones stay below: nobody lives to give so many.
+/// Ids of segments, tombstones and partitions stay below: nobody lives to give so many.
 const IDS_MAX: u64 = 1 << 62;
+
+const NEVER_GIVEN: Malformed = Malformed("manifest: an id that is never given");
 
 /// The id after one that was given.
 fn behind(id: u64) -> Result<u64, Malformed> {
-    if id < IDS_MAX { Ok(id + 1) } else { Err(Malformed("manifest: an id that is never given")) }
+    if id < IDS_MAX { Ok(id + 1) } else { Err(NEVER_GIVEN) }
 }

@@ -50,6 +50,10 @@ fn edits() -> Vec<Edit> {
         Edit::NextMeasurement(MeasurementNo(9)),
         Edit::Catalog { version: 4, bytes: b"catalog".to_vec() },
         Edit::NextIds { segment: 20, tombstone: 30 },
+        Edit::Partition { policy: PolicyId(2), partition: TimeRange::new(0, 99), number: 1 },
+        Edit::Partition { policy: PolicyId(2), partition: TimeRange::new(100, 199), number: 3 },
+        Edit::PartitionGone(3),
+        Edit::NextPartition(3),
     ]
 }
 
@@ -78,6 +82,7 @@ fn a_snapshot_says_what_the_edits_said() {
     state.snapshot().iter().for_each(|e| again.apply(e).unwrap());
     assert_eq!(format!("{:?}", again.snapshot()), format!("{:?}", state.snapshot()));
     assert_eq!((again.next_segment, again.next_tombstone), (20, 30));
+    assert_eq!((again.partitions.len(), again.last_partition), (1, 3));
     assert_eq!(again.schema.next_measurement(), MeasurementNo(9));
 }
 
@@ -88,6 +93,14 @@ fn ids_that_nobody_gives_are_refused() {
     assert!(state.apply(&Edit::AddTombstone(tombstone(u64::MAX), Vec::new())).is_err());
     assert!(state.apply(&Edit::NextIds { segment: 1, tombstone: u64::MAX }).is_err());
     assert!(state.apply(&Edit::AddSegment(segment(1 << 61))).is_ok());
+    let partition = |number| {
+        let partition = TimeRange::new(0, 99);
+        Edit::Partition { policy: PolicyId(2), partition, number }
+    };
+    assert!(state.apply(&partition(0)).is_err() && state.apply(&partition(u64::MAX)).is_err());
+    assert!(state.apply(&Edit::NextPartition(0)).is_err());
+    assert!(state.apply(&Edit::NextPartition(u64::MAX)).is_err());
+    assert!(state.apply(&Edit::PartitionGone(7)).is_err());
     let schema = |no| SchemaChange::Measurement {
         no: MeasurementNo(no),
         database: DatabaseId(1),
@@ -198,8 +211,17 @@ fn the_example_in_the_documents_is_what_is_written() {
         Edit::NextIds { segment: 6, tombstone: 5 },
     ];
     let change = vec![Edit::RemoveSegment(5)];
-    assert_eq!(listings.len(), 2);
-    for (edits, listed) in [snapshot, change].into_iter().zip(listings) {
+    let numbers = vec![
+        Edit::PartitionGone(1),
+        Edit::Partition {
+            policy: PolicyId(3),
+            partition: TimeRange::new(0, 3_599_999_999_999),
+            number: 2,
+        },
+        Edit::NextPartition(3),
+    ];
+    assert_eq!(listings.len(), 3);
+    for (edits, listed) in [snapshot, change, numbers].into_iter().zip(listings) {
         assert_eq!(
             encode_edits(&edits),
             listed,

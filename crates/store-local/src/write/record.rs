@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 
 use codec::Effort;
-use model::{DatabaseId, FieldType, Name, PolicyId, SeriesId, string_slot, string_slot_parts};
+use model::{
+    DatabaseId, FieldType, Name, PolicyId, SeriesId, TimeRange, string_slot, string_slot_parts,
+};
 use roaring::RoaringTreemap;
 
 use crate::bytes::{Malformed, PutBytes, Reader};
@@ -23,6 +25,7 @@ mod kind {
     pub(super) const DROP_PARTITIONS: u8 = 5;
     pub(super) const REMOVE_SERIES: u8 = 6;
     pub(super) const REMOVE_DATABASE: u8 = 7;
+    pub(super) const DROP_PARTITION: u8 = 8;
 }
 
 /// A series that came to be.
@@ -46,6 +49,8 @@ pub(crate) enum Record<'a> {
     Delete(Tombstone),
     /// Partitions of a policy that end before a time are gone. `None`: of all policies.
     DropPartitions { database: DatabaseId, policy: Option<PolicyId>, before_ns: i64 },
+    /// The partition of a policy that has exactly these bounds is gone.
+    DropPartition { database: DatabaseId, policy: PolicyId, time: TimeRange },
     /// Series ceased to exist.
     RemoveSeries(DatabaseId, RoaringTreemap),
     /// All series of a database with ids below this ceased to exist.
@@ -80,6 +85,12 @@ impl Record<'_> {
                 out.put_varint(u64::from(database.0));
                 out.put_varint(policy.map_or(0, |p| u64::from(p.0) + 1));
                 out.put_i64(*before_ns);
+            }
+            Self::DropPartition { database, policy, time } => {
+                out.put_u8(kind::DROP_PARTITION);
+                out.put_varint(u64::from(database.0));
+                out.put_varint(u64::from(policy.0));
+                out.put_time_range(*time);
             }
             Self::RemoveSeries(database, series) => {
                 out.put_u8(kind::REMOVE_SERIES);
@@ -132,6 +143,11 @@ impl Record<'_> {
                     n => Some(PolicyId(n - 1)),
                 },
                 before_ns: reader.i64()?,
+            },
+            kind::DROP_PARTITION => Record::DropPartition {
+                database: DatabaseId(reader.u32()?),
+                policy: PolicyId(reader.u32()?),
+                time: reader.time_range()?,
             },
             kind::REMOVE_SERIES => {
                 Record::RemoveSeries(DatabaseId(reader.u32()?), read_treemap(&mut reader)?)

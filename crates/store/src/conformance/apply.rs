@@ -1,10 +1,13 @@
 //! Does operations to the store under test and to the model, and compares what they say.
 
+use std::collections::BTreeSet;
+
 use model::{DatabaseId, Name, PolicyId, TagExpr};
 
 use super::TestStore;
 use super::compare::{check_probe, names_request};
 use super::operation::{Operation, Probe};
+use super::partitions::{self, Numbers};
 use crate::reference::{ReferenceOptions, ReferenceStore};
 use crate::testing::{self, Row};
 use crate::{
@@ -19,6 +22,7 @@ pub(super) struct Pair {
     /// Policies and measurements that were ever written to.
     seen_policies: Vec<Policy>,
     seen_measurements: Vec<Name>,
+    numbers: Numbers,
 }
 
 impl Pair {
@@ -30,6 +34,7 @@ impl Pair {
             model: ReferenceStore::with_options(options),
             seen_policies: Vec::new(),
             seen_measurements: Vec::new(),
+            numbers: Numbers::default(),
         }
     }
 
@@ -43,6 +48,11 @@ impl Pair {
                 self.write_at(*policy, rows, *now_ns).map(drop)
             }
             Operation::Delete { database, target } => self.delete(*database, target.clone()),
+            Operation::DropPartition { database, nth } => {
+                let listed = partitions::list(self.store(), *database)?;
+                let Some(chosen) = listed.get(nth % listed.len().max(1)) else { return Ok(()) };
+                self.delete(*database, DeleteTarget::Partition(chosen.policy, chosen.time))
+            }
             Operation::Expire { database, policy, before_ns } => {
                 self.expire(*database, *policy, *before_ns)
             }
@@ -92,6 +102,7 @@ impl Pair {
         database: DatabaseId,
         target: DeleteTarget,
     ) -> Result<(), String> {
+        self.numbers.deleted();
         let request = DeleteRequest { database, target };
         self.store().delete(&request).map_err(failed("delete"))?;
         self.model.delete(&request).map_err(failed("model"))
@@ -103,6 +114,7 @@ impl Pair {
         policy: PolicyId,
         before_ns: i64,
     ) -> Result<(), String> {
+        self.numbers.deleted();
         let series = |store: &dyn Store| {
             let all =
                 names_request(database, &MetadataKind::Series, &NameFilter::All, &TagExpr::True);
@@ -155,7 +167,7 @@ impl Pair {
     }
 
     /// Compares all rows, schemas and names.
-    pub(super) fn check_all(&self) -> Result<(), String> {
+    pub(super) fn check_all(&mut self) -> Result<(), String> {
         let mut databases: Vec<DatabaseId> = Vec::new();
         for policy in &self.seen_policies {
             if !databases.contains(&policy.database) {
@@ -176,8 +188,22 @@ impl Pair {
             ] {
                 self.names(database, &kind, &NameFilter::All, &TagExpr::True)?;
             }
+            self.check_partitions(database)?;
         }
         Ok(())
+    }
+
+    fn check_partitions(&mut self, database: DatabaseId) -> Result<(), String> {
+        let mut times = BTreeSet::new();
+        for policy in self.seen_policies.iter().filter(|p| p.database == database) {
+            for measurement in &self.seen_measurements {
+                let rows = testing::read_all(&self.model, *policy, measurement);
+                let rows = rows.map_err(failed("model"))?;
+                times.extend(rows.iter().map(|row| (policy.id, row.time_ns)));
+            }
+        }
+        let listed = partitions::list(self.store(), database)?;
+        self.numbers.check(&listed, &times)
     }
 
     fn check_schema(&self, database: DatabaseId, measurement: &str) -> Result<(), String> {

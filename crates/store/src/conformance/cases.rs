@@ -42,6 +42,8 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("dropped_policies_and_databases", changes::dropped_policies_and_databases),
     ("deleting_what_is_missing", changes::deleting_what_is_missing),
     ("expiry_drops_whole_partitions", changes::expiry_drops_whole_partitions),
+    ("partitions_keep_their_numbers", changes::partitions_keep_their_numbers),
+    ("a_dropped_partition_is_gone", changes::a_dropped_partition_is_gone),
     ("a_changed_partition_length", changes::a_changed_partition_length),
     ("the_catalog_slot", changes::the_catalog_slot),
     ("a_closed_store_says_so", changes::a_closed_store_says_so),

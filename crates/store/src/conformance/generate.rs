@@ -53,7 +53,8 @@ impl Generator {
             79..81 => self.delete_measurement(),
             81..82 => self.delete_policy(),
             82..83 => self.delete_database(),
-            83..87 => self.expire(),
+            83..86 => self.expire(),
+            86..87 => self.drop_partition(),
             87..89 => Operation::SwapCatalog {
                 fresh: self.random.chance(70),
                 bytes: (0..self.random.below(40)).map(|i| i as u8).collect(),
@@ -305,6 +306,11 @@ impl Generator {
         let database = self.policy().database;
         self.generation += 1;
         Operation::Delete { database, target: DeleteTarget::Database }
+    }
+
+    fn drop_partition(&mut self) -> Operation {
+        let database = self.policy().database;
+        Operation::DropPartition { database, nth: self.random.below(100) }
     }
 
     fn expire(&mut self) -> Operation {

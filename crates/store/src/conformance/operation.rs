@@ -18,6 +18,11 @@ pub(super) enum Operation {
         database: DatabaseId,
         target: DeleteTarget,
     },
+    /// The partition at a position among those that the store lists then, modulo their number.
+    DropPartition {
+        database: DatabaseId,
+        nth: usize,
+    },
     Expire {
         database: DatabaseId,
         policy: PolicyId,

@@ -29,6 +29,8 @@ enum Flaw {
     Forgets,
     /// Expiry panics.
     PanicsOnExpire,
+    /// Partitions cannot be dropped.
+    KeepsPartitions,
     /// Every swap of the catalog succeeds.
     SwapsAlways,
 }
@@ -112,6 +114,7 @@ impl Store for Flawed {
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
         match request.target {
             DeleteTarget::Rows { .. } if self.flaw == Flaw::IgnoresDelete => Ok(()),
+            DeleteTarget::Partition(..) if self.flaw == Flaw::KeepsPartitions => Ok(()),
             _ => self.get()?.delete(request),
         }
     }
@@ -204,6 +207,7 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::Miscounts,
         Flaw::Forgets,
         Flaw::PanicsOnExpire,
+        Flaw::KeepsPartitions,
         Flaw::SwapsAlways,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));

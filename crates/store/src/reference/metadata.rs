@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use model::{Column, ColumnBatch, Reservation, Strings, Values};
 
-use super::state::State;
+use super::state::{Partition, State};
 use crate::{MetadataCursor, MetadataKind, MetadataRequest, ScanContext, StoreError};
 
 pub(super) struct ReferenceMetadata {
@@ -15,7 +15,10 @@ pub(super) struct ReferenceMetadata {
 
 impl ReferenceMetadata {
     pub(super) fn new(state: &State, request: &MetadataRequest, part_rows: usize) -> Self {
-        let facts: Vec<Vec<String>> = collect(state, request).into_iter().collect();
+        let facts: Vec<Vec<String>> = match request.kind {
+            MetadataKind::Partitions => partitions(state, request),
+            _ => collect(state, request).into_iter().collect(),
+        };
         let mut parts: VecDeque<_> = facts.chunks(part_rows).map(batch_of).collect();
         if matches!(request.kind, MetadataKind::SeriesCounts) {
             parts = counts(&facts).chunks(part_rows).map(counts_batch).collect();
@@ -49,6 +52,8 @@ fn collect(state: &State, request: &MetadataRequest) -> BTreeSet<Vec<String>> {
                 MetadataKind::Series | MetadataKind::SeriesCounts => {
                     facts.extend([vec![name.clone(), series.key.to_string()]]);
                 }
+                // Not about series.
+                MetadataKind::Partitions => {}
                 MetadataKind::TagKeys => {
                     facts.extend(tags.map(|(key, _)| vec![name.clone(), key.to_string()]));
                 }
@@ -76,6 +81,24 @@ fn counts_batch(counts: &[(&str, i64)]) -> ColumnBatch {
     let columns = vec![Values::String(names), Values::Integer(numbers)];
     let columns = columns.into_iter().map(Column::new).collect();
     ColumnBatch { rows: counts.len(), runs: Vec::new(), columns }
+}
+
+/// All that were made and not dropped, whether or not they have rows.
+fn partitions(state: &State, request: &MetadataRequest) -> Vec<Vec<String>> {
+    let Some(database) = state.databases.get(&request.database) else { return Vec::new() };
+    let mut facts = Vec::new();
+    for (policy, partitions) in &database.partitions {
+        for Partition { number, time } in partitions.values() {
+            let policy = u64::from(policy.0).to_string();
+            facts.push(vec![
+                number.to_string(),
+                policy,
+                time.min.to_string(),
+                time.max.to_string(),
+            ]);
+        }
+    }
+    facts
 }
 
 fn batch_of(facts: &[Vec<String>]) -> ColumnBatch {

@@ -49,7 +49,7 @@ impl ReferenceScan {
         Self {
             table: series_table(&keys, &request.tags),
             series: matching.iter().map(rows).collect(),
-            partitions: partitions.map_or_else(Vec::new, |p| p.values().copied().collect()),
+            partitions: partitions.map_or_else(Vec::new, |p| p.values().map(|p| p.time).collect()),
             rows_out: Arc::default(),
             request: request.clone(),
             options,

@@ -26,13 +26,20 @@ pub(super) struct State {
     pub(super) rows_written: u64,
     pub(super) closed: bool,
     series_created: u64,
+    partitions_created: u64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Database {
     pub(super) measurements: BTreeMap<Name, Measurement>,
     /// Partitions by policy and first time.
-    pub(super) partitions: BTreeMap<PolicyId, BTreeMap<i64, TimeRange>>,
+    pub(super) partitions: BTreeMap<PolicyId, BTreeMap<i64, Partition>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Partition {
+    pub(super) number: u64,
+    pub(super) time: TimeRange,
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +103,7 @@ impl State {
         if let Some(measurement) = database.measurements.get(&key.measurement) {
             measurement.check_types(&key.measurement, &fields)?;
         }
-        database.ensure_partition(policy, row.time_ns);
+        database.ensure_partition(policy, row.time_ns, &mut self.partitions_created);
         let measurement = database.measurements.entry(key.measurement.clone()).or_default();
         for (name, value) in &fields {
             measurement.fields.insert(name.clone(), value.field_type());
@@ -137,6 +144,13 @@ impl State {
                 database.partitions.remove(policy);
                 database.remove(|_, _| true, *policy, TimeRange::ALL);
             }
+            DeleteTarget::Partition(policy, time) => {
+                let Some(partitions) = database.partitions.get_mut(policy) else { return };
+                if partitions.get(&time.min).is_some_and(|p| p.time == *time) {
+                    partitions.remove(&time.min);
+                    database.remove(|_, _| true, *policy, *time);
+                }
+            }
             DeleteTarget::Database => {
                 self.databases.remove(&request.database);
             }
@@ -147,8 +161,8 @@ impl State {
         let Some(database) = self.databases.get_mut(&database) else { return 0 };
         let Some(partitions) = database.partitions.get_mut(&policy) else { return 0 };
         let over: Vec<TimeRange> =
-            partitions.values().copied().filter(|range| range.max < before).collect();
-        partitions.retain(|_, range| range.max >= before);
+            partitions.values().map(|p| p.time).filter(|range| range.max < before).collect();
+        partitions.retain(|_, partition| partition.time.max >= before);
         for range in &over {
             database.remove(|_, _| true, policy, *range);
         }
@@ -163,9 +177,9 @@ impl State {
 
 impl Database {
     /// An existing partition keeps its bounds; a new one gives way to its neighbours.
-    fn ensure_partition(&mut self, policy: &Policy, time_ns: i64) {
+    fn ensure_partition(&mut self, policy: &Policy, time_ns: i64, created: &mut u64) {
         let partitions = self.partitions.entry(policy.id).or_default();
-        let before = partitions.range(..=time_ns).next_back().map(|(_, range)| *range);
+        let before = partitions.range(..=time_ns).next_back().map(|(_, partition)| partition.time);
         if before.is_some_and(|range| range.contains(time_ns)) {
             return;
         }
@@ -175,7 +189,8 @@ impl Database {
             max: after.map_or(MAX_TIME_NS, |start| start - 1),
         };
         let range = partition_range(time_ns, policy.partition_ns).intersect(&free);
-        partitions.insert(range.min, range);
+        *created += 1;
+        partitions.insert(range.min, Partition { number: *created, time: range });
     }
 
     fn delete_rows(&mut self, measurements: &NameFilter, expr: &TagExpr, time: TimeRange) {

@@ -145,6 +145,11 @@ fn other_records_come_back() {
             policy: Some(PolicyId(0)),
             before_ns: i64::MAX,
         },
+        Record::DropPartition {
+            database: DatabaseId(1),
+            policy: PolicyId(7),
+            time: TimeRange::new(-5, i64::MAX),
+        },
         Record::RemoveDatabase(DatabaseId(1), SeriesId(300)),
         Record::RemoveSeries(DatabaseId(1), RoaringTreemap::from_iter([1, 2])),
     ];
@@ -217,6 +222,11 @@ fn documented() -> Vec<Record<'static>> {
             before_ns: 3_600_000_000_000,
         },
         Record::RemoveDatabase(database, SeriesId(9)),
+        Record::DropPartition {
+            database,
+            policy: PolicyId(3),
+            time: TimeRange::new(0, 3_599_999_999_999),
+        },
     ]
 }
 

@@ -4,6 +4,7 @@ use model::{DatabaseId, PolicyId, Regex, Scalar, TagExpr, TimeRange};
 
 use super::{HOUR, POLICY, check_thrice, integer};
 use crate::conformance::apply::{Pair, failed, same};
+use crate::conformance::partitions::list;
 use crate::testing::{self, Row, read_all};
 use crate::{
     CatalogDocument, DeleteRequest, DeleteTarget, MetadataKind, NameFilter, Policy, StoreError,
@@ -149,6 +150,50 @@ pub(super) fn expiry_drops_whole_partitions(pair: &mut Pair) -> Result<(), Strin
     pair.write(POLICY, &[integer("m0,h=1", "x", 1, 1)])?;
     check_thrice(pair)?;
     pair.expire(POLICY.database, POLICY.id, i64::MAX)?;
+    check_thrice(pair)
+}
+
+pub(super) fn partitions_keep_their_numbers(pair: &mut Pair) -> Result<(), String> {
+    fill(pair)?;
+    let elsewhere = Policy { database: DatabaseId(2), id: PolicyId(3), ..POLICY };
+    pair.write(elsewhere, &[integer("m0,h=1", "x", 1, 5)])?;
+    check_thrice(pair)?;
+    let before = list(pair.store(), POLICY.database)?;
+    same("partitions", &before.len(), &6)?;
+    // Neither a new partition before the others nor one that goes renumbers them.
+    pair.write(POLICY, &[integer("m0,h=1", "x", 1, -5 * HOUR)])?;
+    check_thrice(pair)?;
+    pair.expire(POLICY.database, POLICY.id, HOUR)?;
+    check_thrice(pair)?;
+    let after = list(pair.store(), POLICY.database)?;
+    let lasting = before.iter().filter(|p| p.policy != POLICY.id || p.time.min >= HOUR).copied();
+    same("partitions that last", &after, &lasting.collect())?;
+    // The same range again may have its old number, and no other's.
+    pair.write(POLICY, &[integer("m0,h=1", "x", 1, 0)])?;
+    check_thrice(pair)?;
+    pair.delete(POLICY.database, DeleteTarget::Database)?;
+    same("partitions of no database", &list(pair.store(), POLICY.database)?.len(), &0)?;
+    check_thrice(pair)
+}
+
+pub(super) fn a_dropped_partition_is_gone(pair: &mut Pair) -> Result<(), String> {
+    fill(pair)?;
+    pair.write(POLICY, &[integer("m0,only=here", "x", 1, HOUR)])?;
+    pair.test.maintain();
+    pair.write(POLICY, &[integer("m1,h=1", "x", 1, HOUR + 1)])?;
+    let whole = TimeRange::new(HOUR, 2 * HOUR - 1);
+    for (time, left) in [
+        (TimeRange::new(HOUR, HOUR + 7), 6),
+        (TimeRange::new(9 * HOUR, 10 * HOUR - 1), 6),
+        (whole, 5),
+        (whole, 5),
+    ] {
+        pair.delete(POLICY.database, DeleteTarget::Partition(POLICY.id, time))?;
+        same("partitions", &list(pair.store(), POLICY.database)?.len(), &left)?;
+        check_thrice(pair)?;
+    }
+    pair.delete(POLICY.database, DeleteTarget::Partition(PolicyId(9), whole))?;
+    pair.write(POLICY, &[integer("m0,h=1", "x", 7, HOUR + 5)])?;
     check_thrice(pair)
 }
 

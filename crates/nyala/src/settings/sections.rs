@@ -1,0 +1,302 @@
+//! Sections of the file: listeners, of which there may be several, and the monitor. Their keys are
+//! InfluxDB's; one that Nyala does not have is refused by name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use serde::Deserialize;
+use server::collectd::{CollectdParser, MultiValue, TypesDb};
+use server::graphite::GraphiteParser;
+use server::{
+    CollectdConfig, GraphiteConfig, ListenerConfig, ListenerTarget, MonitorConfig, OpenTsdbConfig,
+    Transport,
+};
+
+use super::value;
+
+/// The names that sections have.
+pub(crate) const SECTIONS: [&str; 4] = ["graphite", "opentsdb", "collectd", "monitor"];
+
+/// What the sections of a file say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sections {
+    pub(crate) listeners: Vec<ListenerConfig>,
+    pub(crate) monitor: Option<MonitorConfig>,
+}
+
+/// The sections as they are written.
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    graphite: Vec<Graphite>,
+    #[serde(default)]
+    opentsdb: Vec<OpenTsdb>,
+    #[serde(default)]
+    collectd: Vec<Collectd>,
+    monitor: Option<Monitor>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Graphite {
+    #[serde(default)]
+    enabled: bool,
+    bind_address: Option<String>,
+    database: Option<String>,
+    #[serde(default)]
+    retention_policy: String,
+    batch_size: Option<usize>,
+    batch_timeout: Option<String>,
+    protocol: Option<String>,
+    separator: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    templates: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct OpenTsdb {
+    #[serde(default)]
+    enabled: bool,
+    bind_address: Option<String>,
+    database: Option<String>,
+    #[serde(default)]
+    retention_policy: String,
+    batch_size: Option<usize>,
+    batch_timeout: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Collectd {
+    #[serde(default)]
+    enabled: bool,
+    bind_address: Option<String>,
+    database: Option<String>,
+    #[serde(default)]
+    retention_policy: String,
+    batch_size: Option<usize>,
+    batch_timeout: Option<String>,
+    typesdb: Option<PathBuf>,
+    security_level: Option<String>,
+    parse_multivalue_plugin: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Monitor {
+    #[serde(default)]
+    store_enabled: bool,
+    store_database: Option<String>,
+    store_interval: Option<String>,
+}
+
+/// Where the types are that collectd comes with.
+const TYPESDB: &str = "/usr/share/collectd/types.db";
+
+impl Sections {
+    /// Reads the sections of a file.
+    ///
+    /// # Errors
+    /// What is wrong, with the section.
+    pub(crate) fn read(table: &toml::Table) -> anyhow::Result<Self> {
+        let file: File = table.clone().try_into()?;
+        let mut listeners = Vec::new();
+        for section in file.graphite.iter().filter(|section| section.enabled) {
+            listeners.push(ListenerConfig::Graphite(section.config().context("[[graphite]]")?));
+        }
+        for section in file.opentsdb.iter().filter(|section| section.enabled) {
+            listeners.push(ListenerConfig::OpenTsdb(section.config().context("[[opentsdb]]")?));
+        }
+        for section in file.collectd.iter().filter(|section| section.enabled) {
+            listeners.push(ListenerConfig::Collectd(section.config().context("[[collectd]]")?));
+        }
+        let monitor = file.monitor.filter(|monitor| monitor.store_enabled);
+        let monitor = monitor.map(|monitor| monitor.config().context("[monitor]")).transpose()?;
+        Ok(Self { listeners, monitor })
+    }
+}
+
+/// What all listeners may say, and what holds if they do not.
+struct Common<'a> {
+    bind: (&'a Option<String>, &'a str),
+    database: (&'a Option<String>, &'a str),
+    policy: &'a str,
+    batch_size: (Option<usize>, usize),
+    batch_timeout: (&'a Option<String>, Duration),
+}
+
+impl Common<'_> {
+    fn target(&self) -> anyhow::Result<ListenerTarget> {
+        let bind = self.bind.0.as_deref().unwrap_or(self.bind.1);
+        let bind = value::address(bind)
+            .ok_or_else(|| anyhow!("bind-address: {bind:?} is not an address such as :2003"))?;
+        let batch_points = self.batch_size.0.unwrap_or(self.batch_size.1).max(1);
+        let (timeout, default) = self.batch_timeout;
+        let batch_age = some_time("batch-timeout", timeout.as_deref(), default)?;
+        let database = self.database.0.as_deref().filter(|name| !name.is_empty());
+        Ok(ListenerTarget {
+            bind,
+            database: database.unwrap_or(self.database.1).to_owned(),
+            policy: self.policy.to_owned(),
+            batch_points,
+            batch_age,
+        })
+    }
+}
+
+/// A time that is not 0; that is taken for nothing said, as InfluxDB does.
+fn some_time(key: &str, text: Option<&str>, default: Duration) -> anyhow::Result<Duration> {
+    let Some(text) = text else { return Ok(default) };
+    let read = value::duration(text);
+    let read = read.with_context(|| format!("{key}: {text:?} is not a time such as 1s"))?;
+    Ok(if read.is_zero() { default } else { read })
+}
+
+impl Graphite {
+    fn config(&self) -> anyhow::Result<GraphiteConfig> {
+        let common = Common {
+            bind: (&self.bind_address, ":2003"),
+            database: (&self.database, "graphite"),
+            policy: &self.retention_policy,
+            batch_size: (self.batch_size, 5000),
+            batch_timeout: (&self.batch_timeout, Duration::from_secs(1)),
+        };
+        let transport = match self.protocol.as_deref() {
+            None | Some("tcp") => Transport::Tcp,
+            Some("udp") => Transport::Udp,
+            Some(other) => bail!("protocol: {other:?} is neither tcp nor udp"),
+        };
+        let separator = self.separator.as_deref().unwrap_or(".");
+        let parser = GraphiteParser::new(&self.templates, separator, &self.tags);
+        let parser = parser.map_err(|error| anyhow!(error))?;
+        Ok(GraphiteConfig { target: common.target()?, transport, parser })
+    }
+}
+
+impl OpenTsdb {
+    fn config(&self) -> anyhow::Result<OpenTsdbConfig> {
+        let common = Common {
+            bind: (&self.bind_address, ":4242"),
+            database: (&self.database, "opentsdb"),
+            policy: &self.retention_policy,
+            batch_size: (self.batch_size, 1000),
+            batch_timeout: (&self.batch_timeout, Duration::from_secs(1)),
+        };
+        Ok(OpenTsdbConfig { target: common.target()? })
+    }
+}
+
+impl Collectd {
+    fn config(&self) -> anyhow::Result<CollectdConfig> {
+        let common = Common {
+            bind: (&self.bind_address, ":25826"),
+            database: (&self.database, "collectd"),
+            policy: &self.retention_policy,
+            batch_size: (self.batch_size, 5000),
+            batch_timeout: (&self.batch_timeout, Duration::from_secs(10)),
+        };
+        match self.security_level.as_deref() {
+            None | Some("none" | "") => {}
+            Some(level @ ("sign" | "encrypt")) => {
+                bail!("security-level = {level:?} is not supported yet; use \"none\"")
+            }
+            Some(other) => bail!("security-level: {other:?} is neither none, sign nor encrypt"),
+        }
+        let multi_value = match self.parse_multivalue_plugin.as_deref() {
+            None | Some("split" | "") => MultiValue::Split,
+            Some("join") => MultiValue::Join,
+            Some(other) => bail!("parse-multivalue-plugin: {other:?} is neither split nor join"),
+        };
+        let path = self.typesdb.as_deref().unwrap_or_else(|| Path::new(TYPESDB));
+        let parser = CollectdParser::new(types(path)?, multi_value);
+        Ok(CollectdConfig { target: common.target()?, parser })
+    }
+}
+
+/// The types of a file, or of all files of a directory, in the order of their names.
+fn types(path: &Path) -> anyhow::Result<TypesDb> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
+        files = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+        files.retain(|file| file.is_file());
+        files.sort();
+    }
+    let mut types = TypesDb::default();
+    for file in files {
+        let named = || format!("typesdb: {}", file.display());
+        let text = std::fs::read_to_string(&file).with_context(named)?;
+        types.add(&text).map_err(|error| anyhow!(error)).with_context(named)?;
+    }
+    Ok(types)
+}
+
+impl Monitor {
+    fn config(&self) -> anyhow::Result<MonitorConfig> {
+        let database = self.store_database.as_deref().filter(|name| !name.is_empty());
+        let interval = self.store_interval.as_deref();
+        Ok(MonitorConfig {
+            database: database.unwrap_or("_internal").to_owned(),
+            interval: some_time("store-interval", interval, Duration::from_secs(10))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Sections, String> {
+        let table: toml::Table = text.parse().unwrap();
+        Sections::read(&table).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn sections_are_off_until_enabled() {
+        let off = read("[[graphite]]\n[[opentsdb]]\n[[collectd]]\n[monitor]\n").unwrap();
+        assert!(off.listeners.is_empty() && off.monitor.is_none());
+        let on = read(
+            "[[graphite]]\nenabled = true\n[[graphite]]\nenabled = true\nprotocol = \"udp\"\n\
+             bind-address = \":2004\"\ndatabase = \"g\"\nretention-policy = \"r\"\nbatch-size = 7\n\
+             batch-timeout = \"2s\"\nseparator = \"_\"\ntags = [\"a=b\"]\n\
+             templates = [\"*.x a.measurement\"]\n[[opentsdb]]\nenabled = true\n\
+             [monitor]\nstore-enabled = true\nstore-interval = \"5s\"\n",
+        )
+        .unwrap();
+        let [
+            ListenerConfig::Graphite(tcp),
+            ListenerConfig::Graphite(udp),
+            ListenerConfig::OpenTsdb(tsdb),
+        ] = &on.listeners[..]
+        else {
+            panic!("{:?}", on.listeners);
+        };
+        assert_eq!((tcp.transport, &*tcp.target.bind), (Transport::Tcp, ":2003"));
+        assert_eq!((udp.transport, &*udp.target.database), (Transport::Udp, "g"));
+        assert_eq!((udp.target.batch_points, udp.target.batch_age.as_secs()), (7, 2));
+        assert_eq!(&*tsdb.target.bind, ":4242");
+        let monitor = on.monitor.unwrap();
+        assert_eq!((&*monitor.database, monitor.interval.as_secs()), ("_internal", 5));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, error) in [
+            ("[[graphite]]\nread-buffer = 1\n", "unknown field `read-buffer`"),
+            ("[[graphite]]\nenabled = true\nprotocol = \"sctp\"\n", "neither tcp nor udp"),
+            ("[[graphite]]\nenabled = true\ntemplates = [\"a\"]\n", "no measurement specified"),
+            ("[[opentsdb]]\nenabled = true\nbind-address = \"x\"\n", "is not an address"),
+            ("[[opentsdb]]\nenabled = true\nbatch-timeout = \"x\"\n", "is not a time"),
+            ("[[collectd]]\nenabled = true\nsecurity-level = \"sign\"\n", "not supported yet"),
+            ("[[collectd]]\nenabled = true\ntypesdb = \"/no/such/file\"\n", "/no/such/file"),
+            ("[monitor]\nstore-enabled = true\nstore-interval = \"x\"\n", "store-interval"),
+        ] {
+            let got = read(text).unwrap_err();
+            assert!(got.contains(error), "{text}: {got}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Listeners for other protocols than InfluxDB's: Graphite, OpenTSDB, collectd. All are off unless
+//! configured; nobody is asked who they are.
+//!
+//! Sockets are here, formats in `ingest`. What arrives becomes line protocol and is stored in batches
+//! (`batches`). Where nobody is answered, up to a batch may be lost when the server stops.
+//!
+//! Invariants
+//! - Memory is bounded: a connection holds a piece, a listener some pieces and a batch.
+//! - While a batch is being stored, TCP senders wait; what UDP senders send is lost when the
+//!   socket's buffer is full.
+
+pub(crate) mod batches;
+mod collectd;
+mod connections;
+mod graphite;
+mod opentsdb;
+
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use ingest::collectd::CollectdParser;
+use ingest::graphite::GraphiteParser;
+use tokio::task::JoinSet;
+
+use crate::app::App;
+use crate::config::ServerConfig;
+use crate::listener;
+use crate::metrics::Counter;
+
+/// What all listeners have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerTarget {
+    /// Address to listen on: `host:port`, or `:port` for every address of the machine.
+    pub bind: String,
+    /// The database that rows go to; made if missing.
+    pub database: String,
+    /// Its retention policy; empty: the default one.
+    pub policy: String,
+    /// A batch is stored when it has so many points. At least 1.
+    pub batch_points: usize,
+    /// A batch is stored when it is so old. Not 0.
+    pub batch_age: Duration,
+}
+
+/// How packets travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Transport {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// A listener for Graphite's plain text.
+#[derive(Clone, Debug)]
+pub struct GraphiteConfig {
+    /// Where from and where to.
+    pub target: ListenerTarget,
+    /// What is listened on.
+    pub transport: Transport,
+    /// How lines are read.
+    pub parser: GraphiteParser,
+}
+
+/// A listener for OpenTSDB's lines and HTTP.
+#[derive(Clone, Debug)]
+pub struct OpenTsdbConfig {
+    /// Where from and where to.
+    pub target: ListenerTarget,
+}
+
+/// A listener for collectd's packets.
+#[derive(Clone, Debug)]
+pub struct CollectdConfig {
+    /// Where from and where to.
+    pub target: ListenerTarget,
+    /// How packets are read.
+    pub parser: CollectdParser,
+}
+
+/// One listener.
+#[derive(Clone, Debug)]
+pub enum ListenerConfig {
+    /// Graphite.
+    Graphite(GraphiteConfig),
+    /// OpenTSDB.
+    OpenTsdb(OpenTsdbConfig),
+    /// collectd.
+    Collectd(CollectdConfig),
+}
+
+impl ListenerConfig {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Graphite(_) => "graphite",
+            Self::OpenTsdb(_) => "opentsdb",
+            Self::Collectd(_) => "collectd",
+        }
+    }
+
+    pub(crate) fn target(&self) -> &ListenerTarget {
+        match self {
+            Self::Graphite(config) => &config.target,
+            Self::OpenTsdb(config) => &config.target,
+            Self::Collectd(config) => &config.target,
+        }
+    }
+
+    fn transport(&self) -> Transport {
+        match self {
+            Self::Graphite(config) => config.transport,
+            Self::OpenTsdb(_) => Transport::Tcp,
+            Self::Collectd(_) => Transport::Udp,
+        }
+    }
+}
+
+/// What is counted of one listener.
+#[derive(Debug, Default)]
+pub(crate) struct ListenerStats {
+    pub(crate) name: &'static str,
+    pub(crate) bind: String,
+    /// Shown where a protocol may have either.
+    pub(crate) transport: Option<Transport>,
+    pub(crate) bytes: Counter,
+    pub(crate) points: Counter,
+    pub(crate) points_stored: Counter,
+    /// Lines, packets and points that are none.
+    pub(crate) unparsable: Counter,
+    pub(crate) batches: Counter,
+    pub(crate) batches_failed: Counter,
+    pub(crate) connections: Counter,
+    pub(crate) connections_active: AtomicU64,
+}
+
+impl ListenerStats {
+    /// One for each configured listener, in their order.
+    pub(crate) fn of(config: &ServerConfig) -> Vec<Arc<Self>> {
+        let stats = |listener: &ListenerConfig| {
+            let either = matches!(listener, ListenerConfig::Graphite(_));
+            Arc::new(Self {
+                name: listener.name(),
+                bind: listener.target().bind.clone(),
+                transport: either.then(|| listener.transport()),
+                ..Self::default()
+            })
+        };
+        config.listeners.iter().map(stats).collect()
+    }
+}
+
+/// A socket that a listener has.
+#[derive(Debug)]
+pub(crate) enum Bound {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+}
+
+/// Binds the sockets of all listeners, in their order.
+pub(crate) fn bind(config: &ServerConfig) -> io::Result<Vec<Bound>> {
+    config.listeners.iter().map(bind_one).collect()
+}
+
+fn bind_one(config: &ListenerConfig) -> io::Result<Bound> {
+    let (address, name) = (&config.target().bind, config.name());
+    let bound = match config.transport() {
+        Transport::Tcp => listener::tcp(address).map(Bound::Tcp),
+        Transport::Udp => batches::bind_udp(address).map(Bound::Udp),
+    };
+    bound.map_err(|error| {
+        io::Error::other(format!("cannot listen for {name} on {address}: {error}"))
+    })
+}
+
+/// Starts to serve all listeners.
+pub(crate) fn spawn(
+    app: &Arc<App>,
+    bound: Vec<Bound>,
+    helpers: &mut JoinSet<()>,
+) -> io::Result<()> {
+    let configs = app.config.listeners.iter().zip(&app.listeners);
+    for ((config, stats), bound) in configs.zip(bound) {
+        let (app, stats) = (Arc::clone(app), Arc::clone(stats));
+        match (config.clone(), bound) {
+            (ListenerConfig::Graphite(config), Bound::Tcp(listener)) => {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                helpers.spawn(graphite::serve_tcp(app, stats, listener, config));
+            }
+            (ListenerConfig::Graphite(config), Bound::Udp(socket)) => {
+                let socket = tokio::net::UdpSocket::from_std(socket)?;
+                helpers.spawn(graphite::serve_udp(app, stats, socket, config));
+            }
+            (ListenerConfig::OpenTsdb(config), Bound::Tcp(listener)) => {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                helpers.spawn(opentsdb::serve(app, stats, listener, config.target));
+            }
+            (ListenerConfig::Collectd(config), Bound::Udp(socket)) => {
+                let socket = tokio::net::UdpSocket::from_std(socket)?;
+                helpers.spawn(collectd::serve(app, stats, socket, config));
+            }
+            (ListenerConfig::OpenTsdb(_), Bound::Udp(_))
+            | (ListenerConfig::Collectd(_), Bound::Tcp(_)) => {
+                panic!("BUG: a socket of another kind than the listener's")
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Connections that send lines.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::ListenerStats;
+
+/// Connections of one listener at a time; more are closed at once.
+const CONNECTIONS_MAX: usize = 1024;
+/// Longest line, bytes. Whoever sends a longer one is cut off.
+pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 << 10;
+/// After a failure to accept (too many open files) so long passes before the next try.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections and has `serve` see to each, for ever.
+pub(super) async fn accept<F>(
+    listener: TcpListener,
+    stats: Arc<ListenerStats>,
+    serve: impl Fn(TcpStream) -> F,
+) where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // They end with this task.
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        stats.connections.add(1);
+        let (serving, stats) = (serve(stream), Arc::clone(&stats));
+        connections.spawn(async move {
+            let _place = place;
+            let _active = Active::new(&stats);
+            if let Err(error) = serving.await {
+                tracing::debug!(%peer, "a connection failed: {error}");
+            }
+        });
+    }
+}
+
+/// Counts a connection as long as it lives.
+struct Active<'a>(&'a ListenerStats);
+
+impl<'a> Active<'a> {
+    fn new(stats: &'a ListenerStats) -> Self {
+        stats.connections_active.fetch_add(1, Ordering::Relaxed);
+        Self(stats)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.connections_active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a connection sends, cut at line ends.
+#[derive(Debug)]
+pub(super) struct LineReader<S> {
+    stream: S,
+    buffer: Vec<u8>,
+}
+
+impl<S: AsyncRead + Unpin> LineReader<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, buffer: Vec::new() }
+    }
+
+    /// The first line, which stays to be read; `None`: there is none.
+    pub(super) async fn peek_line(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
+                return Ok(Some(&self.buffer[..end]));
+            }
+            if !self.fill().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Some whole lines; `None` at the end. A last line without its end is left out: it may have
+    /// been cut off.
+    pub(super) async fn lines(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(end) = memchr::memrchr(b'\n', &self.buffer) {
+                let rest = self.buffer.split_off(end + 1);
+                return Ok(Some(std::mem::replace(&mut self.buffer, rest)));
+            }
+            if !self.fill().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads more; says whether there was any.
+    async fn fill(&mut self) -> io::Result<bool> {
+        if self.buffer.len() >= LINE_BYTES_MAX {
+            return Err(io::Error::other("a line is too long"));
+        }
+        self.buffer.reserve(READ_BYTES);
+        Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
+    }
+
+    pub(super) fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// The stream, and what was read of it already.
+    pub(super) fn into_parts(self) -> (Vec<u8>, S) {
+        (self.buffer, self.stream)
+    }
+}
+
+/// The lines of some text that are text at all, and the number of the others.
+pub(super) fn texts(text: &[u8]) -> (Vec<&str>, u64) {
+    let mut bad = 0;
+    let mut lines = Vec::new();
+    for line in text.split(|byte| *byte == b'\n') {
+        match std::str::from_utf8(line) {
+            Ok(line) if line.trim().is_empty() => {}
+            Ok(line) => lines.push(line),
+            Err(_) => bad += 1,
+        }
+    }
+    (lines, bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_whole() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let sent = format!("one\ntwo\n{}\nlast", "x".repeat(40_000));
+            let mut reader = LineReader::new(sent.as_bytes());
+            assert_eq!(reader.peek_line().await.unwrap(), Some(&b"one"[..]));
+            let mut got = Vec::new();
+            while let Some(lines) = reader.lines().await.unwrap() {
+                assert!(lines.ends_with(b"\n"));
+                got.extend(lines);
+            }
+            assert_eq!(got, sent.strip_suffix("last").unwrap().as_bytes());
+            let long = "x".repeat(LINE_BYTES_MAX + 1);
+            assert!(LineReader::new(long.as_bytes()).lines().await.is_err());
+        });
+        assert_eq!(texts(b"a b\n\n \xff\nc\r\n"), (vec!["a b", "c\r"], 1));
+    }
+}

@@ -1,0 +1,80 @@
+//! Graphite's plain text over TCP and UDP.
+
+use std::io;
+use std::sync::Arc;
+
+use ingest::graphite::GraphiteParser;
+use ingest::point::Lines;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+use super::batches::{self, DATAGRAM_BYTES_MAX, Sender};
+use super::connections::{self, LineReader, texts};
+use super::{GraphiteConfig, ListenerStats};
+use crate::app::App;
+
+/// Serves connections, for ever.
+pub(super) async fn serve_tcp(
+    app: Arc<App>,
+    stats: Arc<ListenerStats>,
+    listener: TcpListener,
+    config: GraphiteConfig,
+) {
+    let (sender, batches) = batches::of_listener(&config.target);
+    let parser = Arc::new(config.parser);
+    let serve = |stream: TcpStream| {
+        let (app, stats) = (Arc::clone(&app), Arc::clone(&stats));
+        read(app, stats, Arc::clone(&parser), sender.clone(), stream)
+    };
+    let accepting = connections::accept(listener, Arc::clone(&stats), serve);
+    tokio::join!(accepting, batches.store(Arc::clone(&app), Some(Arc::clone(&stats))));
+}
+
+async fn read(
+    app: Arc<App>,
+    stats: Arc<ListenerStats>,
+    parser: Arc<GraphiteParser>,
+    sender: Sender,
+    stream: TcpStream,
+) -> io::Result<()> {
+    let mut reader = LineReader::new(stream);
+    while let Some(text) = reader.lines().await? {
+        sender.put_lines(points(&app, &stats, &parser, &text)).await;
+    }
+    Ok(())
+}
+
+/// Serves datagrams, for ever.
+pub(super) async fn serve_udp(
+    app: Arc<App>,
+    stats: Arc<ListenerStats>,
+    socket: UdpSocket,
+    config: GraphiteConfig,
+) {
+    let (sender, batches) = batches::of_listener(&config.target);
+    let receiving = async {
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+        loop {
+            let Some(text) = batches::receive(&socket, &mut buffer).await else { continue };
+            sender.put_lines(points(&app, &stats, &config.parser, text)).await;
+        }
+    };
+    tokio::join!(receiving, batches.store(Arc::clone(&app), Some(Arc::clone(&stats))));
+}
+
+/// The points of some lines.
+fn points(app: &App, stats: &ListenerStats, parser: &GraphiteParser, text: &[u8]) -> Lines {
+    let (texts, mut bad) = texts(text);
+    let now_ns = app.clock.now_ns();
+    let mut lines = Lines::default();
+    for line in &texts {
+        if let Err(error) = parser.parse(line, now_ns, &mut lines) {
+            tracing::debug!("a line of Graphite was dropped: {error}");
+            bad += 1;
+        }
+    }
+    app.metrics.bytes_in.add(text.len() as u64);
+    stats.bytes.add(text.len() as u64);
+    stats.unparsable.add(bad);
+    stats.points.add(lines.points() as u64);
+    lines
+}

@@ -1,0 +1,133 @@
+//! Partitions as a whole: listed under lasting numbers, and dropped one by one.
+//!
+//! A partition is a range of time that some table of a policy has rows in; ranges of several tables
+//! that overlap are one. Its number is in the registry: whoever inserts it first decides.
+
+use std::collections::BTreeMap;
+
+use kudu_client::Error;
+use model::{DatabaseId, Name, PolicyId, TimeRange};
+use store::StoreError;
+
+use crate::error::{cluster, unintelligible};
+use crate::expire::has_rows;
+use crate::ranges::range_of;
+use crate::registry::{Entry, PARTITIONS, Which, ordered, space};
+use crate::shared::Shared;
+
+impl Shared {
+    /// Number, policy, first and last time of each partition of a database, as text.
+    pub(crate) async fn partitions(
+        &self,
+        database: DatabaseId,
+    ) -> Result<Vec<Vec<Name>>, StoreError> {
+        let mut rows = Vec::new();
+        for (policy, ranges) in self.ranges_with_rows(database).await? {
+            for range in united(ranges) {
+                let number = self.partition_number(database, policy, range).await?;
+                let policy = u64::from(policy.0).to_string();
+                let row =
+                    [number.to_string(), policy, range.min.to_string(), range.max.to_string()];
+                rows.push(row.map(Name::from).to_vec());
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Drops what the tables of a policy have within `time`.
+    pub(crate) async fn drop_partition(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        time: TimeRange,
+    ) -> Result<(), StoreError> {
+        let within = |range: TimeRange| time.min <= range.min && range.max <= time.max;
+        self.drop_ranges_of_policy(database, policy, within).await.map(drop)
+    }
+
+    async fn ranges_with_rows(
+        &self,
+        database: DatabaseId,
+    ) -> Result<BTreeMap<PolicyId, Vec<TimeRange>>, StoreError> {
+        let prefix = self.names.of_database(database);
+        let mut found: BTreeMap<PolicyId, Vec<TimeRange>> = BTreeMap::new();
+        for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
+            let Some(policy) = name.strip_prefix(&prefix).and_then(policy_of) else { continue };
+            let ranges = async {
+                let table = self.client.open_table(&name).await?;
+                let ranges = table.range_partitions().await?;
+                Ok((table, ranges))
+            };
+            let (table, ranges) = match ranges.await {
+                Ok(found) => found,
+                // Dropped meanwhile.
+                Err(Error::TableNotFound { .. }) => continue,
+                Err(error) => return Err(cluster(error)),
+            };
+            for range in ranges.iter().map(range_of) {
+                if has_rows(&table, range).await? {
+                    found.entry(policy).or_default().push(range);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn partition_number(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        range: TimeRange,
+    ) -> Result<i64, StoreError> {
+        let owner = [i64::from(database.0), i64::from(policy.0), range.min, range.max];
+        let key = owner.map(ordered).concat();
+        let which = Which::Key(space::PARTITION, &key);
+        loop {
+            if let Some(entry) = self.registry.read(PARTITIONS, which, None).await?.pop() {
+                let missing = || unintelligible(self.registry.table.name(), "no partition number");
+                return entry.number.ok_or_else(missing);
+            }
+            let mut ids = self.partition_ids.lock().await;
+            let taken = ids.take(&self.registry, PARTITIONS, 1).await?;
+            let entry = Entry::new(space::PARTITION, key.clone()).number(taken[0]);
+            // If another daemon was quicker, its number counts.
+            self.registry.insert_one(PARTITIONS, entry).await?;
+        }
+    }
+}
+
+/// The policy of a data table, whose name goes on so behind the database's.
+fn policy_of(rest: &str) -> Option<PolicyId> {
+    rest.strip_prefix("rp")?.split('.').next()?.parse().ok().map(PolicyId)
+}
+
+/// The ranges in order, those that overlap as one.
+fn united(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
+    ranges.sort_unstable_by_key(|range| range.min);
+    let mut all: Vec<TimeRange> = Vec::new();
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if range.min <= last.max => last.max = last.max.max(range.max),
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_ranges_are_one() {
+        let range = TimeRange::new;
+        let all = vec![range(20, 29), range(0, 9), range(5, 12), range(10, 11), range(13, 14)];
+        assert_eq!(united(all), [range(0, 12), range(13, 14), range(20, 29)]);
+    }
+
+    #[test]
+    fn policies_are_read_from_names() {
+        assert_eq!(policy_of("rp7.m1.cpu"), Some(PolicyId(7)));
+        assert_eq!(policy_of("m1.cpu"), None);
+    }
+}
