@@ -21,7 +21,8 @@ the environment more than the file. `nyala config` shows what holds and why.";
 /// # Errors
 /// Whatever the command says went wrong.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let matches = match command().try_get_matches() {
+    let args = tools::normalised(std::env::args_os().collect());
+    let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version come this way as well; exit codes are clap's.
@@ -37,6 +38,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             io::stdout().write_all(as_toml(&resolved).as_bytes())?;
         }
         Some(("version", _)) => writeln!(io::stdout(), "nyala {VERSION}")?,
+        Some((name, flags)) if let Some(done) = tools::run(name, flags) => return done,
         _ => command().print_help()?,
     }
     Ok(ExitCode::SUCCESS)
@@ -57,6 +59,7 @@ fn command() -> Command {
             )
             .after_help(SETTINGS_HELP),
         )
+        .subcommands(tools::commands())
         .subcommand(Command::new("version").about("Show the version"))
 }
 

@@ -16,6 +16,7 @@ mod influx_cli;
 mod lifecycle;
 mod prometheus;
 mod recorded_answers;
+mod shell;
 mod support;
 mod udp;
 mod users;
