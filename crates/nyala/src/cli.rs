@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::serve;
 use crate::settings::{Layers, Resolved, SETTINGS, Settings, environment_name};
+use crate::{inspect, serve};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -37,6 +37,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             Settings::read(&resolved)?;
             io::stdout().write_all(as_toml(&resolved).as_bytes())?;
         }
+        Some(("inspect", flags)) => return inspect::run(flags),
         Some(("version", _)) => writeln!(io::stdout(), "nyala {VERSION}")?,
         Some((name, flags)) if let Some(done) = tools::run(name, flags) => return done,
         _ => command().print_help()?,
@@ -60,6 +61,7 @@ fn command() -> Command {
             .after_help(SETTINGS_HELP),
         )
         .subcommands(tools::commands())
+        .subcommand(inspect::command())
         .subcommand(Command::new("version").about("Show the version"))
 }
 

@@ -2,9 +2,12 @@
 //! have them, and switches that may be given a value.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, value_parser};
+
+use crate::http::{Endpoint, Place, Security};
 
 /// A switch: `--name`, `--name=true`, `--name=false`.
 pub(crate) fn switch(name: &'static str, help: &'static str) -> Arg {
@@ -27,6 +30,49 @@ pub(crate) fn is_on(matches: &ArgMatches, name: &str) -> bool {
 /// The text of an option; empty if it is not given.
 pub(crate) fn text(matches: &ArgMatches, name: &str) -> String {
     matches.get_one::<String>(name).cloned().unwrap_or_default()
+}
+
+/// The options that say which server, and as whom.
+pub(crate) fn connection() -> Vec<Arg> {
+    let value = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    vec![
+        value("host", "HOST", "Host to connect to").default_value("localhost"),
+        value("port", "PORT", "Port to connect to")
+            .value_parser(value_parser!(u16))
+            .default_value("8086"),
+        value("socket", "PATH", "Unix socket to connect to, instead of host and port")
+            .value_parser(value_parser!(PathBuf)),
+        value("username", "NAME", "User").env("INFLUX_USERNAME"),
+        value("password", "PASSWORD", "The user's password; '' asks for it")
+            .env("INFLUX_PASSWORD")
+            .hide_env_values(true),
+        switch("ssl", "Speak TLS"),
+        switch("unsafeSsl", "Speak TLS, and believe any certificate"),
+    ]
+}
+
+/// The server that the options of [`connection`] say.
+///
+/// # Errors
+/// A password cannot be asked for.
+pub(crate) fn endpoint(matches: &ArgMatches) -> Result<Endpoint> {
+    let security = match (is_on(matches, "unsafeSsl"), is_on(matches, "ssl")) {
+        (true, _) => Security::TlsAnyCertificate,
+        (false, true) => Security::Tls,
+        (false, false) => Security::Plain,
+    };
+    let user = user(text(matches, "username"), matches.get_one("password"))?;
+    let place = match matches.get_one::<PathBuf>("socket") {
+        Some(path) => Place::Socket(path.clone()),
+        None => {
+            let host = text(matches, "host");
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            Place::Tcp(host, matches.get_one("port").copied().unwrap_or(8086))
+        }
+    };
+    Ok(Endpoint { place, security, user })
 }
 
 /// A user and its password, which is asked for if it is given as nothing.

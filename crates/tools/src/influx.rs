@@ -213,3 +213,9 @@ pub(crate) fn ident(name: &str) -> String {
     let escaped = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{escaped}\"")
 }
+
+/// A text as InfluxQL quotes it.
+pub(crate) fn string(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
+    format!("'{escaped}'")
+}

@@ -9,9 +9,14 @@
 mod args;
 mod csv_text;
 mod dump;
+mod export;
 mod http;
+mod import;
 mod influx;
+mod line;
+mod progress;
 mod shell;
+mod source;
 mod write;
 
 use std::ffi::OsString;
@@ -24,7 +29,7 @@ pub use args::with_two_dashes;
 /// The command lines of the tools.
 #[must_use]
 pub fn commands() -> Vec<Command> {
-    vec![shell::command_line()]
+    vec![shell::command_line(), export::command_line(), import::command_line()]
 }
 
 /// Gives the options of a tool their second dash, where `args` (with the program's name) names one.
@@ -47,6 +52,8 @@ pub fn normalised(args: Vec<OsString>) -> Vec<OsString> {
 pub fn run(name: &str, matches: &ArgMatches) -> Option<anyhow::Result<ExitCode>> {
     match name {
         "shell" => Some(shell::run(matches)),
+        "export" => Some(export::run(matches)),
+        "import" => Some(import::run(matches)),
         _ => None,
     }
 }

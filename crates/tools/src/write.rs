@@ -47,6 +47,17 @@ pub(crate) struct Written {
     pub(crate) reasons: Vec<String>,
 }
 
+impl Written {
+    /// Adds what became of more lines.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.lines += more.lines;
+        self.rejected += more.rejected;
+        self.expired += more.expired;
+        let room = REASONS_MAX.saturating_sub(self.reasons.len());
+        self.reasons.extend(more.reasons.iter().take(room).cloned());
+    }
+}
+
 /// Collects lines and sends them.
 pub(crate) struct LineWriter<'c> {
     client: &'c mut Client,
@@ -192,7 +203,8 @@ fn cannot_write(target: &Target) -> String {
     format!("cannot write to database {:?}, retention policy {:?}", target.database, target.policy)
 }
 
-fn is_broken_connection(error: &anyhow::Error) -> bool {
+/// Whether the way to the server failed, not the server.
+pub(crate) fn is_broken_connection(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<io::Error>() || cause.is::<hyper::Error>())
 }
 

@@ -146,13 +146,14 @@ impl Names {
         let starts = |name: &str| {
             name.get(..bare.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(bare))
         };
-        if !quoted && !bare.is_empty() {
+        let last = before[..start].split_whitespace().next_back().unwrap_or("").to_lowercase();
+        let wants_name = matches!(last.as_str(), "use" | "on" | "from" | "insert");
+        if !quoted && !bare.is_empty() && !wants_name {
             if start == 0 {
                 found.extend(COMMANDS.iter().filter(|c| starts(c)).map(|c| (*c).to_owned()));
             }
             found.extend(KEYWORDS.iter().filter(|k| starts(k)).map(|k| cased(k, bare)));
         }
-        let last = before[..start].split_whitespace().next_back().unwrap_or("").to_lowercase();
         let names: &[&[String]] = match last.as_str() {
             "use" | "on" | "database" => &[&self.databases],
             "from" | "measurement" | "insert" => &[&self.measurements, &self.databases],

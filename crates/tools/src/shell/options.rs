@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::print::Format;
 use super::session::{Precision, is_consistency};
 use crate::args::{self, text};
-use crate::http::{Endpoint, Place, Security};
+use crate::http::Endpoint;
 
 const AFTER_HELP: &str = "\
 Options may be written with one dash or two, as in `influx -host a` and `--host=a`.
@@ -52,25 +52,8 @@ pub(crate) fn command() -> Command {
         .about("Ask a server in InfluxQL")
         .after_help(AFTER_HELP)
         .disable_version_flag(true)
-        .arg(value("host", "HOST", "Host to connect to").default_value("localhost"))
-        .arg(
-            value("port", "PORT", "Port to connect to")
-                .value_parser(value_parser!(u16))
-                .default_value("8086"),
-        )
-        .arg(
-            value("socket", "PATH", "Unix socket to connect to, instead of host and port")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .args(args::connection())
         .arg(value("database", "NAME", "Database that statements are for"))
-        .arg(value("username", "NAME", "User").env("INFLUX_USERNAME"))
-        .arg(
-            value("password", "PASSWORD", "The user's password; '' asks for it")
-                .env("INFLUX_PASSWORD")
-                .hide_env_values(true),
-        )
-        .arg(args::switch("ssl", "Speak TLS"))
-        .arg(args::switch("unsafeSsl", "Speak TLS, and believe any certificate"))
         .arg(value("execute", "STATEMENTS", "Execute this and leave"))
         .arg(value("format", "FORMAT", "column, csv or json").default_value("column"))
         .arg(
@@ -106,12 +89,7 @@ impl Options {
     /// They make no sense.
     pub(super) fn read(matches: &ArgMatches) -> Result<Self> {
         let mut complaints = Vec::new();
-        let security = match (args::is_on(matches, "unsafeSsl"), args::is_on(matches, "ssl")) {
-            (true, _) => Security::TlsAnyCertificate,
-            (false, true) => Security::Tls,
-            (false, false) => Security::Plain,
-        };
-        let user = args::user(text(matches, "username"), matches.get_one("password"))?;
+        let endpoint = args::endpoint(matches)?;
         let precision = text(matches, "precision");
         let precision = Precision::parse(&precision).unwrap_or_else(|| {
             complaints.push(Precision::complaint(&precision));
@@ -136,16 +114,8 @@ impl Options {
             (false, Some(_)) => bail!("-path is for -import"),
             (false, None) => None,
         };
-        let place = match matches.get_one::<PathBuf>("socket") {
-            Some(path) => Place::Socket(path.clone()),
-            None => {
-                let host = text(matches, "host");
-                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                Place::Tcp(host, matches.get_one("port").copied().unwrap_or(8086))
-            }
-        };
         Ok(Self {
-            endpoint: Endpoint { place, security, user },
+            endpoint,
             database: text(matches, "database"),
             precision,
             format,
