@@ -43,7 +43,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     let mut export = Export { client, shards, options: &options, output, points: 0 };
     for (db, policies) in &all {
-        let layouts = measurements(&mut export.client, db)?;
+        let layouts = measurements(&mut export.client, db, policies)?;
         for policy in policies {
             export.policy(db, policy, &layouts)?;
         }

@@ -25,7 +25,7 @@ fn a_directory_is_shown_and_checked() {
     let dir = temp_dir();
     let server = Server::start(dir.path());
     server.create_database("weather");
-    let rows: String = (0..20_000)
+    let rows: String = (0..20_000_i64)
         .map(|i| format!("m,host=h{} f={i}.5,i={i}i,s=\"t{}\" {}\n", i % 50, i % 9, i * 1_000_000))
         .collect();
     assert_eq!(server.write("weather", rows).status, 204);
@@ -58,7 +58,7 @@ fn damage_is_named_with_file_and_offset() {
     let dir = temp_dir();
     let server = Server::start(dir.path());
     server.create_database("d");
-    let rows: String = (0..5000).map(|i| format!("m,host=h{} f={i}.5 {i}\n", i % 50)).collect();
+    let rows: String = (0..5000_i64).map(|i| format!("m,host=h{} f={i}.5 {i}\n", i % 50)).collect();
     assert_eq!(server.write("d", rows).status, 204);
     server.stop();
     let mut tried = 0;

@@ -53,7 +53,7 @@ impl Import<'_> {
         for db in databases(&mut self.from, &self.options.databases)? {
             let policies = policies(&mut self.from, &db)?;
             schema::ensure(&mut self.to, &db, &policies)?;
-            let layouts = measurements(&mut self.from, &db)?;
+            let layouts = measurements(&mut self.from, &db, &policies)?;
             for layout in &layouts {
                 for (field, kinds) in layout.mixed() {
                     let name = &layout.measurement;

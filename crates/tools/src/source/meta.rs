@@ -123,30 +123,36 @@ pub(crate) fn policies(client: &mut Client, db: &str) -> Result<Vec<Policy>> {
         .collect()
 }
 
-/// The measurements of a database, and how their rows look.
-pub(crate) fn measurements(client: &mut Client, db: &str) -> Result<Vec<Layout>> {
-    let names = column(client, db, "SHOW MEASUREMENTS", "name")?;
-    let mut fields: BTreeMap<String, BTreeMap<String, Vec<FieldType>>> = BTreeMap::new();
-    for row in small_rows(client, db, "SHOW FIELD KEYS")? {
-        if let (Some(name), Some(key), Some(kind)) =
-            (row.get("@name"), row.get("fieldKey"), row.get("fieldType"))
-        {
-            let kind = FieldType::parse(kind)?;
-            fields.entry(name.clone()).or_default().entry(key.clone()).or_default().push(kind);
+/// The measurements of a database, and how their rows look in any of its policies.
+pub(crate) fn measurements(
+    client: &mut Client,
+    db: &str,
+    policies: &[Policy],
+) -> Result<Vec<Layout>> {
+    type Fields = BTreeMap<String, Vec<FieldType>>;
+    let mut found: BTreeMap<String, (Vec<String>, Fields)> = BTreeMap::new();
+    // Without a policy, only the default one is looked at.
+    for policy in policies {
+        let from = format!("FROM {}./.*/", ident(&policy.name));
+        for row in small_rows(client, db, &format!("SHOW FIELD KEYS {from}"))? {
+            if let (Some(name), Some(key), Some(kind)) =
+                (row.get("@name"), row.get("fieldKey"), row.get("fieldType"))
+            {
+                let (_, fields) = found.entry(name.clone()).or_default();
+                fields.entry(key.clone()).or_default().push(FieldType::parse(kind)?);
+            }
+        }
+        for mut row in small_rows(client, db, &format!("SHOW TAG KEYS {from}"))? {
+            if let (Some(name), Some(key)) = (row.remove("@name"), row.remove("tagKey")) {
+                let (tags, _) = found.entry(name).or_default();
+                if !tags.contains(&key) {
+                    tags.push(key);
+                }
+            }
         }
     }
-    let mut tags: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for mut row in small_rows(client, db, "SHOW TAG KEYS")? {
-        if let (Some(name), Some(key)) = (row.remove("@name"), row.remove("tagKey")) {
-            tags.entry(name).or_default().push(key);
-        }
-    }
-    let layout = |name: String| {
-        let fields = fields.remove(&name).unwrap_or_default();
-        let tags = tags.remove(&name).unwrap_or_default();
-        Layout::new(name, tags, fields)
-    };
-    Ok(names.into_iter().map(layout).collect())
+    let layout = |(name, (tags, fields))| Layout::new(name, tags, fields);
+    Ok(found.into_iter().map(layout).collect())
 }
 
 /// Statements that make the continuous queries of a database.
