@@ -6,6 +6,7 @@
 //!
 //! Not here: repair; what the catalog's document means.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,7 +112,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    fn new(path: &Path, offset: u64, detail: impl ToString) -> Self {
+    fn new(path: &Path, offset: u64, detail: &dyn fmt::Display) -> Self {
         Self { path: path.to_owned(), offset, detail: detail.to_string() }
     }
 
@@ -119,7 +120,7 @@ impl Damage {
     fn from_error(path: &Path, error: StoreError) -> Self {
         match error {
             StoreError::Corruption { path, offset, detail } => Self { path, offset, detail },
-            error => Self::new(path, 0, error),
+            error => Self::new(path, 0, &error),
         }
     }
 }
@@ -271,7 +272,7 @@ impl Inspector {
                     if report.rows != file.rows {
                         let detail =
                             format!("{} rows, the manifest says {}", report.rows, file.rows);
-                        found(Damage::new(&file.path, 0, detail));
+                        found(Damage::new(&file.path, 0, &detail));
                     }
                 }
                 Err(error) => found(Damage::from_error(&file.path, error)),

@@ -72,7 +72,10 @@ pub(crate) fn nanoseconds(text: &str) -> Result<i64> {
 }
 
 /// First and last time of each shard, by database and policy. `None` if the source does not tell.
-pub(crate) struct Shards(Option<BTreeMap<(String, String), Vec<(i64, i64)>>>);
+pub(crate) struct Shards(Option<Spans>);
+
+/// First and last times by database and policy.
+type Spans = BTreeMap<(String, String), Vec<(i64, i64)>>;
 
 impl Shards {
     /// Asks for the shards.
@@ -80,8 +83,8 @@ impl Shards {
         Self(Self::try_ask(client).ok())
     }
 
-    fn try_ask(client: &mut Client) -> Result<BTreeMap<(String, String), Vec<(i64, i64)>>> {
-        let mut shards: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    fn try_ask(client: &mut Client) -> Result<Spans> {
+        let mut shards = Spans::new();
         for row in small_rows(client, "", "SHOW SHARDS")? {
             let get = |key: &str| row.get(key).with_context(|| format!("shards without {key}"));
             let key = (get("database")?.clone(), get("retention_policy")?.clone());
