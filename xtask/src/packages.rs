@@ -1,4 +1,5 @@
-//! What the tests need besides a Rust toolchain: Debian packages, and Kudu from Maven Central.
+//! What the tests need besides a Rust toolchain: Debian packages, the Python client of InfluxDB, and
+//! Kudu from Maven Central.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,16 +7,21 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// Programs and the Debian packages that have them.
-const NEEDED: &[(&str, &str)] = &[("influx", "influxdb-client"), ("curl", "curl")];
+const NEEDED: &[(&str, &str)] =
+    &[("influx", "influxdb-client"), ("influxd", "influxdb"), ("curl", "curl")];
 /// Programs that fetch Kudu, needed only where Kudu's binaries run and are not there yet.
 const NEEDED_FOR_KUDU: &[(&str, &str)] = &[("mvn", "maven")];
 /// The version that crate `kudu-test-cluster` starts.
 const KUDU_VERSION: &str = "1.18.0";
 const UNPACK: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack";
 
+/// Python's client of InfluxDB 1.x, which a test of crate `nyala` drives.
+const PYTHON_CLIENT: &str = "influxdb==5.3.2";
+
 /// Installs what is missing.
 pub(crate) fn install() -> Result<()> {
     install_debian(NEEDED)?;
+    install_python_client()?;
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         install_kudu()?;
     }
@@ -31,11 +37,43 @@ fn install_debian(needed: &[(&str, &str)]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    println!("== packages: {}", missing.join(" "));
+    install_debian_packages(&missing)
+}
+
+fn install_debian_packages(packages: &[&str]) -> Result<()> {
+    println!("== packages: {}", packages.join(" "));
     run("apt-get", &["update"])?;
     let mut args = vec!["install", "-y", "--no-install-recommends"];
-    args.extend(&missing);
+    args.extend(packages);
     run("apt-get", &args)
+}
+
+/// Puts the client into the virtual environment `~/.cache/nyala/python`. pip takes it from wherever
+/// it is configured to: the network, or a directory of wheels (`PIP_FIND_LINKS`, `PIP_NO_INDEX`).
+fn install_python_client() -> Result<()> {
+    let user = std::env::var_os("HOME").context("HOME is not set")?;
+    let home = Path::new(&user).join(".cache/nyala/python");
+    let python = home.join("bin/python").display().to_string();
+    let has_it = |python: &str| {
+        let mut look = Command::new(python);
+        look.args(["-c", "import influxdb"]).stdout(Stdio::null()).stderr(Stdio::null());
+        look.status().is_ok_and(|status| status.success())
+    };
+    if has_it(&python) {
+        return Ok(());
+    }
+    println!("== {PYTHON_CLIENT} into {}", home.display());
+    if !python_makes_environments() {
+        install_debian_packages(&["python3-venv"])?;
+    }
+    run("python3", &["-m", "venv", &home.display().to_string()])?;
+    run(&python, &["-m", "pip", "install", "--quiet", PYTHON_CLIENT])
+}
+
+fn python_makes_environments() -> bool {
+    let mut look = Command::new("python3");
+    look.args(["-c", "import ensurepip"]).stdout(Stdio::null()).stderr(Stdio::null());
+    look.status().is_ok_and(|status| status.success())
 }
 
 /// Puts Kudu's test binaries into `~/.cache/nyala/kudu/<version>`, whole or not at all.

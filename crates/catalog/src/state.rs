@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{DatabaseId, Name, PolicyId};
-use store::Policy;
+use store::{CatalogDocument, Policy};
 
 use crate::CatalogError;
 use crate::users::User;
@@ -126,6 +126,14 @@ impl Parts {
 }
 
 impl CatalogState {
+    /// Reads the catalog's document, as a store keeps it.
+    ///
+    /// # Errors
+    /// It is damaged, or a later version wrote it.
+    pub fn read(document: &CatalogDocument) -> Result<Self, CatalogError> {
+        crate::document::decode(document)
+    }
+
     pub(crate) fn new(version: u64, parts: Parts) -> Self {
         let Parts { databases, next_database_id, next_policy_id, orphans, users } = parts;
         let by_name = databases.iter().enumerate().map(|(at, d)| (d.name.clone(), at)).collect();

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::serve;
 use crate::settings::{Layers, Resolved, SETTINGS, Settings, environment_name};
+use crate::{inspect, serve};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -25,7 +25,8 @@ The file may also have sections for more listeners, [[graphite]], [[opentsdb]] a
 /// # Errors
 /// Whatever the command says went wrong.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let matches = match command().try_get_matches() {
+    let args = tools::normalised(std::env::args_os().collect());
+    let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version come this way as well; exit codes are clap's.
@@ -42,7 +43,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             io::stdout().write_all(text.as_bytes())?;
         }
         Some(("cluster", cluster)) => return cluster_command(cluster),
+        Some(("inspect", flags)) => return inspect::run(flags),
         Some(("version", _)) => writeln!(io::stdout(), "nyala {VERSION}")?,
+        Some((name, flags)) if let Some(done) = tools::run(name, flags) => return done,
         _ => command().print_help()?,
     }
     Ok(ExitCode::SUCCESS)
@@ -88,6 +91,8 @@ fn command() -> Command {
                 .after_help(SETTINGS_HELP),
             ),
         )
+        .subcommands(tools::commands())
+        .subcommand(inspect::command())
         .subcommand(Command::new("version").about("Show the version"))
 }
 

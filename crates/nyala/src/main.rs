@@ -5,6 +5,7 @@
 
 mod banner;
 mod cli;
+mod inspect;
 mod logging;
 mod machine;
 mod serve;

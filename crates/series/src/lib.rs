@@ -12,6 +12,7 @@ mod filter;
 pub mod fuzzing;
 mod hash;
 mod index;
+mod inspect;
 mod manifest;
 mod mem;
 mod merge;
@@ -25,3 +26,4 @@ mod source;
 
 pub use error::{SeriesError, SeriesResult};
 pub use index::{SeriesIndex, SeriesOptions, TagCodes};
+pub use inspect::{IndexInfo, RunInfo, inspect};

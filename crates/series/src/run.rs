@@ -277,6 +277,27 @@ impl Run {
         RunMeasurement::new(self, block, page, entry)
     }
 
+    /// Series, terms and measurements.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let Meta { series, terms, measurements, .. } = self.meta;
+        (series.into(), terms.into(), measurements.into())
+    }
+
+    /// Checks every block, and what the blocks say.
+    pub(crate) fn verify(&self, errors: &mut Vec<SeriesError>) {
+        let meta = &self.meta;
+        let lists = [&meta.directory.list, &meta.term_blocks.list, &meta.tuple_blocks.list];
+        let lists = lists.into_iter().chain([&meta.buckets, &meta.id_pages]);
+        let blocks = lists.flat_map(|list| &list.blocks).filter(|block| block.len > 0);
+        let before = errors.len();
+        for block in blocks {
+            errors.extend(self.file.page_uncached(*block).err());
+        }
+        if errors.len() == before {
+            errors.extend(crate::inspect::read_through(self, meta.series, meta.terms).err());
+        }
+    }
+
     /// Calls `visitor` with every measurement of a database, in order.
     pub(crate) fn for_each_measurement(
         &self,

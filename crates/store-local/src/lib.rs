@@ -22,6 +22,7 @@ mod error;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
+mod inspect;
 mod local_store;
 mod maintenance;
 mod manifest;
@@ -38,6 +39,7 @@ mod tombstone;
 mod view;
 mod write;
 
+pub use inspect::{Damage, Inspector, LogInfo, ManifestInfo, MeasurementFields, SegmentFile};
 pub use local_store::LocalStore;
 pub use options::{StoreOptions, SyncPolicy};
 pub use recover::OpenReport;

@@ -30,4 +30,4 @@ pub use format::{Lsn, RECORD_BYTES_MAX};
 pub use log::Wal;
 pub use metrics::{HISTOGRAM_BUCKETS, WalMetrics};
 pub use options::{SyncPolicy, WalOptions};
-pub use recovery::RecoveryReport;
+pub use recovery::{LogFile, RecoveryReport, look};

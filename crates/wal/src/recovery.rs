@@ -76,6 +76,55 @@ pub(crate) fn recover(
     replay: Replay<'_>,
 ) -> Result<Recovered, WalError> {
     disk.create_dir_all(dir)?;
+    read(disk, dir, replay, true).map(|(recovered, _)| recovered)
+}
+
+/// A file of a log, as it is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Position of its first record; `None` if its header is damaged.
+    pub base: Option<Lsn>,
+    /// Where its records end.
+    pub end: Lsn,
+}
+
+impl LogFile {
+    /// Where in the file a position is, if it is in it.
+    #[must_use]
+    pub fn offset_of(&self, lsn: Lsn) -> Option<u64> {
+        let base = self.base.filter(|base| *base <= lsn && lsn <= self.end)?;
+        Some(lsn.0 - base.0 + DATA_START as u64)
+    }
+}
+
+/// Reads a log and changes nothing. The owner makes sure that no other process has the directory
+/// open.
+///
+/// # Errors
+/// A file cannot be read, or was written by a later version. Damage is in the report.
+pub fn look(
+    disk: &dyn Disk,
+    dir: &Path,
+    each: &mut dyn FnMut(Lsn, &[u8]),
+) -> Result<(RecoveryReport, Vec<LogFile>), WalError> {
+    let mut replay = |lsn: Lsn, payload: &[u8]| {
+        each(lsn, payload);
+        Ok(())
+    };
+    read(disk, dir, &mut replay, false).map(|(recovered, files)| (recovered.report, files))
+}
+
+/// Reads all files; with `repair`, the last one is cut and made durable.
+fn read(
+    disk: &dyn Disk,
+    dir: &Path,
+    replay: Replay<'_>,
+    repair: bool,
+) -> Result<(Recovered, Vec<LogFile>), WalError> {
     let (mut sequences, mut spares) = (Vec::new(), Vec::new());
     for entry in disk.list(dir)? {
         match Name::parse(&entry.name) {
@@ -88,6 +137,7 @@ pub(crate) fn recover(
     let mut recovery = Recovery {
         report: RecoveryReport::default(),
         replay,
+        repair,
         needed_end: Lsn(0),
         buffer: Vec::new(),
     };
@@ -106,7 +156,14 @@ pub(crate) fn recover(
     let last_sequence = found.iter().map(|file| file.sequence).chain(spares.iter().map(|s| s.0));
     let next_sequence = last_sequence.max().map_or(1, |last| last + 1);
     let next_base = next_base(&found);
-    Ok(Recovered { report, closed, spares, next_sequence, next_base })
+    let files = found.into_iter().zip(&closed).map(|(file, closed)| LogFile {
+        path: file.path,
+        bytes: file.len,
+        base: file.header.map(|header| header.base),
+        end: closed.end,
+    });
+    let files = files.collect();
+    Ok((Recovered { report, closed, spares, next_sequence, next_base }, files))
 }
 
 /// The lowest position that no byte on the disk can have been written for.
@@ -143,6 +200,8 @@ impl Limit {
 struct Recovery<'a> {
     report: RecoveryReport,
     replay: Replay<'a>,
+    /// Whether the torn end of the last file is cut.
+    repair: bool,
     /// End of the last record, good or not; seals need not be kept.
     needed_end: Lsn,
     /// Data of the file under way; kept for the next.
@@ -246,7 +305,9 @@ impl Recovery<'_> {
             let tail = Tail::find(&data, header.base);
             self.report.torn_bytes = tail.written_end.0 - tail.cut.0;
             data.truncate((tail.cut.0 - header.base.0) as usize);
-            len = make_durable(disk, file, header.base, &data, tail.proven)?;
+            if self.repair {
+                len = make_durable(disk, file, header.base, &data, tail.proven)?;
+            }
         }
         let mut end = self.replay_data(file, header.base, &data, limit)?;
         if let (true, Some(limit_end)) = (limit.exact, limit.end) {

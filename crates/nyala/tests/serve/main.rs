@@ -7,17 +7,21 @@
 
 mod bad_inputs;
 mod bad_queries;
+mod clients;
 mod command_line;
 mod connections;
 mod crash;
 mod debug;
 mod formats;
+mod import;
 mod influx_cli;
+mod inspect;
 mod kudu;
 mod lifecycle;
 mod listeners;
 mod prometheus;
 mod recorded_answers;
+mod shell;
 mod statistics;
 mod subscriptions;
 mod support;
