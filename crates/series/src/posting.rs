@@ -194,6 +194,10 @@ impl<'a> PostingRef<'a> {
     }
 }
 
+/// The largest id: there is one behind it, which says where ids go on.
+const ID_MAX: u64 = u64::MAX - 1;
+const ID_TOO_LARGE: Malformed = Malformed("a series id is too large");
+
 /// Reads an inline list into `posting`.
 pub(crate) fn read_inline(
     count: u32,
@@ -206,7 +210,8 @@ pub(crate) fn read_inline(
     for nth in 0..count {
         let delta = deltas.varint()?;
         let step = if nth == 0 { Some(delta) } else { delta.checked_add(1) };
-        id = step.and_then(|s| id.checked_add(s)).ok_or(Malformed("a series id is too large"))?;
+        let next = step.and_then(|s| id.checked_add(s));
+        id = next.filter(|id| *id <= ID_MAX).ok_or(ID_TOO_LARGE)?;
         // Ids ascend by construction, so this is an append.
         posting.few.push(id);
     }
@@ -270,7 +275,8 @@ pub(crate) fn read_set(reader: &mut Reader<'_>) -> Result<RoaringTreemap, Malfor
         }
         bitmaps.push((high, bitmap));
     }
-    Ok(RoaringTreemap::from_bitmaps(bitmaps))
+    let set = RoaringTreemap::from_bitmaps(bitmaps);
+    if set.max().is_some_and(|id| id > ID_MAX) { Err(ID_TOO_LARGE) } else { Ok(set) }
 }
 
 #[cfg(test)]

@@ -32,6 +32,15 @@ fn an_intact_run_is_queried() {
     query_run(sample());
 }
 
+/// The largest id of all: there is none behind it.
+#[test]
+fn what_fuzzing_found() {
+    postings(b"\x03\x04\xf9\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\0\0\0");
+    let mut set = Vec::new();
+    put_set(&RoaringTreemap::from_iter([u64::MAX]), &mut set);
+    assert!(read_set(&mut Reader::new(&set)).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
