@@ -41,7 +41,9 @@ impl ManifestState {
         match edit {
             Edit::AddSegment(meta) => {
                 self.next_segment = self.next_segment.max(behind(meta.id)?);
-                self.segments.insert(meta.id, meta.clone());
+                if self.segments.insert(meta.id, meta.clone()).is_some() {
+                    self.forget_unused_tombstones();
+                }
             }
             Edit::RemoveSegment(id) => {
                 self.segments.remove(id).ok_or(Malformed("manifest: unknown segment removed"))?;
