@@ -86,6 +86,17 @@ fn a_snapshot_says_what_the_edits_said() {
     assert_eq!(again.schema.next_measurement(), MeasurementNo(9));
 }
 
+/// Found by fuzzing: nobody had the tombstone any more, and it stayed.
+#[test]
+fn a_segment_that_replaces_another_has_its_own_tombstones() {
+    let mut state = ManifestState::default();
+    let [add, again] = [segment(5), segment(5)].map(Edit::AddSegment);
+    for edit in [add, Edit::AddTombstone(tombstone(1), vec![5]), again] {
+        state.apply(&edit).unwrap();
+    }
+    assert!(state.tombstones.is_empty());
+}
+
 #[test]
 fn ids_that_nobody_gives_are_refused() {
     let mut state = ManifestState::default();
