@@ -75,10 +75,17 @@ pub struct SeriesIndex {
     flushing: Mutex<()>,
     /// One merge at a time; numbers of runs found damaged, which are left alone.
     merging: Mutex<HashSet<u64>>,
-    /// As it is on disk.
-    manifest: Mutex<Manifest>,
+    manifest: Mutex<InForce>,
     /// The manifest's `next_id`.
     flushed_below: AtomicU64,
+}
+
+/// The manifest that is in force.
+#[derive(Debug)]
+struct InForce {
+    manifest: Manifest,
+    /// Publishing another one failed half-way: a crash may leave either, until one is published.
+    uncertain: bool,
 }
 
 #[derive(Debug)]
@@ -108,7 +115,12 @@ impl SeriesIndex {
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, options: SeriesOptions) -> SeriesResult<Self> {
         disk.create_dir_all(dir)?;
         let manifest = match Manifest::load(&*disk, dir)? {
-            Some(manifest) => manifest,
+            Some(manifest) => {
+                // A process that was killed may have left a new name that is not durable yet: the
+                // manifest before must be gone for good when the files go that only it lists.
+                disk.sync_dir(dir)?;
+                manifest
+            }
             None => Self::initialise(&*disk, dir, &options)?,
         };
         for entry in disk.list(dir)? {
@@ -149,7 +161,7 @@ impl SeriesIndex {
             flushing: Mutex::new(()),
             merging: Mutex::new(HashSet::new()),
             flushed_below: AtomicU64::new(manifest.next_id),
-            manifest: Mutex::new(manifest),
+            manifest: Mutex::new(InForce { manifest, uncertain: false }),
         }
     }
 

@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use parking_lot::MutexGuard;
 use roaring::RoaringTreemap;
 
 use crate::error::SeriesResult;
-use crate::index::{SeriesIndex, View};
+use crate::index::{InForce, SeriesIndex, View};
 use crate::manifest::{ListedRun, Manifest, run_name};
 use crate::mem::{Mem, MemSource};
 use crate::merge::merge;
@@ -61,7 +60,7 @@ impl SeriesIndex {
         dead: &RoaringTreemap,
     ) -> SeriesResult<Arc<Run>> {
         let number = {
-            let mut manifest = self.manifest.lock();
+            let manifest = &mut self.manifest.lock().manifest;
             manifest.next_run += 1;
             manifest.next_run - 1
         };
@@ -102,7 +101,8 @@ impl SeriesIndex {
         new_run: Option<&Run>,
         edit: &dyn Fn(&mut View),
     ) -> SeriesResult<()> {
-        let mut manifest = self.manifest.lock();
+        let mut in_force = self.manifest.lock();
+        let manifest = &in_force.manifest;
         let mut view = View::clone(&self.state.read().view);
         edit(&mut view);
         let next_id = next_id.max(manifest.next_id);
@@ -118,9 +118,9 @@ impl SeriesIndex {
             runs: view.runs.iter().map(list).collect(),
             removed,
         };
-        let on_disk = Manifest { next_run: new.next_run, ..manifest.clone() };
-        if new != on_disk {
-            self.store(&mut manifest, new, new_run)?;
+        let old = Manifest { next_run: new.next_run, ..manifest.clone() };
+        if new != old || in_force.uncertain {
+            self.store(&mut in_force, new, new_run)?;
         }
         self.flushed_below.store(next_id, Ordering::Release);
         // Readers see it only now that it lasts.
@@ -135,7 +135,7 @@ impl SeriesIndex {
 
     fn store(
         &self,
-        manifest: &mut MutexGuard<'_, Manifest>,
+        in_force: &mut InForce,
         new: Manifest,
         new_run: Option<&Run>,
     ) -> SeriesResult<()> {
@@ -146,8 +146,9 @@ impl SeriesIndex {
             return Err(error);
         }
         // From here on the new manifest may be the one that a crash leaves: its run must stay.
+        in_force.uncertain = true;
         Manifest::publish(&*self.disk, &self.dir)?;
-        **manifest = new;
+        *in_force = InForce { manifest: new, uncertain: false };
         Ok(())
     }
 }
