@@ -8,12 +8,15 @@
 //!
 //! What a failed operation may leave, the strongest the engine promises:
 //! - a write: nothing; or some of the definitions its rows need, in order (each layout of measurement
-//!   and fields whole), without rows; or all of its rows. Where threads flush while others write, its
-//!   rows are whole in each partition, not over all;
+//!   and fields whole), without rows; or all of its rows. Where memtables may have been flushed before
+//!   the log was durable (threads flush while others write, or the log found no room), its rows are
+//!   whole in each partition, not over all: a torn write;
 //! - a delete of rows: those of some of the measurements, ascending by name; of a measurement or a
 //!   database: nothing, its rows, or all;
 //! - an expiry, a delete of a policy, a swap of the catalog: all or nothing;
 //! - series of a failed write or delete may exist without rows.
+
+mod torn;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,7 +57,20 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 struct World {
     actions: Vec<Action>,
+    /// Which of them are writes that may have been torn, ascending.
+    torn: Vec<usize>,
     model: ReferenceStore,
+}
+
+/// What a failed write may have left, the strongest that can be promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Definitions at most.
+    NoRows,
+    /// No row or all.
+    NoneOrAll,
+    /// In each partition no row or all.
+    NoneOrAllByPartition,
 }
 
 /// Splits of a world at most; more failed operations than that are not followed.
@@ -69,15 +85,12 @@ pub(crate) struct Oracle {
     worlds: Vec<World>,
     pub(crate) scope: Scope,
     optional: OptionalSeries,
-    /// Writes of which some partitions may be there and others not.
-    per_partition: bool,
 }
 
 impl Oracle {
     /// One world in which nothing happened yet.
-    pub(crate) fn new(scope: Scope, per_partition: bool) -> Self {
-        let worlds = vec![World { actions: Vec::new(), model: ReferenceStore::new() }];
-        Self { worlds, scope, optional: OptionalSeries::new(), per_partition }
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self { worlds: vec![World::of(Vec::new())], scope, optional: OptionalSeries::new() }
     }
 
     /// Whether another operation of unknown outcome can be followed.
@@ -106,11 +119,9 @@ impl Oracle {
         Ok(())
     }
 
-    /// A write that failed. `touched`: it changed something on the disk, so that its rows may be
-    /// there.
-    pub(crate) fn uncertain_write(&mut self, policy: Policy, rows: &[Row], touched: bool) {
+    /// A write that failed.
+    pub(crate) fn uncertain_write(&mut self, policy: Policy, rows: &[Row], left: Left) {
         self.make_optional(policy.database, rows);
-        let per_partition = self.per_partition;
         self.split(|world| {
             let mut ways: Vec<Vec<Action>> = vec![Vec::new()];
             let mut defined: Vec<Row> = Vec::new();
@@ -118,20 +129,18 @@ impl Oracle {
                 defined.push(row);
                 ways.push(vec![Action::Define(policy, defined.as_slice().into())]);
             }
-            if !touched {
-                return ways;
-            }
-            if !per_partition {
+            if left != Left::NoRows {
                 ways.push(vec![Action::Write(policy, rows.into())]);
-                return ways;
-            }
-            for some in partition_subsets(policy, rows) {
-                // The definitions of all rows precede those of any.
-                let define = Action::Define(policy, rows.into());
-                ways.push(vec![define, Action::Write(policy, some.into())]);
             }
             ways
         });
+        if left == Left::NoneOrAllByPartition {
+            for world in &mut self.worlds {
+                if matches!(world.actions.last(), Some(Action::Write(_, last)) if **last == *rows) {
+                    world.torn.push(world.actions.len() - 1);
+                }
+            }
+        }
     }
 
     /// A delete that failed.
@@ -186,7 +195,19 @@ impl Oracle {
             let want = Content::read(&world.model, &self.scope).map_err(|e| e.to_string())?;
             differences.push(content.difference(&want, &self.optional));
         }
-        let Some(chosen) = differences.iter().position(Option::is_none) else {
+        let mut chosen = differences.iter().position(Option::is_none);
+        if chosen.is_none() {
+            let torn = self.worlds.iter().filter_map(|world| world.torn_as(content, &self.scope));
+            let fits = |world: &World| {
+                let want = Content::read(&world.model, &self.scope);
+                want.is_ok_and(|want| content.difference(&want, &self.optional).is_none())
+            };
+            if let Some(world) = torn.into_iter().find(fits) {
+                chosen = Some(self.worlds.len());
+                self.worlds.push(world);
+            }
+        }
+        let Some(chosen) = chosen else {
             let count = differences.len();
             let shown = differences.into_iter().flatten().take(WORLDS_SHOWN);
             let list: Vec<String> = shown.map(|difference| format!("\n- {difference}")).collect();
@@ -196,6 +217,7 @@ impl Oracle {
             // Those that are left hold the same: one of them will do.
             self.worlds.swap(0, chosen);
             self.worlds.truncate(1);
+            self.worlds[0].torn.clear();
             let there = |(database, key): &(DatabaseId, String)| {
                 content.series.get(database).is_some_and(|keys| keys.contains(key))
             };
@@ -237,7 +259,7 @@ impl Oracle {
         for world in &self.worlds {
             for way in ways(world) {
                 let actions = [world.actions.as_slice(), way.as_slice()].concat();
-                worlds.push(World::of(actions));
+                worlds.push(World { torn: world.torn.clone(), ..World::of(actions) });
             }
         }
         assert!(worlds.len() <= WORLDS_MAX, "BUG: too many worlds");
@@ -259,7 +281,8 @@ impl Oracle {
 
 impl World {
     fn of(actions: Vec<Action>) -> Self {
-        let mut world = Self { actions: Vec::new(), model: ReferenceStore::new() };
+        let mut world =
+            Self { actions: Vec::new(), torn: Vec::new(), model: ReferenceStore::new() };
         for action in &actions {
             world.model_do(action);
         }
@@ -356,22 +379,4 @@ fn is_too_old(policy: Policy, row: &Row) -> bool {
 
 fn measurement_of(key: &str) -> Name {
     model::SeriesKey::parse(key.as_bytes()).expect("BUG: keys are right").measurement
-}
-
-/// The rows of each non-empty set of the partitions that rows are in.
-fn partition_subsets(policy: Policy, rows: &[Row]) -> Vec<Vec<Row>> {
-    let partition = |row: &Row| model::partition_range(row.time_ns, policy.partition_ns).min;
-    let mut partitions: Vec<i64> = rows.iter().map(partition).collect();
-    partitions.sort_unstable();
-    partitions.dedup();
-    assert!(partitions.len() <= 4, "BUG: rows of too many partitions to follow");
-    (1..1u32 << partitions.len())
-        .map(|set| {
-            let chosen = |row: &&Row| {
-                let at = partitions.binary_search(&partition(row));
-                at.is_ok_and(|at| set >> at & 1 == 1)
-            };
-            rows.iter().filter(chosen).cloned().collect()
-        })
-        .collect()
 }

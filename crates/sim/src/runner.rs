@@ -87,7 +87,7 @@ impl Runner {
             setup: Setup::new(seed),
             disk: SimDisk::new(seed, FaultConfig::default()),
             store: None,
-            oracle: Oracle::new(scope, false),
+            oracle: Oracle::new(scope),
             generations: [0; 2],
             faults: FaultConfig::default(),
             troubled: false,

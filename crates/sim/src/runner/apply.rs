@@ -11,7 +11,7 @@ use store_local::LocalStore;
 
 use super::Runner;
 use crate::operation::Operation;
-use crate::oracle::{Action, Answer};
+use crate::oracle::{Action, Answer, Left};
 use crate::pool;
 
 impl Runner {
@@ -98,7 +98,8 @@ impl Runner {
 
     fn write(&mut self, policy: u8, rows: &[Row]) -> Result<(), String> {
         let policy = self.policy(policy);
-        match self.attempt(|store| write_with_room(store, policy, rows))? {
+        let mut had_room = true;
+        match self.attempt(|store| write_with_room(store, policy, rows, &mut had_room))? {
             Ok(outcome) => {
                 // A batch that is refused whole waits for nothing to become durable.
                 let proves = outcome.rows_written > 0;
@@ -108,7 +109,12 @@ impl Runner {
                 checked.map_err(|message| format!("the answer is {got:?}; {message}"))
             }
             Err(touched) => {
-                self.oracle.uncertain_write(policy, rows, touched);
+                let left = match (touched, had_room) {
+                    (false, _) => Left::NoRows,
+                    (true, true) => Left::NoneOrAll,
+                    (true, false) => Left::NoneOrAllByPartition,
+                };
+                self.oracle.uncertain_write(policy, rows, left);
                 Ok(())
             }
         }
@@ -235,14 +241,17 @@ impl Runner {
     }
 }
 
-/// Writes as a client would that is told that there is no room: again, once there is.
+/// Writes as a client would that is told that there is no room: again, once there is. If it is the log
+/// that has none, the rows are in memory, and the flush may keep some partitions of them.
 fn write_with_room(
     store: &LocalStore,
     policy: Policy,
     rows: &[Row],
+    had_room: &mut bool,
 ) -> Result<WriteOutcome, StoreError> {
     match testing::write(store, policy, rows, pool::NOW_NS) {
         Err(StoreError::Overloaded { .. }) => {
+            *had_room = false;
             store.flush()?;
             testing::write(store, policy, rows, pool::NOW_NS)
         }

@@ -1,11 +1,17 @@
 //! Shows that what is wrong is found: an oracle or a store is broken on purpose.
 
+use store::reference::ReferenceStore;
+use store::testing::{self, Row as StoreRow};
+use store::{DeleteRequest, DeleteTarget, Store};
 use store_local::SyncPolicy;
 
 use crate::Failure;
 use crate::Operation::{self, *};
+use crate::content::{Content, Scope};
 use crate::generate;
 use crate::operation::Row;
+use crate::oracle::{Left, Oracle};
+use crate::pool;
 use crate::runner::{Runner, guarded};
 
 fn row(value: u32) -> Row {
@@ -84,4 +90,48 @@ fn a_store_that_does_not_sync_is_found_out_and_shown_shortly() {
 fn panics_are_findings() {
     let message = guarded(|| -> Result<(), String> { panic!("broken {}", 5) }).unwrap_err();
     assert!(message.contains("broken 5") && message.contains("canary.rs"), "{message}");
+}
+
+/// What the oracle says of a store that holds `kept` of a write of three rows, two of them in one
+/// partition, that failed.
+fn torn_write(left: Left, kept: &[usize]) -> Result<(), String> {
+    let at = |series, time| pool::store_row(&Row { series, time, fields: 3, value: 7 });
+    let rows = [at(1, 0), at(2, 1), at(3, 400)];
+    let policy = pool::policy(0, 0);
+    let measurements = pool::measurements().map(Into::into).collect();
+    let mut scope = Scope { measurements, ..Scope::default() };
+    scope.add(policy);
+    let mut oracle = Oracle::new(scope);
+    oracle.uncertain_write(policy, &rows, left);
+    let store = ReferenceStore::new();
+    let write = |rows: &[StoreRow]| testing::write(&store, policy, rows, pool::NOW_NS).unwrap();
+    // Whose rows are gone again: definitions stay.
+    write(&rows);
+    store
+        .delete(&DeleteRequest {
+            database: policy.database,
+            target: DeleteTarget::Policy(policy.id),
+        })
+        .unwrap();
+    let kept: Vec<StoreRow> = kept.iter().map(|at| rows[*at].clone()).collect();
+    write(&kept);
+    let content = Content::read(&store, &oracle.scope).unwrap();
+    oracle.check(&content, true)
+}
+
+#[test]
+fn a_torn_write_is_whole_in_each_partition() {
+    for kept in [vec![], vec![0, 1, 2]] {
+        assert_eq!(torn_write(Left::NoneOrAll, &kept), Ok(()), "{kept:?}");
+        assert_eq!(torn_write(Left::NoneOrAllByPartition, &kept), Ok(()), "{kept:?}");
+    }
+    for kept in [vec![0, 1], vec![2]] {
+        torn_write(Left::NoneOrAll, &kept).unwrap_err();
+        assert_eq!(torn_write(Left::NoneOrAllByPartition, &kept), Ok(()), "{kept:?}");
+    }
+    for kept in [vec![0], vec![1, 2]] {
+        torn_write(Left::NoneOrAll, &kept).unwrap_err();
+        torn_write(Left::NoneOrAllByPartition, &kept).unwrap_err();
+    }
+    torn_write(Left::NoRows, &[2]).unwrap_err();
 }

@@ -10,7 +10,7 @@ use store::{DeleteRequest, DeleteTarget, NameFilter, Policy, Store, StoreError};
 use store_local::LocalStore;
 
 use crate::content::{Content, Scope};
-use crate::oracle::{Action, Answer, Oracle};
+use crate::oracle::{Action, Answer, Left, Oracle};
 use crate::pool;
 use crate::random::Random;
 
@@ -37,7 +37,7 @@ impl Worker {
         scope.measurements.push(measurement.clone());
         [0, 2].into_iter().for_each(|policy| scope.add(pool::policy(policy, 0)));
         Self {
-            oracle: Oracle::new(scope, true),
+            oracle: Oracle::new(scope),
             acknowledged: 0,
             cut_off: 0,
             measurement,
@@ -102,7 +102,7 @@ impl Worker {
                 // No memory: some other thread makes room.
                 Err(StoreError::Overloaded { .. }) => std::thread::yield_now(),
                 Err(error) => {
-                    self.oracle.uncertain_write(policy, &rows, true);
+                    self.oracle.uncertain_write(policy, &rows, Left::NoneOrAllByPartition);
                     return Ok(Err(error));
                 }
             }
