@@ -1,5 +1,6 @@
 //! What a statement answers: series of rows, in parts.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{ColumnBatch, Name};
@@ -12,7 +13,7 @@ pub struct SeriesHeader {
     /// Grouped tags, sorted by key. Empty: none are shown.
     pub tags: Vec<(Name, Name)>,
     /// Names of the columns, one a column of the batches.
-    pub columns: Vec<Name>,
+    pub columns: Arc<[Name]>,
     /// The column whose texts are lists, if there is one: an element a line.
     pub list: Option<usize>,
 }
@@ -23,8 +24,18 @@ pub struct SeriesHeader {
 pub struct ResultBatch {
     /// The series.
     pub header: Arc<SeriesHeader>,
-    /// The rows. May have none: a series that is shown with its columns only.
-    pub batch: ColumnBatch,
+    /// Rows of this series and maybe of others.
+    pub batch: Arc<ColumnBatch>,
+    /// Which of them are meant. May be none: a series that is shown with its columns only.
+    pub rows: Range<usize>,
     /// Whether more rows of the same series follow.
     pub continues: bool,
+}
+
+impl ResultBatch {
+    /// All rows of `batch`, the last of the series.
+    #[must_use]
+    pub fn whole(header: Arc<SeriesHeader>, batch: ColumnBatch) -> Self {
+        Self { header, rows: 0..batch.rows, batch: Arc::new(batch), continues: false }
+    }
 }

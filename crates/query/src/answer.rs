@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{Column, ColumnBatch, Name, ResultBatch, SeriesHeader, Values};
+use model::{Column, Name, ResultBatch, SeriesHeader, Values};
 
 use crate::QueryError;
-use crate::exec::column::{append, slice};
 use crate::exec::stream::{Part, SelectStream};
 use crate::show::NameStream;
 use crate::zone::Zone;
@@ -26,14 +25,14 @@ pub struct Answer {
     messages: Vec<Message>,
     zone: Option<Arc<Zone>>,
     source: Source,
-    chunk_rows: usize,
-    /// Rows that were read ahead, at most two parts.
-    ahead: VecDeque<Part>,
+    /// What was read ahead, to know whether its series continues.
+    ahead: Option<Part>,
 }
 
 enum Source {
     Ready(VecDeque<Part>),
-    Select(Box<SelectStream>),
+    /// A running SELECT, and how many rows it may make at a time.
+    Select(Box<SelectStream>, usize),
     Names(Box<NameStream>),
 }
 
@@ -41,7 +40,7 @@ impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Ready(_) => "Ready",
-            Self::Select(_) => "Select",
+            Self::Select(..) => "Select",
             Self::Names(_) => "Names",
         })
     }
@@ -50,28 +49,27 @@ impl std::fmt::Debug for Source {
 impl Answer {
     /// Nothing to say.
     pub(crate) fn empty() -> Self {
-        Self::ready(Vec::new(), usize::MAX)
+        Self::ready(Vec::new())
     }
 
     /// Rows that are there already.
-    pub(crate) fn ready(parts: Vec<Part>, chunk_rows: usize) -> Self {
-        Self::new(Source::Ready(parts.into()), None, chunk_rows)
+    pub(crate) fn ready(parts: Vec<Part>) -> Self {
+        Self::new(Source::Ready(parts.into()), None)
     }
 
-    /// Rows of a running SELECT.
-    pub(crate) fn select(stream: SelectStream, chunk_rows: usize) -> Self {
+    /// Rows of a running SELECT; with functions at most `batch_rows` at a time.
+    pub(crate) fn select(stream: SelectStream, batch_rows: usize) -> Self {
         let zone = stream.select().zone.clone();
-        Self::new(Source::Select(Box::new(stream)), zone, chunk_rows)
+        Self::new(Source::Select(Box::new(stream), batch_rows.max(1)), zone)
     }
 
     /// Names from the store.
-    pub(crate) fn names(stream: NameStream, chunk_rows: usize) -> Self {
-        Self::new(Source::Names(Box::new(stream)), None, chunk_rows)
+    pub(crate) fn names(stream: NameStream) -> Self {
+        Self::new(Source::Names(Box::new(stream)), None)
     }
 
-    fn new(source: Source, zone: Option<Arc<Zone>>, chunk_rows: usize) -> Self {
-        let chunk_rows = chunk_rows.max(1);
-        Self { messages: Vec::new(), zone, source, chunk_rows, ahead: VecDeque::new() }
+    fn new(source: Source, zone: Option<Arc<Zone>>) -> Self {
+        Self { messages: Vec::new(), zone, source, ahead: None }
     }
 
     /// Notes beside the answer.
@@ -86,47 +84,28 @@ impl Answer {
         self.zone.as_deref()
     }
 
-    /// The next rows; `None` at the end.
+    /// The next rows, as many as were read together; `None` at the end.
     ///
     /// # Errors
     /// [`QueryError`]; the answer is of no further use then.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results hides failures")]
     pub fn next(&mut self) -> Result<Option<ResultBatch>, QueryError> {
-        let first = match self.ahead.pop_front() {
+        let next = match self.ahead.take() {
             Some(part) => Some(part),
             None => self.pull()?,
         };
-        let Some(mut part) = first else { return Ok(None) };
-        let chunk = self.chunk_rows;
-        // Reading stops one part behind the chunk, to know whether the series continues.
-        while self.ahead.is_empty() && part.rows() <= chunk {
-            match self.pull()? {
-                None => break,
-                Some(more) if Arc::ptr_eq(&more.header, &part.header) && part.rows() < chunk => {
-                    for (column, more) in part.columns.iter_mut().zip(&more.columns) {
-                        append(column, more);
-                    }
-                }
-                Some(more) => self.ahead.push_back(more),
-            }
-        }
-        let rows = part.rows();
-        if rows > chunk {
-            let rest = part.columns.iter().map(|column| slice(column, chunk..rows)).collect();
-            self.ahead.push_front(Part { header: Arc::clone(&part.header), columns: rest });
-            part.columns = part.columns.iter().map(|column| slice(column, 0..chunk)).collect();
-        }
+        let Some(part) = next else { return Ok(None) };
+        self.ahead = self.pull()?;
         let same = |ahead: &Part| Arc::ptr_eq(&ahead.header, &part.header);
-        let continues = self.ahead.front().is_some_and(same);
-        let rows = part.rows();
-        let batch = ColumnBatch { rows, runs: Vec::new(), columns: part.columns };
-        Ok(Some(ResultBatch { header: part.header, batch, continues }))
+        let continues = self.ahead.as_ref().is_some_and(same);
+        let Part { header, batch, range } = part;
+        Ok(Some(ResultBatch { header, batch, rows: range, continues }))
     }
 
     fn pull(&mut self) -> Result<Option<Part>, QueryError> {
         match &mut self.source {
             Source::Ready(parts) => Ok(parts.pop_front()),
-            Source::Select(stream) => stream.next(self.chunk_rows),
+            Source::Select(stream, batch_rows) => stream.next(*batch_rows),
             Source::Names(stream) => stream.next(),
         }
     }

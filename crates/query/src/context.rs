@@ -22,8 +22,9 @@ pub struct QueryContext {
     pub policy: Option<String>,
     /// The value of `now()`.
     pub now_ns: i64,
-    /// Rows of one [`model::ResultBatch`] at most, at least 1.
-    pub chunk_rows: usize,
+    /// Rows of one [`model::ResultBatch`] at most where functions make them, at least 1. Rows without
+    /// functions come as they were read.
+    pub batch_rows: usize,
     /// Memory the statement may take.
     pub budget: Budget,
     /// When to stop.
@@ -93,7 +94,7 @@ impl QueryContext {
             database: None,
             policy: None,
             now_ns,
-            chunk_rows: 10_000,
+            batch_rows: 10_000,
             budget: Budget::unlimited(),
             interrupt: Interrupt::new(),
             limits: QueryLimits::default(),

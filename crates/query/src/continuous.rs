@@ -74,15 +74,13 @@ pub(crate) fn show(context: &QueryContext) -> Answer {
     let catalog = context.catalog.snapshot();
     let part = |database: &std::sync::Arc<catalog::Database>| {
         let queries = database.continuous_queries.iter();
-        Part {
-            header: header(&database.name, &["name", "query"]),
-            columns: vec![
-                text_column(queries.clone().map(|query| &*query.name)),
-                text_column(queries.map(|query| &*query.text)),
-            ],
-        }
+        let columns = vec![
+            text_column(queries.clone().map(|query| &*query.name)),
+            text_column(queries.map(|query| &*query.text)),
+        ];
+        Part::new(header(&database.name, &["name", "query"]), columns)
     };
-    Answer::ready(catalog.databases().iter().map(part).collect(), context.chunk_rows)
+    Answer::ready(catalog.databases().iter().map(part).collect())
 }
 
 /// When a continuous query is to be run.

@@ -103,9 +103,9 @@ impl Prepared {
     pub fn run(self) -> Result<Answer, QueryError> {
         let context = self.context;
         match self.work {
-            Work::Select(_, Some(stream)) => Ok(Answer::select(stream, context.chunk_rows)),
+            Work::Select(_, Some(stream)) => Ok(Answer::select(stream, context.batch_rows)),
             Work::Select(plan, None) => {
-                Ok(Answer::select(SelectStream::open(plan, &context)?, context.chunk_rows))
+                Ok(Answer::select(SelectStream::open(plan, &context)?, context.batch_rows))
             }
             Work::Other(statement) => run(&statement, &context),
         }

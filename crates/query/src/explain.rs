@@ -31,7 +31,7 @@ pub(crate) fn explain(
     let mut lines = Lines::default();
     if !analyze {
         describe(&plan, &mut lines);
-        return Ok(lines.answer("QUERY PLAN", context));
+        return Ok(lines.answer("QUERY PLAN"));
     }
     lines.add(".");
     lines.add("└── select");
@@ -57,7 +57,7 @@ pub(crate) fn explain(
     lines.pair("open_time", duration(opened.saturating_sub(planning)));
     lines.pair("execution_time", duration(total.saturating_sub(opened)));
     lines.pair("total_time", duration(total));
-    Ok(lines.answer("EXPLAIN ANALYZE", context))
+    Ok(lines.answer("EXPLAIN ANALYZE"))
 }
 
 /// Lines of the answer.
@@ -76,10 +76,10 @@ impl Lines {
         self.add(&format!("{name}: {value}"));
     }
 
-    fn answer(self, column: &str, context: &QueryContext) -> Answer {
+    fn answer(self, column: &str) -> Answer {
         let columns = vec![text_column(self.text.iter().map(String::as_str))];
-        let part = Part { header: header("", &[column]), columns };
-        Answer::ready(vec![part], context.chunk_rows)
+        let part = Part::new(header("", &[column]), columns);
+        Answer::ready(vec![part])
     }
 }
 

@@ -56,8 +56,8 @@ pub(crate) fn select_into(
         Column::new(Values::Time(vec![0])),
         Column::new(Values::Integer(vec![written.cast_signed()])),
     ];
-    let part = Part { header: header("result", &["time", "written"]), columns };
-    Ok(Answer::ready(vec![part], context.chunk_rows))
+    let part = Part::new(header("result", &["time", "written"]), columns);
+    Ok(Answer::ready(vec![part]))
 }
 
 /// The policy that rows go to.

@@ -100,7 +100,7 @@ pub(crate) fn show(context: &QueryContext) -> Answer {
         return Answer::empty();
     }
     let names = ["qid", "query", "database", "duration", "status"];
-    Answer::ready(vec![Part { header: header("", &names), columns }], context.chunk_rows)
+    Answer::ready(vec![Part::new(header("", &names), columns)])
 }
 
 fn text_of(statements: &[Statement]) -> String {

@@ -56,9 +56,9 @@ pub(crate) fn show(context: &QueryContext) -> Result<Answer, QueryError> {
             columns(&shards.iter().map(|shard| (&**database, shard)).collect::<Vec<_>>());
         columns.insert(3, columns[0].clone());
         columns.push(text_column(shards.iter().map(|_| "")));
-        parts.push(Part { header: header(&database.name, &names), columns });
+        parts.push(Part::new(header(&database.name, &names), columns));
     }
-    Ok(Answer::ready(parts, context.chunk_rows))
+    Ok(Answer::ready(parts))
 }
 
 /// Runs SHOW SHARD GROUPS.
@@ -72,8 +72,8 @@ pub(crate) fn show_groups(context: &QueryContext) -> Result<Answer, QueryError> 
     }
     let columns =
         columns(&all.iter().map(|(database, shard)| (*database, shard)).collect::<Vec<_>>());
-    let part = Part { header: header("shard groups", &names), columns };
-    Ok(Answer::ready(vec![part], context.chunk_rows))
+    let part = Part::new(header("shard groups", &names), columns);
+    Ok(Answer::ready(vec![part]))
 }
 
 /// Runs DROP SHARD. One that does not exist is success.

@@ -4,6 +4,8 @@ mod cardinality;
 mod measurements;
 mod stream;
 
+use std::sync::Arc;
+
 use catalog::Privilege;
 use influxql::{
     Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement,
@@ -48,9 +50,9 @@ fn databases(context: &QueryContext) -> Answer {
     };
     let seen = catalog.databases().iter().filter(|database| sees(database.id));
     let names = text_column(seen.map(|database| &*database.name));
-    let part = Part { header: header("databases", &["name"]), columns: vec![names] };
+    let part = Part::new(header("databases", &["name"]), vec![names]);
     // Shown even when it is empty.
-    Answer::ready(vec![part], context.chunk_rows)
+    Answer::ready(vec![part])
 }
 
 fn policies(database: Option<&str>, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -72,8 +74,8 @@ fn policies(database: Option<&str>, context: &QueryContext) -> Result<Answer, Qu
         )),
     ];
     let names = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
-    let part = Part { header: header("", &names), columns };
-    Ok(Answer::ready(vec![part], context.chunk_rows))
+    let part = Part::new(header("", &names), columns);
+    Ok(Answer::ready(vec![part]))
 }
 
 /// A duration as Go prints it: `168h0m0s`, `0s`.
@@ -124,7 +126,7 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
     };
     let shape = Shape::Flat { header: header("measurements", &["name"]), column: 0 };
     let limits = Limits::rows(show.limit, show.offset);
-    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
 }
 
 fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -140,7 +142,7 @@ fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryErro
     };
     let shape = Shape::Flat { header: header("", &["key"]), column: 1 };
     let limits = Limits::rows(show.limit, show.offset);
-    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
 }
 
 fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -155,8 +157,8 @@ fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryE
     };
     // InfluxDB reads SLIMIT and SOFFSET here and heeds neither.
     let limits = Limits::rows(show.limit, show.offset);
-    let shape = Shape::Measurement { columns: vec!["tagKey".into()], value: None };
-    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
+    let shape = Shape::Measurement { columns: Arc::new(["tagKey".into()]), value: None };
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
 }
 
 fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, QueryError> {
@@ -171,8 +173,8 @@ fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, Qu
         context: context.scan_context(),
     };
     let limits = Limits::rows(show.limit, show.offset);
-    let shape = Shape::Measurement { columns: vec!["key".into(), "value".into()], value };
-    Ok(Answer::names(NameStream::open(request, shape, limits, context)?, context.chunk_rows))
+    let shape = Shape::Measurement { columns: Arc::new(["key".into(), "value".into()]), value };
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
 }
 
 /// The keys that `WITH KEY` names.
@@ -224,15 +226,13 @@ fn field_keys(show: &ShowFieldKeys, context: &QueryContext) -> Result<Answer, Qu
         if fields.is_empty() {
             continue;
         }
-        parts.push(Part {
-            header: header(&measurement, &["fieldKey", "fieldType"]),
-            columns: vec![
-                text_column(fields.iter().map(|field| &*field.0)),
-                text_column(fields.iter().map(|field| field.1.name())),
-            ],
-        });
+        let columns = vec![
+            text_column(fields.iter().map(|field| &*field.0)),
+            text_column(fields.iter().map(|field| field.1.name())),
+        ];
+        parts.push(Part::new(header(&measurement, &["fieldKey", "fieldType"]), columns));
     }
-    Ok(Answer::ready(parts, context.chunk_rows))
+    Ok(Answer::ready(parts))
 }
 
 /// The fields of a measurement that have rows in one of `policies`, sorted by name.
@@ -287,10 +287,7 @@ fn tags_only(condition: Option<&Expr>, context: &QueryContext) -> Result<Timed, 
 
 /// A part of one series with one column of counts.
 fn counts_part(name: &str, column: &str, count: i64) -> Part {
-    Part {
-        header: header(name, &[column]),
-        columns: vec![Column::new(Values::Integer(vec![count]))],
-    }
+    Part::new(header(name, &[column]), vec![Column::new(Values::Integer(vec![count]))])
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) fn create(create: &CreateSubscription, catalog: &Catalog) -> Result<(
 pub(crate) fn show(context: &QueryContext) -> Answer {
     let catalog = context.catalog.snapshot();
     let parts = catalog.databases().iter().filter_map(|database| part_of(database)).collect();
-    Answer::ready(parts, context.chunk_rows)
+    Answer::ready(parts)
 }
 
 fn part_of(database: &Database) -> Option<Part> {
@@ -52,5 +52,5 @@ fn part_of(database: &Database) -> Option<Part> {
     ];
     let plain = header(&database.name, &["retention_policy", "name", "mode", "destinations"]);
     let header = Arc::new(SeriesHeader { list: Some(3), ..SeriesHeader::clone(&plain) });
-    Some(Part { header, columns })
+    Some(Part::new(header, columns))
 }

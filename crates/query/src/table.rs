@@ -23,8 +23,8 @@ pub struct Table {
 impl Answer {
     /// An answer of these series, also of those without rows.
     #[must_use]
-    pub fn of_tables(tables: Vec<Table>, chunk_rows: usize) -> Self {
-        Self::ready(tables.into_iter().map(part_of).collect(), chunk_rows)
+    pub fn of_tables(tables: Vec<Table>) -> Self {
+        Self::ready(tables.into_iter().map(part_of).collect())
     }
 }
 
@@ -34,8 +34,9 @@ fn part_of(table: Table) -> Part {
     let values =
         (0..columns.len()).map(|at| Column::new(column_of(&cells(at).collect::<Vec<_>>())));
     let values = values.collect();
+    let columns = columns.into();
     let header = SeriesHeader { name, tags, columns, ..SeriesHeader::default() };
-    Part { header: Arc::new(header), columns: values }
+    Part::new(Arc::new(header), values)
 }
 
 fn column_of(cells: &[&Scalar]) -> Values {
@@ -90,7 +91,7 @@ mod tests {
             ],
         };
         let empty = Table { rows: Vec::new(), ..table.clone() };
-        let mut answer = Answer::of_tables(vec![table, empty], 10);
+        let mut answer = Answer::of_tables(vec![table, empty]);
         let first = answer.next().unwrap().unwrap();
         assert_eq!((first.batch.rows, &*first.header.name), (2, "t"));
         assert!(matches!(&first.batch.columns[0].values, Values::Integer(v) if v[..] == [1, 2]));

@@ -50,8 +50,8 @@ pub(crate) fn show(context: &QueryContext) -> Answer {
     let names = text_column(catalog.users().iter().map(|user| &*user.name));
     let admin = catalog.users().iter().map(|user| user.admin).collect();
     let columns = vec![names, Column::new(Values::Boolean(admin))];
-    let part = Part { header: header("", &["user", "admin"]), columns };
-    Answer::ready(vec![part], context.chunk_rows)
+    let part = Part::new(header("", &["user", "admin"]), columns);
+    Answer::ready(vec![part])
 }
 
 /// `SHOW GRANTS`: in order of the databases' names.
@@ -74,6 +74,6 @@ pub(crate) fn show_grants(name: &str, context: &QueryContext) -> Result<Answer, 
         text_column(grants.iter().map(|(database, _)| *database)),
         text_column(grants.iter().map(|(_, privilege)| privilege.as_str())),
     ];
-    let part = Part { header: header("", &["database", "privilege"]), columns };
-    Ok(Answer::ready(vec![part], context.chunk_rows))
+    let part = Part::new(header("", &["database", "privilege"]), columns);
+    Ok(Answer::ready(vec![part]))
 }

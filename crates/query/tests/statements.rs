@@ -280,14 +280,14 @@ fn memory_is_bounded_by_the_budget() {
 #[test]
 fn an_endless_fill_is_stopped_from_outside() {
     let mut db = database();
-    db.context.chunk_rows = 1000;
+    db.context.batch_rows = 1000;
     db.context.interrupt = Interrupt::new();
     let statement = "SELECT mean(v) FROM cpu WHERE time >= 0 GROUP BY time(1ns)";
     let statement = parse_statement(statement, &Params::new()).unwrap();
     let mut answer = query::execute(&statement, &db.context).unwrap();
     for _ in 0..20 {
         let batch = answer.next().unwrap().unwrap();
-        assert_eq!((batch.batch.rows, batch.continues), (1000, true));
+        assert_eq!((batch.rows.len(), batch.continues), (1000, true));
     }
     db.context.interrupt.cancel();
     let error = (0..3).find_map(|_| answer.next().err()).expect("it must stop");

@@ -28,9 +28,10 @@ fn part(make: impl Fn(usize) -> Values) -> ResultBatch {
     let mut columns = vec![Column::new(Values::Time(times))];
     columns.extend((0..COLUMNS).map(|at| Column::new(make(at * ROWS))));
     let names: Vec<Name> = (0..=COLUMNS).map(|at| format!("column_{at}").into()).collect();
-    let header = SeriesHeader { name: "cpu".into(), columns: names, ..SeriesHeader::default() };
+    let header =
+        SeriesHeader { name: "cpu".into(), columns: names.into(), ..SeriesHeader::default() };
     let batch = ColumnBatch { rows: ROWS, runs: Vec::new(), columns };
-    ResultBatch { header: Arc::new(header), batch, continues: true }
+    ResultBatch { continues: true, ..ResultBatch::whole(Arc::new(header), batch) }
 }
 
 fn measure(name: &str, options: Options, zone: Option<&ZoneOffset>, part: &ResultBatch) {
@@ -95,7 +96,7 @@ fn main() {
         Values::Dictionary(column(from).map(|n| (noise(n) % 100) as u32).collect(), Arc::new(hosts))
     });
     let mut gaps = small.clone();
-    for (at, column) in gaps.batch.columns.iter_mut().enumerate().skip(1) {
+    for (at, column) in Arc::make_mut(&mut gaps.batch).columns.iter_mut().enumerate().skip(1) {
         let valid: Bitmap = (0..ROWS).map(|n| !noise(n * at).is_multiple_of(4)).collect();
         column.validity = Some(valid);
     }

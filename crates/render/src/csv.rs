@@ -1,6 +1,7 @@
 //! InfluxDB's CSV: a header a statement, and a new one where the columns change.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::key::escape;
 use model::{Column, ColumnBatch, Name, SeriesHeader, Values};
@@ -9,17 +10,20 @@ use crate::number::{push_i64, push_plain_float, push_u64};
 use crate::options::{Epoch, ZoneOffset};
 use crate::sink::{Message, Sink};
 
+/// A statement and the names of its columns.
+type Header = (u32, Arc<[Name]>);
+
 #[derive(Debug)]
 pub(crate) struct CsvSink {
     epoch: Option<Epoch>,
     statement: u32,
     /// The last header line: its statement and columns.
-    header: Option<(u32, Vec<Name>)>,
+    header: Option<Header>,
     /// Name and tags of the open series, as every row starts.
     prefix: Vec<u8>,
     /// Where the open result starts in the buffer, and the header before it; unless some of the
     /// result was handed out.
-    result_start: Option<(usize, Option<(u32, Vec<Name>)>)>,
+    result_start: Option<(usize, Option<Header>)>,
 }
 
 impl CsvSink {
@@ -44,12 +48,12 @@ impl Sink for CsvSink {
                 out.push(b'\n');
             }
             out.extend_from_slice(b"name,tags");
-            for column in &header.columns {
+            for column in header.columns.iter() {
                 out.push(b',');
                 push_text(out, column.as_bytes());
             }
             out.push(b'\n');
-            self.header = Some((self.statement, header.columns.clone()));
+            self.header = Some((self.statement, Arc::clone(&header.columns)));
         }
         self.prefix.clear();
         push_text(&mut self.prefix, header.name.as_bytes());

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use model::{ResultBatch, SeriesHeader};
 
 use crate::sink::{Message, Sink};
@@ -14,7 +16,7 @@ const NOT_EXECUTED: &str = "not executed";
 
 /// Turns the answer of one request into bytes.
 ///
-/// For every statement: [`Encoder::begin_statement`], any number of [`Encoder::batch`] and
+/// For every statement: [`Encoder::begin_statement`], any number of [`Encoder::rows`] and
 /// [`Encoder::message`], then [`Encoder::end_statement`] or [`Encoder::fail_statement`]; at last
 /// [`Encoder::end`]. The bytes collect inside; the caller takes them whenever it wants to send some.
 ///
@@ -85,11 +87,20 @@ impl Encoder {
         self.statement = Some(Statement { id, zone, messages: Vec::new(), piece: None, writes });
     }
 
-    /// Adds rows of a series: of the one before, if that batch said it continues.
+    /// Adds all rows of a batch.
     ///
     /// # Panics
     /// If no statement was begun.
     pub fn batch(&mut self, part: &ResultBatch) {
+        self.rows(part, part.rows.clone());
+    }
+
+    /// Adds `rows` of a batch: to the series before, if what was added last said that it continues.
+    /// Rows of a batch are added in order, all of them.
+    ///
+    /// # Panics
+    /// If no statement was begun.
+    pub fn rows(&mut self, part: &ResultBatch, rows: Range<usize>) {
         if self.full {
             return;
         }
@@ -98,24 +109,25 @@ impl Encoder {
             self.close_piece(false, true);
         }
         let mut piece = piece.unwrap_or_else(|| self.open_piece(&part.header));
-        let rows = self.rows_left().min(part.batch.rows);
+        let continues = part.continues || rows.end < part.rows.end;
+        let end = rows.end.min(rows.start.saturating_add(self.rows_left()));
         let chunk = self.options.chunk_rows.map_or(usize::MAX, Into::into);
-        let mut from = 0;
-        while from < rows {
+        let mut from = rows.start;
+        while from < end {
             if piece.rows == chunk {
                 self.close_piece(true, true);
                 piece = self.open_piece(&part.header);
             }
-            let to = rows.min(from + (chunk - piece.rows));
+            let to = end.min(from.saturating_add(chunk - piece.rows));
             self.sink.rows(&mut self.out, &part.batch, from..to);
             piece.rows += to - from;
             from = to;
         }
-        self.rows += rows;
-        piece.continues = part.continues;
+        self.rows += from - rows.start;
+        piece.continues = continues;
         if self.rows_left() == 0 {
             self.full = true;
-            let cut = rows < part.batch.rows || part.continues;
+            let cut = from < rows.end || continues;
             self.close_piece(cut, false);
         } else {
             self.statement().piece = Some(piece);

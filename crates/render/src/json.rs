@@ -6,8 +6,9 @@
 mod rows;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use model::{ColumnBatch, SeriesHeader};
+use model::{ColumnBatch, Name, SeriesHeader};
 
 use self::rows::push_rows;
 use crate::options::{Epoch, ZoneOffset};
@@ -37,6 +38,8 @@ pub(crate) struct JsonSink {
     has_rows: bool,
     /// The column of the open series that has lists.
     list: Option<usize>,
+    /// Names of columns as they were written last: many series have the same.
+    columns: (Arc<[Name]>, Vec<u8>),
 }
 
 impl JsonSink {
@@ -50,6 +53,7 @@ impl JsonSink {
             series: 0,
             has_rows: false,
             list: None,
+            columns: Default::default(),
         }
     }
 
@@ -169,12 +173,16 @@ impl Sink for JsonSink {
             is_first = false;
         }
         self.member(out, SERIES_MEMBER, is_first, "columns");
-        out.push(b'[');
-        for (at, column) in header.columns.iter().enumerate() {
-            self.element(out, SERIES_VALUE, at == 0);
-            push_string(out, column.as_bytes());
+        if self.columns.1.is_empty() || !Arc::ptr_eq(&self.columns.0, &header.columns) {
+            let mut names = vec![b'['];
+            for (at, column) in header.columns.iter().enumerate() {
+                self.element(&mut names, SERIES_VALUE, at == 0);
+                push_string(&mut names, column.as_bytes());
+            }
+            self.close(&mut names, SERIES_MEMBER, b']');
+            self.columns = (Arc::clone(&header.columns), names);
         }
-        self.close(out, SERIES_MEMBER, b']');
+        out.extend_from_slice(&self.columns.1);
     }
 
     fn rows(&mut self, out: &mut Vec<u8>, batch: &ColumnBatch, rows: Range<usize>) {

@@ -86,7 +86,7 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
     } else {
         None
     };
-    let at = |row: &u32| if *row >= ABSENT { 0 } else { *row as usize };
+    let at = |row: &u32| if has_gaps && *row >= ABSENT { 0 } else { *row as usize };
     let values = match &column.values {
         // Without rows there is nothing a gap could stand on.
         _ if column.is_empty() => return missing(type_of(&column.values), rows.len()),

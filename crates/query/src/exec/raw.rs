@@ -11,13 +11,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use influxql::Fill;
-use model::{Column, Reservation, SeriesHeader, TimeRange};
+use model::{Column, ColumnBatch, Reservation, SeriesHeader, TimeRange};
 use store::{ScanCursor, ScanItem};
 
 use self::gather::Gathered;
 use super::column::{Cell, fill_forward, fill_missing, slice};
 use super::input::ScanUse;
 use super::rows::{Block, number};
+use super::stream::{Part, outputs};
 use super::unit::{self, Unit, UnitStats};
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
@@ -31,7 +32,7 @@ pub(crate) struct Raw {
     finished: Vec<UnitStats>,
     /// Groups of the first unit that are done.
     done: usize,
-    ready: VecDeque<(Arc<SeriesHeader>, Block)>,
+    ready: VecDeque<Part>,
     /// Memory of `ready`.
     held: Option<Reservation>,
     /// The group whose rows are being read part by part.
@@ -94,15 +95,13 @@ impl Raw {
         self.finished.iter().cloned().chain(self.units.iter().map(Unit::stats)).collect()
     }
 
-    /// The next rows and the series they belong to.
-    pub(crate) fn next(&mut self) -> Result<Option<(Arc<SeriesHeader>, Block)>, QueryError> {
+    /// The next rows.
+    pub(crate) fn next(&mut self) -> Result<Option<Part>, QueryError> {
         loop {
-            self.context.interrupt.check()?;
-            while let Some((header, block)) = self.ready.pop_front() {
-                if let Some(block) = self.limited(&header, block) {
-                    return Ok(Some((header, block)));
-                }
+            if let Some(part) = self.ready.pop_front() {
+                return Ok(Some(part));
             }
+            self.context.interrupt.check()?;
             if let Some(current) = self.current.take() {
                 self.read_part(current)?;
                 continue;
@@ -117,38 +116,57 @@ impl Raw {
         }
     }
 
-    /// Applies OFFSET, LIMIT and fill to rows of a series.
-    fn limited(&mut self, header: &Arc<SeriesHeader>, block: Block) -> Option<Block> {
+    /// Makes rows of a block ready: those of each series within OFFSET and LIMIT.
+    fn make_ready(&mut self, block: Block, series: Vec<(Arc<SeriesHeader>, Range<usize>)>) {
+        if matches!(self.select.fill, Fill::Previous) || number(self.select.fill).is_some() {
+            for (header, range) in series {
+                let Some(range) = self.limited(&header, range) else { continue };
+                let block = self.filled(&block, range);
+                let columns = outputs(&self.select, block);
+                self.ready.push_back(Part::new(header, columns));
+            }
+            return;
+        }
+        let rows = block.times.len();
+        let columns = outputs(&self.select, block);
+        let batch = Arc::new(ColumnBatch { rows, runs: Vec::new(), columns });
+        for (header, range) in series {
+            if let Some(range) = self.limited(&header, range) {
+                self.ready.push_back(Part { header, batch: Arc::clone(&batch), range });
+            }
+        }
+    }
+
+    /// What OFFSET and LIMIT leave of some rows of a series.
+    fn limited(&mut self, header: &Arc<SeriesHeader>, rows: Range<usize>) -> Option<Range<usize>> {
         let select = &self.select;
         if self.series.as_ref().is_none_or(|series| !Arc::ptr_eq(&series.header, header)) {
             self.series = Some(SeriesState {
                 header: Arc::clone(header),
                 skip: select.offset,
                 left: if select.limit == 0 { u64::MAX } else { select.limit },
-                last: vec![None; block.slots.len()],
+                last: vec![None; select.aux.len()],
             });
         }
         let state = self.series.as_mut()?;
-        let rows = block.times.len();
-        let from = state.skip.min(rows as u64) as usize;
-        state.skip -= from as u64;
-        let count = ((rows - from) as u64).min(state.left) as usize;
-        state.left -= count as u64;
-        if count == 0 {
-            return None;
+        let skipped = state.skip.min(rows.len() as u64);
+        state.skip -= skipped;
+        let from = rows.start + skipped as usize;
+        let count = ((rows.end - from) as u64).min(state.left);
+        state.left -= count;
+        (count > 0).then(|| from..from + count as usize)
+    }
+
+    /// Rows of the series that was looked at last, with values where they have none.
+    fn filled(&mut self, block: &Block, rows: Range<usize>) -> Block {
+        let mut slots: Vec<Column> =
+            block.slots.iter().map(|column| slice(column, rows.clone())).collect();
+        if let Some(state) = &mut self.series {
+            for (column, last) in slots.iter_mut().zip(&mut state.last) {
+                fill(column, last, self.select.fill);
+            }
         }
-        let mut block = block;
-        if count < rows {
-            let range = from..from + count;
-            block = Block {
-                times: block.times[range.clone()].to_vec(),
-                slots: block.slots.iter().map(|column| slice(column, range.clone())).collect(),
-            };
-        }
-        for (column, last) in block.slots.iter_mut().zip(&mut state.last) {
-            fill(column, last, select.fill);
-        }
-        Some(block)
+        Block { times: block.times[rows].to_vec(), slots }
     }
 
     /// Whether the series has had all rows that LIMIT allows.
@@ -241,7 +259,8 @@ impl Raw {
                         |s: &super::input::ColumnSource| s.column(&batch, table).into_owned();
                     let slots = input.aux.iter().map(column).collect();
                     let block = Block { times: batch.times().to_vec(), slots };
-                    self.ready.push_back((Arc::clone(&current.header), block));
+                    let series = vec![(Arc::clone(&current.header), 0..batch.rows)];
+                    self.make_ready(block, series);
                 }
             }
             Reading::Slices { done, rows } => {
@@ -267,8 +286,9 @@ impl Raw {
     ) -> Result<(), QueryError> {
         let (unit, groups) = (&self.units[0], group..group + 1);
         let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
-        let (blocks, held) = gathered.blocks(self.select.ascending);
-        self.ready.extend(blocks.into_iter().map(|(_, block)| (Arc::clone(header), block)));
+        let (block, groups, held) = gathered.sorted(self.select.ascending);
+        let series = groups.into_iter().map(|(_, rows)| (Arc::clone(header), rows)).collect();
+        self.make_ready(block, series);
         self.held = Some(held);
         Ok(())
     }
@@ -279,10 +299,10 @@ impl Raw {
         let rows = self.rows_wanted(unit, groups.clone());
         let time = TimeRange::ALL;
         let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
-        let (blocks, held) = gathered.blocks(self.select.ascending);
-        for (group, block) in blocks {
-            self.ready.push_back((unit.header(group, &self.select), block));
-        }
+        let (block, groups, held) = gathered.sorted(self.select.ascending);
+        let header = |group| unit.header(group, &self.select);
+        let series = groups.into_iter().map(|(group, rows)| (header(group), rows)).collect();
+        self.make_ready(block, series);
         self.held = Some(held);
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! A running SELECT, with or without functions, as a stream of result columns.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, SeriesHeader, Values};
+use model::{Column, ColumnBatch, SeriesHeader, Values};
 
 use super::aggregate::Aggregate;
-use super::column::hide_nan;
+use super::column::{hide_nan, slice};
 use super::expression::{Division, Expression};
 use super::raw::Raw;
 use super::rows::Block;
@@ -28,13 +30,32 @@ enum Rows {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub header: Arc<SeriesHeader>,
-    pub columns: Vec<Column>,
+    /// Rows of this series and maybe of others.
+    pub batch: Arc<ColumnBatch>,
+    /// Which of them are meant.
+    pub range: Range<usize>,
 }
 
 impl Part {
+    /// All rows of some columns.
+    pub(crate) fn new(header: Arc<SeriesHeader>, columns: Vec<Column>) -> Self {
+        let rows = columns.first().map_or(0, Column::len);
+        let batch = Arc::new(ColumnBatch { rows, runs: Vec::new(), columns });
+        Self { header, batch, range: 0..rows }
+    }
+
     /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
-        self.columns[0].len()
+        self.range.len()
+    }
+
+    /// The rows of a column that are meant.
+    pub(crate) fn column(&self, at: usize) -> Cow<'_, Column> {
+        let column = &self.batch.columns[at];
+        if self.range == (0..self.batch.rows) {
+            return Cow::Borrowed(column);
+        }
+        Cow::Owned(slice(column, self.range.clone()))
     }
 }
 
@@ -73,12 +94,13 @@ impl SelectStream {
 
     /// The next rows; with functions at most `rows_max`.
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
-        let next = match &mut self.rows {
-            Rows::Raw(raw) => raw.next()?,
-            Rows::Aggregate(aggregate) => aggregate.next(rows_max)?,
-        };
-        let Some((header, block)) = next else { return Ok(None) };
-        Ok(Some(Part { header, columns: outputs(&self.select, block) }))
+        match &mut self.rows {
+            Rows::Raw(raw) => raw.next(),
+            Rows::Aggregate(aggregate) => {
+                let Some((header, block)) = aggregate.next(rows_max)? else { return Ok(None) };
+                Ok(Some(Part::new(header, outputs(&self.select, block))))
+            }
+        }
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Unit {
     pub inputs: Vec<Input>,
     pub groups: Groups,
     pub extent: Extent,
+    /// Names of the result's columns.
+    columns: Arc<[Name]>,
 }
 
 /// What was read of a unit.
@@ -40,6 +42,10 @@ pub(crate) fn open(
     }
     let mut inputs = input::open(select, usage, context)?;
     check_series(&inputs, context)?;
+    let columns: Arc<[Name]> = std::iter::once(&select.time_column)
+        .chain(select.outputs.iter().map(|output| &output.column))
+        .cloned()
+        .collect();
     let mut units = Vec::new();
     while let Some(first) = inputs.first() {
         let same = inputs.iter().take_while(|input| input.name == first.name).count();
@@ -57,7 +63,8 @@ pub(crate) fn open(
             groups.limit(limit, offset, &select.dimensions, &counted, &of_name);
         }
         let extent = Extent::of(&of_name);
-        units.push(Unit { name: of_name[0].name.clone(), inputs: of_name, groups, extent });
+        let (name, columns) = (of_name[0].name.clone(), Arc::clone(&columns));
+        units.push(Unit { name, inputs: of_name, groups, extent, columns });
     }
     if !select.ascending {
         units.reverse();
@@ -122,11 +129,8 @@ impl Unit {
     pub(crate) fn header(&self, group: usize, select: &Select) -> Arc<SeriesHeader> {
         let values = self.groups.values(group, &self.inputs);
         let tags = select.dimensions.iter().cloned().zip(values).collect();
-        let columns = std::iter::once(&select.time_column)
-            .chain(select.outputs.iter().map(|output| &output.column))
-            .cloned()
-            .collect();
-        Arc::new(SeriesHeader { name: self.name.clone(), tags, columns, list: None })
+        let (name, columns) = (self.name.clone(), Arc::clone(&self.columns));
+        Arc::new(SeriesHeader { name, tags, columns, list: None })
     }
 
     /// What was read so far.

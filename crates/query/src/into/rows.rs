@@ -76,11 +76,13 @@ impl RowBatch {
         shape: &Shape,
         range: Range<usize>,
     ) -> Result<(), QueryError> {
-        let Values::Time(times) = &part.columns[0].values else {
+        let columns = &part.batch.columns;
+        let Values::Time(times) = &columns[0].values else {
             panic!("BUG: the first column is the time");
         };
+        let range = part.range.start + range.start..part.range.start + range.end;
         let plain = |(name, at): &(Name, usize)| {
-            let mut column = slice(&part.columns[*at], range.clone());
+            let mut column = slice(&columns[*at], range.clone());
             undictionary(&mut column);
             (name.clone(), column)
         };

@@ -57,7 +57,7 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
     };
     // Every series has one row.
     let parts = if show.offset > 0 { Vec::new() } else { parts };
-    Ok(Answer::ready(parts, context.chunk_rows))
+    Ok(Answer::ready(parts))
 }
 
 fn each(counts: Vec<(String, i64)>) -> Vec<Part> {

@@ -15,7 +15,7 @@ pub(crate) enum Shape {
     Flat { header: Arc<SeriesHeader>, column: usize },
     /// A series for each measurement (the first column), with the other columns under these names;
     /// of tag values only those that `value` accepts.
-    Measurement { columns: Vec<Name>, value: Option<TagExpr> },
+    Measurement { columns: Arc<[Name]>, value: Option<TagExpr> },
 }
 
 /// What LIMIT and OFFSET leave; a limit of 0 is none.
@@ -119,7 +119,7 @@ impl NameStream {
                 let names = measurement(&batch);
                 let name = names.get(from);
                 if self.header.as_ref().is_none_or(|header| &*header.name != name) {
-                    let columns = columns.clone();
+                    let columns = Arc::clone(columns);
                     let header =
                         SeriesHeader { name: name.into(), columns, ..SeriesHeader::default() };
                     self.header = Some(Arc::new(header));
@@ -154,7 +154,7 @@ impl NameStream {
                 batch.columns[1..].iter().map(|column| slice(column, range.clone())).collect()
             }
         };
-        Some(Part { header, columns })
+        Some(Part::new(header, columns))
     }
 }
 

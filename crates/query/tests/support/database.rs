@@ -88,7 +88,7 @@ impl Database {
                 out.push(title(batch));
             }
             continues = batch.continues;
-            for row in 0..batch.batch.rows {
+            for row in batch.rows.clone() {
                 let cells: Vec<String> = batch.batch.columns.iter().map(|c| cell(c, row)).collect();
                 out.push(cells.join(" "));
             }
@@ -127,14 +127,14 @@ fn result(batches: &[ResultBatch]) -> String {
             let columns: Vec<String> = header.columns.iter().map(|c| string(c)).collect();
             write!(out, "\"columns\":[{}]", columns.join(",")).expect("text can grow");
         }
-        for row in 0..batch.batch.rows {
-            out.push_str(if row == 0 && !continues { ",\"values\":[" } else { "," });
+        for row in batch.rows.clone() {
+            out.push_str(if row == batch.rows.start && !continues { ",\"values\":[" } else { "," });
             let cells: Vec<String> = batch.batch.columns.iter().map(|c| cell(c, row)).collect();
             write!(out, "[{}]", cells.join(",")).expect("text can grow");
         }
         continues = batch.continues;
         if !continues {
-            out.push_str(if batch.batch.rows > 0 { "]}" } else { "}" });
+            out.push_str(if !batch.rows.is_empty() { "]}" } else { "}" });
         }
     }
     out.push_str(if batches.is_empty() { "}" } else { "]}" });

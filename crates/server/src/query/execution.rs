@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{Interrupt, Reservation};
+use model::{Interrupt, Reservation, ResultBatch};
 use query::{Answer, Cost, Prepared, QueryContext, QueryError, QueryLimits, Registered};
 use render::{Encoder, ZoneOffset};
 
@@ -19,8 +19,9 @@ use crate::own;
 const LIGHT_BYTES_MAX: usize = 256 << 10;
 const LIGHT_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// Rows of a batch: enough to forget what a batch costs, few enough to stay in a cache.
-const BATCH_ROWS_MAX: usize = 4096;
+/// Rows that are rendered in one step: enough to forget what a step costs, few enough to stay in a
+/// cache.
+const STEP_ROWS_MAX: usize = 4096;
 
 /// Where an execution is.
 #[derive(Debug)]
@@ -44,10 +45,17 @@ enum State {
     Next,
     /// Planned; waits for a processor.
     Planned(Box<Prepared>),
-    /// Its rows are being pulled.
-    Running(Box<Answer>),
+    /// Its rows are being pulled and rendered.
+    Running(Box<Running>),
     /// All is said.
     Ended,
+}
+
+#[derive(Debug)]
+struct Running {
+    answer: Answer,
+    /// Rows that were pulled, and the first that is not rendered.
+    batch: Option<(ResultBatch, usize)>,
 }
 
 /// What one step of an execution brought.
@@ -67,12 +75,12 @@ impl Execution {
             Duration::ZERO => Interrupt::new(),
             timeout => Interrupt::with_deadline(Instant::now() + timeout),
         };
-        let chunk_rows = request.options.chunk_rows.map_or(BATCH_ROWS_MAX, Into::into);
+        let chunk_rows = request.options.chunk_rows.map_or(STEP_ROWS_MAX, Into::into);
         let (store, catalog) = (Arc::clone(&app.store), Arc::clone(&app.catalog));
         let context = QueryContext {
             database: request.database.clone(),
             policy: request.policy.clone(),
-            chunk_rows: chunk_rows.min(BATCH_ROWS_MAX),
+            batch_rows: chunk_rows.min(STEP_ROWS_MAX),
             user: request.user.clone(),
             budget: app.queries.budget(),
             interrupt,
@@ -141,7 +149,7 @@ impl Execution {
                 self.state = State::Planned(prepared);
                 Step::Needs(Need::Processor)
             }
-            State::Running(answer) => self.pull(answer),
+            State::Running(running) => self.go_on(running),
         }
     }
 
@@ -157,9 +165,9 @@ impl Execution {
         }
         self.app.metrics.statements.add(1);
         if let Some(tables) = own::tables(&self.app, statement) {
-            let answer = Answer::of_tables(tables, self.context.chunk_rows);
+            let answer = Answer::of_tables(tables);
             self.encoder.begin_statement(self.id(), None);
-            self.state = State::Running(Box::new(answer));
+            self.state = State::Running(Box::new(Running { answer, batch: None }));
             return Step::Went;
         }
         self.context.points_read = Arc::default();
@@ -194,28 +202,36 @@ impl Execution {
                 for message in answer.messages() {
                     self.encoder.message(message.level, &message.text);
                 }
-                self.state = State::Running(Box::new(answer));
+                self.state = State::Running(Box::new(Running { answer, batch: None }));
                 Step::Went
             }
         }
     }
 
-    fn pull(&mut self, mut answer: Box<Answer>) -> Step {
+    /// Renders some rows, after it has pulled more if there are none.
+    fn go_on(&mut self, mut running: Box<Running>) -> Step {
         if self.encoder.is_full() {
             return self.end_statement();
         }
-        match answer.next() {
-            Ok(Some(part)) => {
-                self.encoder.batch(&part);
-                if let Err(error) = self.count_memory() {
-                    return self.fail(&error);
+        let (batch, from) = match running.batch.take() {
+            Some(pulled) => pulled,
+            None => match running.answer.next() {
+                Ok(Some(batch)) => {
+                    let from = batch.rows.start;
+                    (batch, from)
                 }
-                self.state = State::Running(answer);
-                Step::Went
-            }
-            Ok(None) => self.end_statement(),
-            Err(error) => self.fail(&error),
+                Ok(None) => return self.end_statement(),
+                Err(error) => return self.fail(&error),
+            },
+        };
+        let to = batch.rows.end.min(from + STEP_ROWS_MAX);
+        self.encoder.rows(&batch, from..to);
+        if let Err(error) = self.count_memory() {
+            return self.fail(&error);
         }
+        running.batch = (to < batch.rows.end).then_some((batch, to));
+        self.state = State::Running(running);
+        Step::Went
     }
 
     fn end_statement(&mut self) -> Step {

@@ -25,12 +25,17 @@ pub(super) struct Gathered {
     reservation: Reservation,
 }
 
-/// What decides where a row goes, side by side: sorting looks up text only for equal times.
+/// What decides where a row goes.
 #[derive(Clone, Copy)]
 struct Key {
-    group: u32,
+    /// Group, then time, as one number.
+    place: u128,
     row: u32,
-    time: i64,
+}
+
+/// A number that orders as the signed one does.
+fn ordered(time: i64) -> u64 {
+    time.cast_unsigned() ^ (1 << 63)
 }
 
 impl Gathered {
@@ -110,6 +115,10 @@ impl Gathered {
 
     /// Adds rows that were read elsewhere.
     fn append(&mut self, part: Self) -> Result<(), QueryError> {
+        if self.times.is_empty() {
+            *self = part;
+            return Ok(());
+        }
         self.times.extend(part.times);
         self.groups.extend(part.groups);
         for (slot, more) in self.slots.iter_mut().zip(&part.slots) {
@@ -130,48 +139,53 @@ impl Gathered {
         Ok(())
     }
 
-    /// The rows of each group in order, group after group in the direction of the query, and the
-    /// memory they take.
-    pub(super) fn blocks(self, ascending: bool) -> (Vec<(usize, Block)>, Reservation) {
-        let mut order: Vec<Key> = (0..self.times.len())
-            .map(|row| Key { group: self.groups[row], time: self.times[row], row: row as u32 })
-            .collect();
-        if !ascending {
-            order.sort_by(|a, b| self.compare(b, a));
-        } else if !order.is_sorted_by(|a, b| self.compare(a, b).is_le()) {
-            order.sort_by(|a, b| self.compare(a, b));
-        }
-        let order: Vec<u32> = order.into_iter().map(|key| key.row).collect();
-        let mut blocks = Vec::new();
+    /// All rows in order, group after group in the direction of the query; where the rows of each
+    /// group are; and the memory they take.
+    pub(super) fn sorted(
+        self,
+        ascending: bool,
+    ) -> (Block, Vec<(usize, Range<usize>)>, Reservation) {
+        let order = self.order(ascending);
+        let group_of = |row: &u32| self.groups[*row as usize];
+        let mut groups = Vec::new();
         let mut from = 0;
-        while from < order.len() {
-            let group = self.groups[order[from] as usize];
-            let same = |row: &u32| self.groups[*row as usize] == group;
-            let to = from + order[from..].iter().take_while(|row| same(row)).count();
-            let rows = &order[from..to];
-            let identity = rows.len() == self.times.len() && rows.is_sorted();
-            let block = if identity {
-                Block { times: self.times.clone(), slots: self.slots.clone() }
-            } else {
-                Block {
-                    times: rows.iter().map(|row| self.times[*row as usize]).collect(),
-                    slots: self.slots.iter().map(|column| take(column, rows)).collect(),
-                }
-            };
-            blocks.push((group as usize, block));
-            from = to;
+        for rows in order.chunk_by(|a, b| group_of(a) == group_of(b)) {
+            groups.push((group_of(&rows[0]) as usize, from..from + rows.len()));
+            from += rows.len();
         }
-        (blocks, self.reservation)
+        let block = if order.is_sorted() {
+            Block { times: self.times, slots: self.slots }
+        } else {
+            Block {
+                times: order.iter().map(|row| self.times[*row as usize]).collect(),
+                slots: self.slots.iter().map(|column| take(column, &order)).collect(),
+            }
+        };
+        (block, groups, self.reservation)
     }
 
-    fn compare(&self, a: &Key, b: &Key) -> Ordering {
+    /// The rows by their numbers in the order of the result.
+    fn order(&self, ascending: bool) -> Vec<u32> {
+        let key = |row: usize| Key {
+            place: u128::from(self.groups[row]) << 64 | u128::from(ordered(self.times[row])),
+            row: row as u32,
+        };
+        let mut order: Vec<Key> = (0..self.times.len()).map(key).collect();
         if self.in_read_order {
-            return (a.group, a.row).cmp(&(b.group, b.row));
+            order.sort_by_key(|key| key.place >> 64);
+        } else {
+            // Few rows have equal times: only those are looked at any closer.
+            order.sort_by_key(|key| key.place);
+            if self.texts > 0 {
+                for equal in order.chunk_by_mut(|a, b| a.place == b.place) {
+                    equal.sort_by(|a, b| self.compare_texts(a.row as usize, b.row as usize));
+                }
+            }
         }
-        let by_place = (a.group, a.time).cmp(&(b.group, b.time));
-        by_place
-            .then_with(|| self.compare_texts(a.row as usize, b.row as usize))
-            .then(a.row.cmp(&b.row))
+        if !ascending {
+            order.reverse();
+        }
+        order.into_iter().map(|key| key.row).collect()
     }
 
     /// Order by leading text, as far as both rows have it.

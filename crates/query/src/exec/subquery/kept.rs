@@ -51,7 +51,7 @@ pub(super) fn scans(
             kept.push(Keeper::new(&part.header.name, outputs, tags, context)?);
         }
         let keeper = kept.last_mut().expect("BUG: just added");
-        keeper.add(part, outputs)?;
+        keeper.add(&part, outputs)?;
     }
     Ok(kept.into_iter().map(|keeper| keeper.finish(select.ascending, ascending)).collect())
 }
@@ -85,7 +85,7 @@ impl Keeper {
         })
     }
 
-    fn add(&mut self, part: Part, outputs: &[(usize, FieldType)]) -> Result<(), QueryError> {
+    fn add(&mut self, part: &Part, outputs: &[(usize, FieldType)]) -> Result<(), QueryError> {
         let same = |header: &Arc<model::SeriesHeader>| Arc::ptr_eq(header, &part.header);
         if !self.header.as_ref().is_some_and(same) {
             self.starts.push(self.columns[0].len());
@@ -93,11 +93,11 @@ impl Keeper {
                 let found = part.header.tags.iter().find(|(name, _)| name == key);
                 values.push(found.map_or_else(|| Name::from(""), |(_, value)| value.clone()));
             }
-            self.header = Some(part.header);
+            self.header = Some(Arc::clone(&part.header));
         }
-        append(&mut self.columns[0], &part.columns[0]);
+        append(&mut self.columns[0], &part.column(0));
         for (column, (at, field_type)) in self.columns[1..].iter_mut().zip(outputs) {
-            let mut more = cast(part.columns[*at + 1].clone(), *field_type);
+            let mut more = cast(part.column(*at + 1).into_owned(), *field_type);
             undictionary(&mut more);
             append(column, &more);
         }

@@ -83,7 +83,7 @@ proptest! {
         let header = header("m", &[], &names);
         let whole = table(&header, made.iter().map(|(column, _)| column.clone()).collect());
         let cut = cut % rows.len();
-        let range = |range: std::ops::Range<usize>, continues| {
+        let range = |range: Range<usize>, continues| {
             let column = |c: &Column| {
                 let values = match &c.values {
                     Values::Dictionary(_, texts) => Values::Dictionary(Vec::new(), texts.clone()),
