@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bench::compare::{CompareOptions, compare, create_database, table};
+use bench::compare::{CompareOptions, append_history, compare, create_database, plots, table};
 use bench::http::target;
 use bench::load::{LoadOptions, load};
 use bench::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
@@ -98,6 +98,9 @@ struct Load {
     /// Rows of one request
     #[arg(long, default_value_t = 10_000)]
     batch: u64,
+    /// Rows a second at most, over all connections; as many as the server takes if absent
+    #[arg(long)]
+    rows_per_second: Option<f64>,
     /// Generate everything into memory before the clock starts
     #[arg(long)]
     pregenerate: bool,
@@ -141,10 +144,13 @@ struct Query {
 
 #[derive(Args)]
 struct Compare {
+    /// cpu-only, devops or iot; queries are asked of cpu-only alone
+    #[arg(long, default_value = "cpu-only")]
+    workload: Workload,
     /// 100 hosts (26 M values in three days) instead of 4000 (1 G values)
     #[arg(long, conflicts_with = "scale")]
     quick: bool,
-    /// Hosts
+    /// Hosts or trucks
     #[arg(long, default_value_t = 4000)]
     scale: u64,
     /// Hours of data
@@ -177,6 +183,12 @@ struct Compare {
     /// Write the table here, as Markdown, instead of to the standard output
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Write plots (SVG) into this directory
+    #[arg(long)]
+    plots: Option<PathBuf>,
+    /// Append Nyala's figures to this file, a line of JSON a run
+    #[arg(long)]
+    history: Option<PathBuf>,
 }
 
 /// Runs the command that the arguments ask for.
@@ -248,6 +260,7 @@ fn run_load(command: &Load) -> Result<()> {
         target: target("/write", &[("db", &command.db)]),
         workers: command.workers,
         batch_rows: command.batch,
+        rows_per_second: command.rows_per_second,
         pregenerate: command.pregenerate,
         pid: command.pid,
         progress: true,
@@ -310,10 +323,10 @@ fn run_compare(command: &Compare) -> Result<()> {
         systems.extend(known.into_iter().map(|(_, system)| system));
     }
     let comparison = compare(&CompareOptions {
-        data: Spec::cpu_only(
-            if command.quick { QUICK_SCALE } else { command.scale },
-            command.hours,
-        ),
+        data: Spec {
+            workload: command.workload,
+            ..Spec::cpu_only(if command.quick { QUICK_SCALE } else { command.scale }, command.hours)
+        },
         load_workers: command.workers,
         batch_rows: command.batch,
         query_workers: command.query_workers.clone(),
@@ -321,6 +334,12 @@ fn run_compare(command: &Compare) -> Result<()> {
         systems,
         directory: command.directory.clone(),
     })?;
+    if let Some(directory) = &command.plots {
+        plots(&comparison, directory)?;
+    }
+    if let Some(path) = &command.history {
+        append_history(&comparison, path)?;
+    }
     let text = table(&comparison);
     match &command.out {
         Some(path) => {

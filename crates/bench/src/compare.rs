@@ -15,10 +15,16 @@ use crate::process::{disk_bytes, usage};
 use crate::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
 use crate::query_run::{Dialect, QueryOptions, QueryReport, run as run_queries};
 use crate::system::{Running, System};
-use crate::workload::Spec;
+use crate::workload::{Spec, Workload};
 
+mod history;
+mod mixed;
+mod plots;
 mod table;
 
+pub use history::append_history;
+pub use mixed::Mixed;
+pub use plots::plots;
 pub use table::table;
 
 #[cfg(test)]
@@ -40,7 +46,7 @@ const DIFFERENCES_MAX: usize = 3;
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct CompareOptions {
-    /// The data, of the cpu-only shape.
+    /// The data. Queries are asked of cpu-only alone.
     pub data: Spec,
     /// Connections of the load.
     pub load_workers: usize,
@@ -82,6 +88,8 @@ pub struct SystemFigures {
     pub settle_seconds: f64,
     /// The queries.
     pub queries: Vec<QueryFigures>,
+    /// The first query type while a load at half the rate runs, with its rate without one.
+    pub mixed: Option<Mixed>,
     /// Answers to the same questions, for comparison; none where the language differs.
     answers: Vec<(String, Json)>,
 }
@@ -142,14 +150,17 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     let (disk_bytes, settled) = settle(&server)?;
     note(&format!("settled after {:.0} s, {disk_bytes} bytes on disk", settled.as_secs_f64()));
     let mut queries = Vec::new();
-    for &workers in &options.query_workers {
+    let asks = options.data.workload == Workload::CpuOnly;
+    for &workers in options.query_workers.iter().filter(|_| asks) {
         for (name, query_type) in TSBS_TYPES.iter().chain(&EXTRA_TYPES) {
             queries.push(query(&server, &dialect, name, *query_type, workers, false, options)?);
         }
         let (name, query_type) = TSBS_TYPES[0];
         queries.push(query(&server, &dialect, name, query_type, workers, true, options)?);
     }
-    let answers = collect_answers(&server, &dialect, &options.data)?;
+    let answers =
+        if asks { collect_answers(&server, &dialect, &options.data)? } else { Vec::new() };
+    let mixed = if asks { mixed::measure(&server, &dialect, &load, options)? } else { None };
     Ok(SystemFigures {
         name: system.name(),
         load,
@@ -157,6 +168,7 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
         disk_bytes,
         settle_seconds: settled.as_secs_f64(),
         queries,
+        mixed,
         answers,
     })
 }
@@ -189,6 +201,7 @@ fn load_options(server: &Running, options: &CompareOptions) -> LoadOptions {
         target: target("/write", &[("db", DB)]),
         workers: options.load_workers,
         batch_rows: options.batch_rows,
+        rows_per_second: None,
         pregenerate: false,
         pid: Some(server.pid()),
         progress: true,

@@ -12,6 +12,7 @@ pub mod http;
 pub mod json;
 pub mod latency;
 pub mod load;
+pub mod plot;
 pub mod process;
 pub mod queries;
 pub mod query_run;

@@ -36,6 +36,8 @@ pub struct LoadOptions {
     pub workers: usize,
     /// Rows of one request.
     pub batch_rows: u64,
+    /// Rows a second at most, over all connections; `None`: as many as the server takes.
+    pub rows_per_second: Option<f64>,
     /// Generate everything into memory first.
     pub pregenerate: bool,
     /// The server's process, if its usage is wanted.
@@ -55,6 +57,8 @@ pub struct LoadReport {
     pub seconds: f64,
     /// Rows acknowledged in each full second.
     pub rows_by_second: Vec<u64>,
+    /// The server's usage at the end of each full second, if its process is known.
+    pub usage_by_second: Vec<Usage>,
     /// Requests that the server refused with 429 or 503; they were sent again.
     pub refused: u64,
     /// Latencies of requests.
@@ -146,6 +150,8 @@ impl Source {
 
 struct Shared {
     source: Mutex<Source>,
+    /// Rows that were generated.
+    rows_given: AtomicU64,
     rows_done: AtomicU64,
     workers_left: AtomicU64,
 }
@@ -167,27 +173,31 @@ pub fn load(spec: &Spec, options: &LoadOptions) -> Result<LoadReport> {
     if options.workers == 0 || options.batch_rows == 0 {
         bail!("workers and batch must be at least 1");
     }
+    if options.rows_per_second.is_some_and(|rate| rate.is_nan() || rate < 1.0) {
+        bail!("the rate must be at least 1 row a second");
+    }
     let mut source = Source::Streaming(spec.generator()?);
     if options.pregenerate {
         source = pregenerated(source, options.batch_rows);
     }
     let shared = Shared {
         source: Mutex::new(source),
+        rows_given: AtomicU64::new(0),
         rows_done: AtomicU64::new(0),
         workers_left: AtomicU64::new(options.workers as u64),
     };
     let before =
         options.pid.map(process::usage).transpose().context("cannot read the server's usage")?;
     let started = Instant::now();
-    let (shares, rows_by_second) = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..options.workers).map(|_| scope.spawn(|| run_worker(&shared, options))).collect();
-        let rows_by_second = watch(&shared, started, options.progress);
+    let (shares, watched) = std::thread::scope(|scope| {
+        let worker = || run_worker(&shared, started, options);
+        let workers: Vec<_> = (0..options.workers).map(|_| scope.spawn(worker)).collect();
+        let watched = watch(&shared, started, options);
         let shares: Vec<_> = workers
             .into_iter()
             .map(|worker| worker.join().expect("BUG: a worker panicked"))
             .collect();
-        (shares, rows_by_second)
+        (shares, watched)
     });
     let seconds = started.elapsed().as_secs_f64();
     let mut total = Share::default();
@@ -205,7 +215,17 @@ pub fn load(spec: &Spec, options: &LoadOptions) -> Result<LoadReport> {
         _ => None,
     };
     let Share { sent, bytes, refused, latencies } = total;
-    Ok(LoadReport { sent, bytes, seconds, rows_by_second, refused, latencies, usage })
+    let (rows_by_second, usage_by_second) = watched;
+    Ok(LoadReport {
+        sent,
+        bytes,
+        seconds,
+        rows_by_second,
+        usage_by_second,
+        refused,
+        latencies,
+        usage,
+    })
 }
 
 fn pregenerated(mut source: Source, batch_rows: u64) -> Source {
@@ -230,7 +250,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-fn run_worker(shared: &Shared, options: &LoadOptions) -> Result<Share> {
+fn run_worker(shared: &Shared, started: Instant, options: &LoadOptions) -> Result<Share> {
     let _leaving = Leaving(&shared.workers_left);
     let mut client = Client::new(&options.url)?;
     let mut share = Share::default();
@@ -242,6 +262,11 @@ fn run_worker(shared: &Shared, options: &LoadOptions) -> Result<Share> {
         };
         if batch.rows == 0 {
             return Ok(share);
+        }
+        let before = shared.rows_given.fetch_add(batch.rows, Ordering::Relaxed);
+        if let Some(rate) = options.rows_per_second {
+            let due = started + Duration::from_secs_f64(before as f64 / rate);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
         send(&mut client, &options.target, &bytes, &mut share)?;
         share.sent += batch;
@@ -273,10 +298,10 @@ fn send(client: &mut Client, target: &str, bytes: &[u8], share: &mut Share) -> R
     }
 }
 
-/// Samples progress once a second until all workers have left.
-fn watch(shared: &Shared, started: Instant, progress: bool) -> Vec<u64> {
+/// Samples rows and the server's usage once a second until all workers have left.
+fn watch(shared: &Shared, started: Instant, options: &LoadOptions) -> (Vec<u64>, Vec<Usage>) {
     const TICK: Duration = Duration::from_millis(20);
-    let mut rows_by_second = Vec::new();
+    let (mut rows_by_second, mut usage_by_second) = (Vec::new(), Vec::new());
     let (mut rows_before, mut next) = (0, started + Duration::from_secs(1));
     while shared.workers_left.load(Ordering::Acquire) > 0 {
         std::thread::sleep(TICK.min(next.saturating_duration_since(Instant::now())));
@@ -285,7 +310,9 @@ fn watch(shared: &Shared, started: Instant, progress: bool) -> Vec<u64> {
         }
         let rows = shared.rows_done.load(Ordering::Relaxed);
         rows_by_second.push(rows - rows_before);
-        if progress {
+        // A server that is gone fails its workers.
+        usage_by_second.extend(options.pid.and_then(|pid| process::usage(pid).ok()));
+        if options.progress {
             note(&format!(
                 "{} s: {rows} rows, {} in the last second",
                 rows_by_second.len(),
@@ -295,7 +322,7 @@ fn watch(shared: &Shared, started: Instant, progress: bool) -> Vec<u64> {
         rows_before = rows;
         next += Duration::from_secs(1);
     }
-    rows_by_second
+    (rows_by_second, usage_by_second)
 }
 
 /// Says something about progress on stderr.

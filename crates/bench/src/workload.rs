@@ -3,6 +3,7 @@
 //! A generator streams: its memory depends on the number of hosts at most, never on the length of the run,
 //! and it allocates nothing per row once its buffers have grown.
 
+use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -42,6 +43,13 @@ impl Workload {
         ("single-field", Self::SingleField),
         ("ycsb", Self::Ycsb),
     ];
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, known)| known == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
 }
 
 impl FromStr for Workload {

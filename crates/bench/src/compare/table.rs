@@ -1,6 +1,6 @@
 //! A comparison as Markdown.
 
-use super::{Comparison, QueryFigures, SystemFigures};
+use super::{Comparison, Mixed, QueryFigures, SystemFigures};
 use crate::workload::{HOUR_NS, SECOND_NS};
 
 type Figure = fn(&SystemFigures) -> String;
@@ -34,6 +34,19 @@ const LOAD_FIGURES: [(&str, Figure); 9] = [
     ("seconds to settle", |system| format!("{:.0}", system.settle_seconds)),
 ];
 
+const MIXED_FIGURES: [(&str, Figure); 3] = [
+    ("single-groupby-1-1-1 beside a load at half the rate, queries/s (p99 ms)", |system| {
+        system.mixed.map_or_else(dash, |m| format!("{:.0} ({:.2})", m.beside_load, m.p99_ms))
+    }),
+    ("the same, share of the rate without a load", |system| {
+        system.mixed.map_or_else(dash, |m| format!("{:.0} %", 100.0 * m.beside_load / m.alone))
+    }),
+    ("rows of that load stored, share of those sent", |system| {
+        let share = |m: &Mixed| format!("{:.0} %", 100.0 * m.rows_stored / m.rows_wanted);
+        system.mixed.as_ref().map_or_else(dash, share)
+    }),
+];
+
 /// Renders a comparison.
 #[must_use]
 pub fn table(comparison: &Comparison) -> String {
@@ -53,6 +66,11 @@ pub fn table(comparison: &Comparison) -> String {
             .map(|system| system.queries.get(index).map_or_else(dash, cell));
         push_row(&mut out, &label, cells);
     }
+    if comparison.systems.iter().any(|system| system.mixed.is_some()) {
+        for (label, figure) in MIXED_FIGURES {
+            push_row(&mut out, label, comparison.systems.iter().map(figure));
+        }
+    }
     out.push_str("\nQueries: queries/s (median / p99 ms, server CPU us/query).\n\n");
     push_agreement(&mut out, comparison);
     out
@@ -62,7 +80,8 @@ fn heading(comparison: &Comparison) -> String {
     let data = &comparison.data;
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut out = format!(
-        "# cpu-only, {} hosts, {} h, one row every {} s, on {cores} cores\n\n",
+        "# {}, {} hosts, {} h, one row every {} s, on {cores} cores\n\n",
+        data.workload,
         data.scale,
         (data.end_ns - data.start_ns) / HOUR_NS,
         data.step_ns / SECOND_NS

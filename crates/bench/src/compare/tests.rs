@@ -17,7 +17,8 @@ fn figures(name: &'static str, answer: Option<&str>, asked: bool) -> SystemFigur
         sent: Batch { rows: 100, values: 1000 },
         bytes: 30_000,
         seconds: 0.5,
-        rows_by_second: Vec::new(),
+        rows_by_second: vec![50, 50],
+        usage_by_second: Vec::new(),
         refused: 0,
         latencies,
         usage: None,
@@ -35,6 +36,7 @@ fn figures(name: &'static str, answer: Option<&str>, asked: bool) -> SystemFigur
             workers: 2,
             report: asked.then_some(report),
         }],
+        mixed: None,
         answers: answers.into_iter().collect(),
     }
 }
@@ -78,4 +80,28 @@ fn different_answers_are_listed() {
         comparison(vec![figures("One", Some("[1,2]"), true), figures("Two", Some("[1,3]"), true)]);
     assert_eq!(found.disagreements, ["lastpoint 1: One and Two differ at [1]: expected 2, got 3"]);
     assert!(table(&found).contains("- lastpoint 1: One and Two differ"));
+}
+
+#[test]
+fn a_line_of_history_is_json() {
+    let one = figures("Nyala", None, true);
+    let line = history::line(&comparison(vec![one.clone()]), &one, "abc", "2026-01-01T00:00:00Z");
+    let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(value["load_values_per_s"], 2000);
+    assert_eq!(value["workload"], "cpu-only");
+    assert_eq!(value["queries"][0]["type"], "lastpoint");
+    assert_eq!(value["queries"][0]["clients"], 2);
+}
+
+#[test]
+fn plots_show_every_system() {
+    let directory = tempfile::tempdir().unwrap();
+    let both = vec![figures("One", None, true), figures("Two", None, true)];
+    plots(&comparison(both), directory.path()).unwrap();
+    for name in ["load-rows", "query-rate-2", "query-p99-2"] {
+        let svg = std::fs::read_to_string(directory.path().join(format!("{name}.svg"))).unwrap();
+        assert!(svg.contains(">One</text>") && svg.contains(">Two</text>"), "{name}");
+    }
+    let rate = std::fs::read_to_string(directory.path().join("query-rate-2.svg")).unwrap();
+    assert_eq!(rate.matches("<title>").count(), 2, "{rate}");
 }

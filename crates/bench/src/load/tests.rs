@@ -11,6 +11,7 @@ fn options(url: String, workers: usize, pregenerate: bool) -> LoadOptions {
         target: "/write?db=x".to_owned(),
         workers,
         batch_rows: 100,
+        rows_per_second: None,
         pregenerate,
         pid: Some(std::process::id()),
         progress: false,

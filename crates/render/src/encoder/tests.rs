@@ -440,7 +440,8 @@ fn messagepack_is_what_the_specification_says() {
     assert_eq!(Format::MessagePack.error("x"), b"\x81\xa5error\xa1x");
     // Lengths and numbers of every size read back.
     let names: Vec<Name> = (0..20).map(|n| "x".repeat(n * n * n * 20).into()).collect();
-    let header = Arc::new(SeriesHeader { columns: names.clone().into(), ..SeriesHeader::default() });
+    let header =
+        Arc::new(SeriesHeader { columns: names.clone().into(), ..SeriesHeader::default() });
     let values: Vec<i64> =
         (0..64).flat_map(|bit| [1i64 << bit, !(1 << bit), !0 ^ (1 << bit) ^ 1]).collect();
     let integers = || Column::new(Values::Integer(values.clone()));
