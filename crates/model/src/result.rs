@@ -28,3 +28,15 @@ pub struct ResultBatch {
     /// Whether more rows of the same series follow.
     pub continues: bool,
 }
+
+/// What makes a document of an answer that is sent in chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Documents {
+    /// A number of rows of one series.
+    #[default]
+    Rows,
+    /// A whole series, however long.
+    Series,
+    /// All of a statement's series.
+    Statement,
+}

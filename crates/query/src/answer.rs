@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{Column, ColumnBatch, Name, ResultBatch, SeriesHeader, Values};
+use model::{Column, ColumnBatch, Documents, Name, ResultBatch, SeriesHeader, Values};
 
 use crate::QueryError;
 use crate::exec::column::{append, slice};
@@ -27,6 +27,7 @@ pub struct Answer {
     zone: Option<Arc<Zone>>,
     source: Source,
     chunk_rows: usize,
+    documents: Documents,
     /// Rows that were read ahead, at most two parts.
     ahead: VecDeque<Part>,
 }
@@ -71,13 +72,26 @@ impl Answer {
 
     fn new(source: Source, zone: Option<Arc<Zone>>, chunk_rows: usize) -> Self {
         let chunk_rows = chunk_rows.max(1);
-        Self { messages: Vec::new(), zone, source, chunk_rows, ahead: VecDeque::new() }
+        let documents = Documents::Rows;
+        Self { messages: Vec::new(), zone, source, chunk_rows, documents, ahead: VecDeque::new() }
+    }
+
+    /// The answer, cut into these documents if it is chunked.
+    pub(crate) fn in_documents(mut self, documents: Documents) -> Self {
+        self.documents = documents;
+        self
     }
 
     /// Notes beside the answer.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// What makes a document of it, if it is sent in chunks.
+    #[must_use]
+    pub fn documents(&self) -> Documents {
+        self.documents
     }
 
     /// The zone that times are to be shown in; `None`: UTC.

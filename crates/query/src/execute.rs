@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use influxql::{SelectStatement, Statement};
+use model::Documents;
 
 use crate::exec::stream::SelectStream;
 use crate::plan::{Select, Source, compile, resolve};
@@ -107,7 +108,9 @@ impl Prepared {
             Work::Select(plan, None) => {
                 Ok(Answer::select(SelectStream::open(plan, &context)?, context.chunk_rows))
             }
-            Work::Other(statement) => run(&statement, &context),
+            Work::Other(statement) => {
+                Ok(run(&statement, &context)?.in_documents(documents(&statement)))
+            }
         }
     }
 }
@@ -150,6 +153,19 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
         | Statement::Revoke { .. }
         | Statement::RevokeAdmin { .. } => users::change(statement, context),
         other => ddl::run(other, context),
+    }
+}
+
+/// What InfluxDB makes a document of in a chunked answer: it cuts rows where they come from its
+/// iterators, and sends the other answers as it has them.
+fn documents(statement: &Statement) -> Documents {
+    match statement {
+        Statement::Select(_)
+        | Statement::ShowSeries(_)
+        | Statement::ShowFieldKeys(_)
+        | Statement::ShowCardinality(_) => Documents::Rows,
+        Statement::ShowTagKeys(_) | Statement::ShowTagValues(_) => Documents::Series,
+        _ => Documents::Statement,
     }
 }
 
