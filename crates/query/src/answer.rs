@@ -82,6 +82,19 @@ impl Answer {
         self
     }
 
+    /// The answer with some of the rows of each series only, if they are all there already: `offset`
+    /// left out, then at most `limit`; 0: no limit.
+    #[must_use]
+    pub fn limited(mut self, limit: u64, offset: u64) -> Self {
+        if let Source::Ready(parts) = &mut self.source {
+            for part in parts {
+                let (from, to) = window(part.rows(), limit, offset);
+                part.columns = part.columns.iter().map(|column| slice(column, from..to)).collect();
+            }
+        }
+        self
+    }
+
     /// Notes beside the answer.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
@@ -144,6 +157,13 @@ impl Answer {
             Source::Names(stream) => stream.next(),
         }
     }
+}
+
+/// The part of `len` entries that LIMIT and OFFSET leave.
+pub(crate) fn window(len: usize, limit: u64, offset: u64) -> (usize, usize) {
+    let from = offset.min(len as u64);
+    let to = if limit == 0 { len as u64 } else { from.saturating_add(limit).min(len as u64) };
+    (from as usize, to as usize)
 }
 
 /// A column of text.

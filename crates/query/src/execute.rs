@@ -132,7 +132,11 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
         | Statement::ShowTagKeys(_)
         | Statement::ShowTagValues(_)
         | Statement::ShowFieldKeys(_)
-        | Statement::ShowCardinality(_) => show::show(statement, context),
+        | Statement::ShowCardinality(_)
+        | Statement::ShowCardinalityBy(_) => show::show(statement, context),
+        Statement::Limited { statement, limit, offset } => {
+            Ok(run(statement, context)?.limited(*limit, *offset))
+        }
         Statement::Delete { sources, condition } => {
             delete::delete(sources, condition.as_ref(), context)
         }
@@ -175,6 +179,7 @@ fn is_light(statement: &Statement) -> bool {
         Statement::ShowSeries(_)
         | Statement::ShowTagValues(_)
         | Statement::ShowCardinality(_)
+        | Statement::ShowCardinalityBy(_)
         | Statement::Select(_)
         | Statement::Delete { .. }
         | Statement::DropSeries { .. }

@@ -156,8 +156,7 @@ impl Execution {
             return Step::Needs(Need::Thread);
         }
         self.app.metrics.statements.add(1);
-        if let Some(tables) = own::tables(&self.app, statement) {
-            let answer = Answer::of_tables(tables, self.context.chunk_rows);
+        if let Some(answer) = own::answer(&self.app, statement, self.context.chunk_rows) {
             self.encoder.begin_statement_in(self.id(), None, answer.documents());
             self.state = State::Running(Box::new(answer));
             return Step::Went;
