@@ -13,8 +13,8 @@ pub use select::{
     SortField, Source, TargetName,
 };
 pub use show::{
-    Cardinality, ShowCardinality, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys,
-    ShowTagValues, TagKeyMatch,
+    Cardinality, CardinalityBy, ShowCardinality, ShowCardinalityBy, ShowFieldKeys,
+    ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, TagKeyMatch,
 };
 pub use statement::{
     AlterRetentionPolicy, CreateContinuousQuery, CreateDatabase, CreateRetentionPolicy,

@@ -63,6 +63,50 @@ fn unit(text: &str) -> Option<(i64, usize)> {
     UNITS.iter().find(|(name, _)| name.len() == 1 && text.starts_with(name)).map(|(_, ns)| (*ns, 1))
 }
 
+/// Most months that an interval may have: a thousand years.
+pub const MONTHS_MAX: u32 = 12_000;
+
+/// Reads an interval of calendar months: `<integer>mo` or `<integer>y` once or more. `None`: it has other units.
+///
+/// # Errors
+/// If it is longer than [`MONTHS_MAX`].
+pub fn parse_months(text: &str) -> Result<Option<u32>, DurationError> {
+    let mut rest = text;
+    let mut total = 0_u32;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (count, tail) = rest.split_at(digits);
+        let (each, tail) = match (tail.strip_prefix("mo"), tail.strip_prefix('y')) {
+            (Some(tail), _) => (1, tail),
+            (_, Some(tail)) => (12, tail),
+            _ => return Ok(None),
+        };
+        if count.is_empty() {
+            return Ok(None);
+        }
+        // More digits than a number has are too many months, too.
+        let months = count.parse::<u32>().ok().and_then(|n| n.checked_mul(each));
+        let sum = months.and_then(|months| total.checked_add(months));
+        let too_long = || DurationError::Overflow(text.to_owned());
+        total = sum.filter(|sum| *sum <= MONTHS_MAX).ok_or_else(too_long)?;
+        rest = tail;
+    }
+    Ok((!text.is_empty()).then_some(total))
+}
+
+/// An interval of calendar months as it is written: in years if they are whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonthsText(pub u32);
+
+impl fmt::Display for MonthsText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 12, self.0 % 12) {
+            (years @ 1.., 0) => write!(f, "{years}y"),
+            _ => write!(f, "{}mo", self.0),
+        }
+    }
+}
+
 /// A duration as InfluxQL prints it: a count of the largest unit that divides it (`90m`, `0s`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurationText(pub i64);
@@ -174,6 +218,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn months() {
+        for (text, months, printed) in [
+            ("1mo", 1, "1mo"),
+            ("3mo", 3, "3mo"),
+            ("12mo", 12, "1y"),
+            ("1y6mo", 18, "18mo"),
+            ("0mo", 0, "0mo"),
+            ("1000y", 12_000, "1000y"),
+        ] {
+            assert_eq!(parse_months(text), Ok(Some(months)), "{text}");
+            assert_eq!(MonthsText(months).to_string(), printed);
+            assert_eq!(parse_months(printed), Ok(Some(months)));
+        }
+        for text in ["", "1h", "1m", "mo", "1mo5", "1mo1h", "1Y", "1moy"] {
+            assert_eq!(parse_months(text), Ok(None), "{text}");
+        }
+        for text in ["1001y", "12001mo", "1000y1mo", "99999999999999999999mo"] {
+            assert_eq!(parse_months(text), Err(DurationError::Overflow(text.to_owned())));
+        }
+    }
+
     proptest! {
         #[test]
         fn reads_back(ns in -i64::MAX..=i64::MAX) {
@@ -183,7 +249,7 @@ mod tests {
 
         #[test]
         fn any_text(text in "\\PC{0,12}|[0-9a-z\u{b5}-]{0,30}") {
-            let _ = parse_duration(&text);
+            let _ = (parse_duration(&text), parse_months(&text));
         }
     }
 }

@@ -80,6 +80,8 @@ struct Parser<'a> {
     consumed_start: usize,
     /// Levels of nesting around the current token.
     nesting: u32,
+    /// Whether durations may be calendar months.
+    calendar: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -92,6 +94,7 @@ impl<'a> Parser<'a> {
             peeked_start: 0,
             consumed_start: 0,
             nesting: 0,
+            calendar: false,
         }
     }
 

@@ -26,7 +26,7 @@ pub use limits::{Budget, Interrupt, Interrupted, OverBudget, Reservation};
 pub use line::{Layout, LayoutField, LineBatch, LineRow, string_slot, string_slot_parts};
 pub use predicate::{CompareOp, FieldFilter, Scalar, TagExpr};
 pub use regex::Regex;
-pub use result::{ResultBatch, SeriesHeader};
+pub use result::{Documents, ResultBatch, SeriesHeader};
 pub use schema::{FieldType, MeasurementSchema, Name};
 pub use strings::Strings;
 pub use summary::{FieldSummary, SummaryBatch, SummarySpan};

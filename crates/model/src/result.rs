@@ -39,3 +39,15 @@ impl ResultBatch {
         Self { header, rows: 0..batch.rows, batch: Arc::new(batch), continues: false }
     }
 }
+
+/// What makes a document of an answer that is sent in chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Documents {
+    /// A number of rows of one series.
+    #[default]
+    Rows,
+    /// A whole series, however long.
+    Series,
+    /// All of a statement's series.
+    Statement,
+}

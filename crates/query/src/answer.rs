@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{Column, Name, ResultBatch, SeriesHeader, Values};
+use model::{Column, Documents, Name, ResultBatch, SeriesHeader, Values};
 
 use crate::QueryError;
 use crate::exec::stream::{Part, SelectStream};
@@ -25,6 +25,7 @@ pub struct Answer {
     messages: Vec<Message>,
     zone: Option<Arc<Zone>>,
     source: Source,
+    documents: Documents,
     /// What was read ahead, to know whether its series continues.
     ahead: Option<Part>,
 }
@@ -69,13 +70,38 @@ impl Answer {
     }
 
     fn new(source: Source, zone: Option<Arc<Zone>>) -> Self {
-        Self { messages: Vec::new(), zone, source, ahead: None }
+        Self { messages: Vec::new(), zone, source, documents: Documents::Rows, ahead: None }
+    }
+
+    /// The answer, cut into these documents if it is chunked.
+    pub(crate) fn in_documents(mut self, documents: Documents) -> Self {
+        self.documents = documents;
+        self
+    }
+
+    /// The answer with some of the rows of each series only, if they are all there already: `offset`
+    /// left out, then at most `limit`; 0: no limit.
+    #[must_use]
+    pub fn limited(mut self, limit: u64, offset: u64) -> Self {
+        if let Source::Ready(parts) = &mut self.source {
+            for part in parts {
+                let (from, to) = window(part.rows(), limit, offset);
+                part.narrow(from..to);
+            }
+        }
+        self
     }
 
     /// Notes beside the answer.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// What makes a document of it, if it is sent in chunks.
+    #[must_use]
+    pub fn documents(&self) -> Documents {
+        self.documents
     }
 
     /// The zone that times are to be shown in; `None`: UTC.
@@ -109,6 +135,13 @@ impl Answer {
             Source::Names(stream) => stream.next(),
         }
     }
+}
+
+/// The part of `len` entries that LIMIT and OFFSET leave.
+pub(crate) fn window(len: usize, limit: u64, offset: u64) -> (usize, usize) {
+    let from = offset.min(len as u64);
+    let to = if limit == 0 { len as u64 } else { from.saturating_add(limit).min(len as u64) };
+    (from as usize, to as usize)
 }
 
 /// A column of text.

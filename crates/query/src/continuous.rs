@@ -7,14 +7,14 @@
 //! Not here: the clock that runs them (see `server`), where they are kept (see `catalog`).
 
 use influxql::{
-    BinaryOp, CreateContinuousQuery, Expr, LogicalOp, Measurement, Params, SelectStatement, Source,
-    Statement, VarRef, parse_statement,
+    BinaryOp, CreateContinuousQuery, DimensionError, Expr, LogicalOp, Measurement, Params,
+    SelectStatement, Source, Statement, VarRef, parse_statement,
 };
 
 use crate::answer::{header, text_column};
 use crate::exec::stream::Part;
 use crate::exec::window::Windows;
-use crate::plan::compile;
+use crate::plan::{Every, compile};
 use crate::{Answer, QueryContext, QueryError};
 
 /// Creates a continuous query.
@@ -116,7 +116,9 @@ impl ContinuousSchedule {
         };
         let compiled = compile(&create.select, now_ns)?;
         let Some(interval) = &compiled.interval else { return Ok(None) };
-        let length_ns = interval.every_ns;
+        let Every::Fixed(length_ns) = interval.every else {
+            return Err(QueryError::invalid(DimensionError::Calendar.to_string()));
+        };
         let or = |given: i64, default: i64| if given > 0 { given } else { default };
         let every_ns = or(create.resample_every_ns, length_ns);
         Ok(Some(Self {

@@ -1,6 +1,7 @@
 //! Running plans: rows are read a batch at a time, worked on a column at a time.
 
 pub(crate) mod accumulate;
+pub(crate) mod after;
 pub(crate) mod aggregate;
 pub(crate) mod column;
 pub(crate) mod expression;

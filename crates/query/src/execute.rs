@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use influxql::{SelectStatement, Statement};
+use model::Documents;
 
 use crate::exec::stream::SelectStream;
 use crate::plan::{Select, Source, compile, resolve};
@@ -107,7 +108,9 @@ impl Prepared {
             Work::Select(plan, None) => {
                 Ok(Answer::select(SelectStream::open(plan, &context)?, context.batch_rows))
             }
-            Work::Other(statement) => run(&statement, &context),
+            Work::Other(statement) => {
+                Ok(run(&statement, &context)?.in_documents(documents(&statement)))
+            }
         }
     }
 }
@@ -129,7 +132,11 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
         | Statement::ShowTagKeys(_)
         | Statement::ShowTagValues(_)
         | Statement::ShowFieldKeys(_)
-        | Statement::ShowCardinality(_) => show::show(statement, context),
+        | Statement::ShowCardinality(_)
+        | Statement::ShowCardinalityBy(_) => show::show(statement, context),
+        Statement::Limited { statement, limit, offset } => {
+            Ok(run(statement, context)?.limited(*limit, *offset))
+        }
         Statement::Delete { sources, condition } => {
             delete::delete(sources, condition.as_ref(), context)
         }
@@ -153,12 +160,26 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
     }
 }
 
+/// What InfluxDB makes a document of in a chunked answer: it cuts rows where they come from its
+/// iterators, and sends the other answers as it has them.
+fn documents(statement: &Statement) -> Documents {
+    match statement {
+        Statement::Select(_)
+        | Statement::ShowSeries(_)
+        | Statement::ShowFieldKeys(_)
+        | Statement::ShowCardinality(_) => Documents::Rows,
+        Statement::ShowTagKeys(_) | Statement::ShowTagValues(_) => Documents::Series,
+        _ => Documents::Statement,
+    }
+}
+
 fn is_light(statement: &Statement) -> bool {
     match statement {
         Statement::Explain { analyze, .. } => !analyze,
         Statement::ShowSeries(_)
         | Statement::ShowTagValues(_)
         | Statement::ShowCardinality(_)
+        | Statement::ShowCardinalityBy(_)
         | Statement::Select(_)
         | Statement::Delete { .. }
         | Statement::DropSeries { .. }

@@ -101,12 +101,23 @@ fn describe(select: &Select, lines: &mut Lines) {
     if let Some(windows) = &select.windows {
         lines.pair(
             "WINDOW",
-            format_args!("{} ns, offset {} ns", windows.every_ns, windows.offset_ns),
+            match windows.months {
+                0 => format!("{} ns, offset {} ns", windows.every_ns, windows.offset_ns),
+                months => format!("{months} calendar months"),
+            },
         );
     }
     if !select.dimensions.is_empty() {
         let names: Vec<&str> = select.dimensions.iter().map(|name| &**name).collect();
         lines.pair("DIMENSIONS", names.join(", "));
+    }
+    if let Some(after) = &select.after {
+        if after.having.is_some() {
+            lines.add("HAVING: evaluated for each row of the result");
+        }
+        if !after.order.is_empty() {
+            lines.add("ORDER BY: the rows of a series are sorted");
+        }
     }
     lines.pair("ORDER", if select.ascending { "ascending" } else { "descending" });
     let summaries = Recipe::new(select).summary_parts().is_some();

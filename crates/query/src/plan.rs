@@ -7,12 +7,15 @@
 //!
 //! Not here: reading rows.
 
+mod after;
+mod calendar;
 mod compile;
 mod condition;
 mod dimensions;
 mod expand;
 mod fields;
 mod lower;
+mod percentiles;
 mod resolve;
 mod sources;
 mod transforms;
@@ -24,8 +27,10 @@ use influxql::{DataType, Fill};
 use model::{FieldType, MeasurementSchema, Name, Regex, TimeRange};
 use store::Policy;
 
+pub(crate) use after::{After, Having, HavingSlot, SortKey};
 pub(crate) use compile::compile;
 pub(crate) use condition::{Condition, SlotSource, tag_condition, tag_names};
+pub(crate) use dimensions::Every;
 pub(crate) use resolve::{resolve, slot_source};
 pub(crate) use sources::{matching, names_of};
 
@@ -41,6 +46,8 @@ use crate::zone::Zone;
 pub(crate) struct Select {
     /// Direction of time.
     pub ascending: bool,
+    /// What is done with the rows at last; then `limit` and `offset` are there and not here.
+    pub after: Option<Box<After>>,
     /// Rows of an output series at most; 0: no limit.
     pub limit: u64,
     /// Rows left out before.
@@ -210,9 +217,8 @@ impl Select {
     /// The range whose windows make the results of a call: functions that look at the point before
     /// begin a window earlier, each that is nested in another one.
     pub(crate) fn window_range(&self, call: &CallPlan) -> TimeRange {
-        let every_ns = self.windows.as_ref().map_or(0, |windows| windows.every_ns);
         let windows = call.transforms.iter().filter(|step| step.looks_back()).count();
-        widened(self.range, every_ns, windows as u64, self.ascending)
+        widened(self.range, self.windows.as_ref(), windows as u64, self.ascending)
     }
 
     /// The times of rows that a call looks at.
@@ -276,15 +282,13 @@ impl CallPlan {
 }
 
 /// `range`, begun some windows earlier in the direction of time. An open end stays open.
-fn widened(range: TimeRange, every_ns: i64, windows: u64, ascending: bool) -> TimeRange {
-    let by = every_ns.saturating_mul(i64::try_from(windows).unwrap_or(i64::MAX));
-    if by == 0 || range.is_empty() {
-        return range;
-    }
+fn widened(range: TimeRange, windows: Option<&Windows>, count: u64, ascending: bool) -> TimeRange {
+    let Some(windows) = windows.filter(|_| count > 0 && !range.is_empty()) else { return range };
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
     if ascending {
-        TimeRange::new(range.min.saturating_sub(by).max(model::MIN_TIME_NS), range.max)
+        TimeRange::new(windows.moved(range.min, -count).max(model::MIN_TIME_NS), range.max)
     } else {
-        TimeRange::new(range.min, range.max.saturating_add(by).min(model::MAX_TIME_NS))
+        TimeRange::new(range.min, windows.moved(range.max, count).min(model::MAX_TIME_NS))
     }
 }
 

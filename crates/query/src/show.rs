@@ -1,6 +1,7 @@
 //! SHOW statements: names of databases, policies, measurements, series, tags and fields.
 
 mod cardinality;
+mod explore;
 mod measurements;
 mod stream;
 
@@ -17,7 +18,7 @@ use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
 pub(crate) use stream::NameStream;
 
 use self::stream::{Limits, Shape};
-use crate::answer::{header, text_column};
+use crate::answer::{header, text_column, window};
 use crate::exec::stream::Part;
 use crate::names::{by_policy, check_policies, database_id, database_name, source_filter};
 use crate::plan::{regex, tag_condition};
@@ -38,6 +39,7 @@ pub(crate) fn show(statement: &Statement, context: &QueryContext) -> Result<Answ
         Statement::ShowTagValues(show) => tag_values(show, context),
         Statement::ShowFieldKeys(show) => field_keys(show, context),
         Statement::ShowCardinality(show) => cardinality::show(show, context),
+        Statement::ShowCardinalityBy(show) => explore::show(show, context),
         other => panic!("BUG: {other:?} is executed elsewhere"),
     }
 }
@@ -251,13 +253,6 @@ fn fields_within(
     fields.sort_unstable_by(|a: &(Name, FieldType), b| a.0.cmp(&b.0));
     fields.dedup();
     Ok(fields)
-}
-
-/// The part of `len` entries that LIMIT and OFFSET leave.
-fn window(len: usize, limit: u64, offset: u64) -> (usize, usize) {
-    let from = offset.min(len as u64);
-    let to = if limit == 0 { len as u64 } else { from.saturating_add(limit).min(len as u64) };
-    (from as usize, to as usize)
 }
 
 /// A condition on tags, and whether it came with one on time.

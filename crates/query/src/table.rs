@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Column, Name, Scalar, SeriesHeader, Values};
+use model::{Column, Documents, Name, Scalar, SeriesHeader, Values};
 
 use crate::Answer;
 use crate::exec::stream::Part;
@@ -24,7 +24,8 @@ impl Answer {
     /// An answer of these series, also of those without rows.
     #[must_use]
     pub fn of_tables(tables: Vec<Table>) -> Self {
-        Self::ready(tables.into_iter().map(part_of).collect())
+        let parts = tables.into_iter().map(part_of).collect();
+        Self::ready(parts).in_documents(Documents::Statement)
     }
 }
 

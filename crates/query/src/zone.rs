@@ -1,7 +1,8 @@
 //! Time zones of `tz()`.
 
-use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
 
 use crate::QueryError;
 
@@ -24,18 +25,56 @@ impl Zone {
         Ok(Self { zone: TimeZone::get(name).map_err(unknown)? })
     }
 
+    /// The zone without any offset.
+    pub(crate) fn utc() -> Self {
+        Self { zone: TimeZone::UTC }
+    }
+
+    /// The month on the local calendar at `time_ns`, counted from January of the year 0.
+    pub(crate) fn month_at(&self, time_ns: i64) -> i64 {
+        let local = self.zone.to_datetime(timestamp(time_ns));
+        i64::from(local.year()) * 12 + i64::from(local.month()) - 1
+    }
+
+    /// When the month `month`, counted from January of the year 0, begins; the first or last time
+    /// there is, if that is beyond it.
+    pub(crate) fn month_start_ns(&self, month: i64) -> i64 {
+        let beyond = if month < 0 { i64::MIN } else { i64::MAX };
+        let year = i16::try_from(month.div_euclid(12));
+        let month = i8::try_from(month.rem_euclid(12) + 1);
+        let (Ok(year), Ok(month)) = (year, month) else { return beyond };
+        let begins = Date::new(year, month, 1).and_then(|first| first.to_zoned(self.zone.clone()));
+        begins.map_or(beyond, |at| clamped(at.timestamp()))
+    }
+
+    /// The same time of the day some months later, or earlier; on the last day of a month that is
+    /// too short.
+    pub(crate) fn plus_months(&self, time_ns: i64, months: i64) -> i64 {
+        let beyond = if months < 0 { i64::MIN } else { i64::MAX };
+        let Ok(span) = Span::new().try_months(months) else { return beyond };
+        let at = timestamp(time_ns).to_zoned(self.zone.clone()).checked_add(span);
+        at.map_or(beyond, |at| clamped(at.timestamp()))
+    }
+
     /// Seconds that local time is ahead of UTC at `time_ns`.
     #[must_use]
     pub fn offset_s(&self, time_ns: i64) -> i32 {
-        let at = Timestamp::from_nanosecond(i128::from(time_ns));
-        let at = at.expect("BUG: every i64 of nanoseconds is within the calendar");
-        self.zone.to_offset(at).seconds()
+        self.zone.to_offset(timestamp(time_ns)).seconds()
     }
 
     /// Nanoseconds that local time is ahead of UTC at `time_ns`.
     pub(crate) fn offset_ns(&self, time_ns: i64) -> i64 {
         i64::from(self.offset_s(time_ns)) * 1_000_000_000
     }
+}
+
+fn timestamp(time_ns: i64) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(time_ns))
+        .expect("BUG: every i64 of nanoseconds is within the calendar")
+}
+
+fn clamped(at: Timestamp) -> i64 {
+    at.as_nanosecond().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
 
 impl influxql::TimeZone for Zone {

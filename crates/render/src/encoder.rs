@@ -7,7 +7,7 @@ mod tests;
 
 use std::ops::Range;
 
-use model::{ResultBatch, SeriesHeader};
+use model::{Documents, ResultBatch, SeriesHeader};
 
 use crate::sink::{Message, Sink};
 use crate::{Options, ZoneOffset};
@@ -37,6 +37,8 @@ pub struct Encoder {
     rows: usize,
     /// `max_rows` is reached: nothing is written any more but what closes what is open.
     full: bool,
+    /// What makes a document in the statement's answer, if the answer is chunked.
+    documents: Documents,
     statement: Option<Statement>,
 }
 
@@ -69,6 +71,7 @@ impl Encoder {
             document_open: false,
             rows: 0,
             full: false,
+            documents: Documents::Rows,
             statement: None,
         }
     }
@@ -78,9 +81,19 @@ impl Encoder {
     /// # Panics
     /// If the statement before has not ended.
     pub fn begin_statement(&mut self, id: u32, zone: Option<ZoneOffset>) {
+        self.begin_statement_in(id, zone, Documents::Rows);
+    }
+
+    /// Starts the answer to a statement as [`Encoder::begin_statement`] does; in a chunked answer it
+    /// is cut into these documents.
+    ///
+    /// # Panics
+    /// If the statement before has not ended.
+    pub fn begin_statement_in(&mut self, id: u32, zone: Option<ZoneOffset>, documents: Documents) {
         assert!(self.statement.is_none(), "BUG: a statement begins within another");
+        self.documents = documents;
         let writes = !self.full;
-        if writes && !self.chunked() {
+        if writes && !self.in_pieces() {
             self.open_document();
             self.sink.begin_result(&mut self.out, id, zone.as_ref());
         }
@@ -106,12 +119,12 @@ impl Encoder {
         }
         let mut piece = self.statement().piece.take();
         if piece.take_if(|open| !open.continues).is_some() {
-            self.close_piece(false, true);
+            self.close_piece(false, self.documents == Documents::Rows);
         }
         let mut piece = piece.unwrap_or_else(|| self.open_piece(&part.header));
         let continues = part.continues || rows.end < part.rows.end;
         let end = rows.end.min(rows.start.saturating_add(self.rows_left()));
-        let chunk = self.options.chunk_rows.map_or(usize::MAX, Into::into);
+        let chunk = self.chunk_rows();
         let mut from = rows.start;
         while from < end {
             if piece.rows == chunk {
@@ -149,7 +162,7 @@ impl Encoder {
     /// If no statement was begun.
     pub fn end_statement(&mut self) {
         let statement = self.take_statement();
-        if self.chunked() {
+        if self.in_pieces() {
             if statement.piece.is_none() {
                 self.open_document();
                 self.sink.begin_result(&mut self.out, statement.id, statement.zone.as_ref());
@@ -166,6 +179,9 @@ impl Encoder {
         if statement.writes {
             self.sink.end_result(&mut self.out, &statement.messages, false);
         }
+        if self.chunked() {
+            self.close_document();
+        }
     }
 
     /// Ends the answer to a statement that failed. `not_executed` is the number of statements
@@ -176,28 +192,31 @@ impl Encoder {
     pub fn fail_statement(&mut self, text: &str, not_executed: u32) {
         let statement = self.take_statement();
         let id = statement.id;
-        if self.chunked() {
+        if self.in_pieces() {
             if let Some(piece) = statement.piece {
                 self.close_piece(piece.continues, true);
             }
             self.error_document(id, text);
+        } else if statement.writes {
+            // In one document what is said of the others replaces what was said of this one: they
+            // have its number.
+            let is_replaced = not_executed > 0 && !self.chunked();
+            let text = if is_replaced { NOT_EXECUTED } else { text };
+            if self.sink.abandon_result(&mut self.out) {
+                self.sink.error_result(&mut self.out, id, text);
+            } else {
+                if statement.piece.is_some() {
+                    self.sink.end_series(&mut self.out, false);
+                }
+                self.sink.fail_result(&mut self.out, text);
+            }
+            if self.chunked() {
+                self.close_document();
+            }
+        }
+        if self.chunked() {
             // InfluxDB gives all of them the failed statement's number.
             (0..not_executed).for_each(|_| self.error_document(id, NOT_EXECUTED));
-            return;
-        }
-        if !statement.writes {
-            return;
-        }
-        // In one document what is said of the others replaces what was said of this one: they have
-        // its number.
-        let text = if not_executed > 0 { NOT_EXECUTED } else { text };
-        if self.sink.abandon_result(&mut self.out) {
-            self.sink.error_result(&mut self.out, id, text);
-        } else {
-            if statement.piece.is_some() {
-                self.sink.end_series(&mut self.out, false);
-            }
-            self.sink.fail_result(&mut self.out, text);
         }
     }
 
@@ -241,6 +260,19 @@ impl Encoder {
         self.options.chunk_rows.is_some()
     }
 
+    /// Whether a statement's answer is more than one document.
+    fn in_pieces(&self) -> bool {
+        self.chunked() && self.documents != Documents::Statement
+    }
+
+    /// Rows of a document.
+    fn chunk_rows(&self) -> usize {
+        match self.options.chunk_rows {
+            Some(rows) if self.documents == Documents::Rows => rows.get(),
+            _ => usize::MAX,
+        }
+    }
+
     fn rows_left(&self) -> usize {
         match self.options.max_rows {
             Some(max) if !self.chunked() => max.get().saturating_sub(self.rows),
@@ -275,7 +307,7 @@ impl Encoder {
     }
 
     fn open_piece(&mut self, header: &SeriesHeader) -> Piece {
-        if self.chunked() {
+        if self.in_pieces() {
             self.open_document();
             let statement = self.statement.as_ref().expect("BUG: no statement was begun");
             self.sink.begin_result(&mut self.out, statement.id, statement.zone.as_ref());
@@ -287,7 +319,7 @@ impl Encoder {
     /// Ends a series, or a piece of it that is a document.
     fn close_piece(&mut self, series_partial: bool, result_partial: bool) {
         self.sink.end_series(&mut self.out, series_partial);
-        if self.chunked() {
+        if self.in_pieces() {
             self.sink.end_result(&mut self.out, &[], result_partial);
             self.close_document();
         }

@@ -2,7 +2,7 @@
 
 use influxql::{Statement, Timestamp};
 use model::{Name, Scalar};
-use query::Table;
+use query::{Answer, Table};
 
 use crate::app::App;
 use crate::config::COMPATIBLE_VERSION;
@@ -11,11 +11,20 @@ use crate::statistics::{self, Statistic};
 
 /// Whether `statement` is one of these. They look at many things.
 pub(crate) fn is_own(statement: &Statement) -> bool {
+    let statement = statement.without_limit();
     matches!(statement, Statement::ShowStats { .. } | Statement::ShowDiagnostics { .. })
 }
 
 /// The answer to `statement`, if it is one of these.
-pub(crate) fn tables(app: &App, statement: &Statement) -> Option<Vec<Table>> {
+pub(crate) fn answer(app: &App, statement: &Statement) -> Option<Answer> {
+    let answer = Answer::of_tables(tables(app, statement.without_limit())?);
+    Some(match statement {
+        Statement::Limited { limit, offset, .. } => answer.limited(*limit, *offset),
+        _ => answer,
+    })
+}
+
+fn tables(app: &App, statement: &Statement) -> Option<Vec<Table>> {
     match statement {
         Statement::ShowStats { module } => Some(stats(app, module.as_deref())),
         Statement::ShowDiagnostics { module } => {

@@ -48,6 +48,8 @@ pub enum Expr {
     Boolean(bool),
     /// A duration in nanoseconds.
     Duration(i64),
+    /// A number of calendar months: an interval in `GROUP BY time()`, parsed nowhere else. An extension of Nyala.
+    Months(u32),
     /// An instant; never parsed, made by folding strings and `now()`.
     Time(Timestamp),
     /// The absence of a value; never parsed, for planners that substitute variables.
@@ -293,6 +295,7 @@ impl Expr {
                 | Self::String(_)
                 | Self::Boolean(_)
                 | Self::Duration(_)
+                | Self::Months(_)
                 | Self::Time(_)
                 | Self::Nil
         )
@@ -322,7 +325,7 @@ impl Expr {
             Self::Unsigned(_) => "*influxql.UnsignedLiteral",
             Self::String(_) => "*influxql.StringLiteral",
             Self::Boolean(_) => "*influxql.BooleanLiteral",
-            Self::Duration(_) => "*influxql.DurationLiteral",
+            Self::Duration(_) | Self::Months(_) => "*influxql.DurationLiteral",
             Self::Time(_) => "*influxql.TimeLiteral",
             Self::Nil => "*influxql.NilLiteral",
         }

@@ -18,7 +18,9 @@ pub struct SelectStatement {
     pub dimensions: Vec<Expr>,
     /// `fill()`.
     pub fill: Fill,
-    /// `ORDER BY`: today at most one entry, naming `time` or nothing.
+    /// `HAVING`: which rows of the result are kept. An extension of Nyala.
+    pub having: Option<Expr>,
+    /// `ORDER BY`: one entry that names `time` or nothing, or (an extension of Nyala) columns of the result.
     pub order_by: Vec<SortField>,
     /// `LIMIT`; 0 = none.
     pub limit: u64,
@@ -126,6 +128,9 @@ pub enum DimensionError {
     /// The interval is not a duration.
     #[error("time dimension must have duration argument")]
     Interval,
+    /// The interval is one of calendar months.
+    #[error("calendar intervals are not supported in continuous queries")]
+    Calendar,
 }
 
 impl SelectStatement {
@@ -134,9 +139,22 @@ impl SelectStatement {
         !self.any_field_node(|e| matches!(e, Expr::Call(_)))
     }
 
-    /// Whether rows come in ascending time.
+    /// Whether rows come in ascending time, before they are sorted by columns.
     pub fn time_ascending(&self) -> bool {
-        self.order_by.first().is_none_or(|s| s.ascending)
+        match self.order_by.as_slice() {
+            [only] if !self.sorts_by_columns() => only.ascending,
+            _ => true,
+        }
+    }
+
+    /// Whether `ORDER BY` names more than the time.
+    pub fn sorts_by_columns(&self) -> bool {
+        let by_time = |s: &SortField| s.name.as_deref().is_none_or(|name| name == "time");
+        match self.order_by.as_slice() {
+            [] => false,
+            [only] => !by_time(only),
+            _ => true,
+        }
     }
 
     /// Whether a field holds `*` or a regex anywhere.
@@ -162,6 +180,7 @@ impl SelectStatement {
         let Some(call) = self.time_dimension() else { return Ok(None) };
         match call.args.as_slice() {
             [Expr::Duration(ns)] | [Expr::Duration(ns), _] => Ok(Some(*ns)),
+            [Expr::Months(_), ..] => Err(DimensionError::Calendar),
             [_] | [_, _] => Err(DimensionError::Interval),
             _ => Err(DimensionError::ArgumentCount),
         }

@@ -127,6 +127,32 @@ pub enum Cardinality {
     FieldKey,
 }
 
+/// `SHOW CARDINALITY .. BY ..`: where the series of a database are. An extension of Nyala.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShowCardinalityBy {
+    /// What the series are counted by.
+    pub by: CardinalityBy,
+    /// `ON`
+    pub database: Option<String>,
+    /// `FROM`; empty = all.
+    pub sources: Vec<Measurement>,
+    /// `LIMIT`; 0 = not given.
+    pub limit: u64,
+    /// `OFFSET`
+    pub offset: u64,
+}
+
+/// What a [`ShowCardinalityBy`] counts by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardinalityBy {
+    /// `MEASUREMENT`
+    Measurement,
+    /// `TAG KEY`
+    TagKey,
+    /// `TAG VALUE`
+    TagValue,
+}
+
 /// `WITH KEY ..`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagKeyMatch {

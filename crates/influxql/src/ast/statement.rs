@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Expr, Measurement, SelectStatement, ShowCardinality, ShowFieldKeys, ShowMeasurements,
-    ShowSeries, ShowTagKeys, ShowTagValues,
+    Expr, Measurement, SelectStatement, ShowCardinality, ShowCardinalityBy, ShowFieldKeys,
+    ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues,
 };
 
 /// One statement.
@@ -183,6 +183,45 @@ pub enum Statement {
     ShowFieldKeys(ShowFieldKeys),
     /// `SHOW .. CARDINALITY`
     ShowCardinality(ShowCardinality),
+    /// `SHOW CARDINALITY .. BY ..`
+    ShowCardinalityBy(ShowCardinalityBy),
+    /// A SHOW that InfluxDB has no LIMIT and OFFSET for, with one of them. An extension of Nyala.
+    Limited {
+        /// The statement, which may be limited.
+        statement: Box<Statement>,
+        /// `LIMIT`; 0 = none.
+        limit: u64,
+        /// `OFFSET`
+        offset: u64,
+    },
+}
+
+impl Statement {
+    /// Whether this is a SHOW without a LIMIT of its own.
+    pub fn may_be_limited(&self) -> bool {
+        matches!(
+            self,
+            Self::ShowDatabases
+                | Self::ShowRetentionPolicies { .. }
+                | Self::ShowUsers
+                | Self::ShowGrants { .. }
+                | Self::ShowQueries
+                | Self::ShowShards
+                | Self::ShowShardGroups
+                | Self::ShowSubscriptions
+                | Self::ShowContinuousQueries
+                | Self::ShowStats { .. }
+                | Self::ShowDiagnostics { .. }
+        )
+    }
+
+    /// The statement without LIMIT and OFFSET that [`Statement::Limited`] adds.
+    pub fn without_limit(&self) -> &Self {
+        match self {
+            Self::Limited { statement, .. } => statement,
+            other => other,
+        }
+    }
 }
 
 /// `CREATE DATABASE`

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{quote_ident, quote_string, write_list, write_regex};
 use crate::ast::{Call, Expr, VarRef};
-use crate::duration::DurationText;
+use crate::duration::{DurationText, MonthsText};
 
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -36,6 +36,7 @@ impl Display for Expr {
             Self::String(s) => quote_string(s).fmt(f),
             Self::Boolean(b) => b.fmt(f),
             Self::Duration(ns) => DurationText(*ns).fmt(f),
+            Self::Months(months) => MonthsText(*months).fmt(f),
             Self::Time(t) => write!(f, "'{t}'"),
             Self::Nil => f.write_str("nil"),
         }

@@ -19,6 +19,7 @@ impl Display for SelectStatement {
         write_clause(f, "WHERE", self.condition.as_ref())?;
         write_list_clause(f, "GROUP BY", &self.dimensions)?;
         self.fill.fmt(f)?;
+        write_clause(f, "HAVING", self.having.as_ref())?;
         write_order_by(f, &self.order_by)?;
         write_count(f, "LIMIT", self.limit)?;
         write_count(f, "OFFSET", self.offset)?;

@@ -7,8 +7,8 @@ use super::{
     write_measurements, write_order_by, write_regex,
 };
 use crate::ast::{
-    Cardinality, MeasurementName, ShowCardinality, ShowFieldKeys, ShowMeasurements, ShowSeries,
-    ShowTagKeys, ShowTagValues, TagKeyMatch,
+    Cardinality, CardinalityBy, MeasurementName, ShowCardinality, ShowCardinalityBy, ShowFieldKeys,
+    ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, TagKeyMatch,
 };
 
 impl Display for ShowMeasurements {
@@ -96,6 +96,21 @@ impl Display for ShowCardinality {
         }
         write_clause(f, "WHERE", self.condition.as_ref())?;
         write_list_clause(f, "GROUP BY", &self.dimensions)?;
+        write_count(f, "LIMIT", self.limit)?;
+        write_count(f, "OFFSET", self.offset)
+    }
+}
+
+impl Display for ShowCardinalityBy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("SHOW CARDINALITY")?;
+        write_database(f, self.database.as_ref())?;
+        write_measurements(f, &self.sources)?;
+        f.write_str(match self.by {
+            CardinalityBy::Measurement => " BY MEASUREMENT",
+            CardinalityBy::TagKey => " BY TAG KEY",
+            CardinalityBy::TagValue => " BY TAG VALUE",
+        })?;
         write_count(f, "LIMIT", self.limit)?;
         write_count(f, "OFFSET", self.offset)
     }

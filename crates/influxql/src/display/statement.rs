@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{
-    quote_ident, quote_string, write_clause, write_database, write_list, write_measurements,
+    quote_ident, quote_string, write_clause, write_count, write_database, write_list,
+    write_measurements,
 };
 use crate::ast::{
     AlterRetentionPolicy, CreateContinuousQuery, CreateDatabase, CreateRetentionPolicy,
@@ -39,6 +40,12 @@ impl Display for Statement {
             Self::ShowTagValues(s) => s.fmt(f),
             Self::ShowFieldKeys(s) => s.fmt(f),
             Self::ShowCardinality(s) => s.fmt(f),
+            Self::ShowCardinalityBy(s) => s.fmt(f),
+            Self::Limited { statement, limit, offset } => {
+                statement.fmt(f)?;
+                write_count(f, "LIMIT", *limit)?;
+                write_count(f, "OFFSET", *offset)
+            }
             Self::CreateUser { .. }
             | Self::SetPassword { .. }
             | Self::Grant { .. }

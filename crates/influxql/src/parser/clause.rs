@@ -27,14 +27,17 @@ impl Parser<'_> {
             return Ok(Vec::new());
         }
         self.expect(Tok::By)?;
-        self.list(|p| match p.optional_regex()? {
+        self.calendar = true;
+        let dimensions = self.list(|p| match p.optional_regex()? {
             Some(regex) => Ok(regex),
             None => p.expr(),
-        })
+        });
+        self.calendar = false;
+        dimensions
     }
 
-    /// `[ORDER BY time]`; the grammar has more than is supported, so that the error can say so.
-    pub(super) fn order_by(&mut self) -> Result<Vec<SortField>> {
+    /// `[ORDER BY time]`, and with `columns` any other columns.
+    pub(super) fn order_by(&mut self, columns: bool) -> Result<Vec<SortField>> {
         const TIME_ONLY: &str = "only ORDER BY time supported at this time";
         if !self.accept(Tok::Order) {
             return Ok(Vec::new());
@@ -47,19 +50,22 @@ impl Parser<'_> {
             }
             Tok::Ident => {
                 let field = self.sort_field()?;
-                if field.name.as_deref() != Some("time") {
+                if !columns && field.name.as_deref() != Some("time") {
                     return Err(rule(TIME_ONLY));
                 }
                 field
             }
             _ => return Err(self.refuse_next("identifier, ASC, DESC")),
         };
-        let mut extra = false;
+        let mut fields = vec![first];
         while self.accept(Tok::Comma) {
-            self.sort_field()?;
-            extra = true;
+            fields.push(self.sort_field()?);
         }
-        if extra { Err(rule(TIME_ONLY)) } else { Ok(vec![first]) }
+        let is_bare = fields.first().is_some_and(|first| first.name.is_none());
+        if fields.len() > 1 && (is_bare || !columns) {
+            return Err(rule(TIME_ONLY));
+        }
+        Ok(fields)
     }
 
     fn sort_field(&mut self) -> Result<SortField> {

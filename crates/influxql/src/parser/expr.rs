@@ -3,7 +3,7 @@
 use super::{DEPTH_MAX, Parser, Result, rule};
 use crate::ast::{BinaryOp, DataType, Expr, LogicalOp, VarRef, Wildcard};
 use crate::display::quote_ident;
-use crate::duration::parse_duration;
+use crate::duration::{DurationError, parse_duration, parse_months};
 use crate::error::ParseError;
 use crate::regex::translate_regex;
 use crate::token::{Tok, Token};
@@ -157,10 +157,7 @@ impl Parser<'_> {
                 (_, Ok(n)) => Expr::Unsigned(n),
                 _ => return Err(self.invalid(token.offset, "unable to parse integer")),
             },
-            Tok::DurationVal => match parse_duration(&token.text) {
-                Ok(ns) => Expr::Duration(ns),
-                Err(e) => return Err(ParseError::Rule(e.to_string())),
-            },
+            Tok::DurationVal => self.duration_literal(&token.text)?,
             Tok::BoundParam => {
                 let name = token.text.strip_prefix('$').unwrap_or(&token.text);
                 return Err(match name {
@@ -170,6 +167,16 @@ impl Parser<'_> {
             }
             _ => return Err(self.unexpected(&token, "identifier, string, number, bool")),
         })
+    }
+
+    fn duration_literal(&self, text: &str) -> Result<Expr> {
+        let refused = |e: DurationError| ParseError::Rule(e.to_string());
+        if self.calendar
+            && let Some(months) = parse_months(text).map_err(refused)?
+        {
+            return Ok(Expr::Months(months));
+        }
+        parse_duration(text).map(Expr::Duration).map_err(refused)
     }
 
     /// What follows a sign. Literals take it up; anything else is multiplied by 1 or -1.

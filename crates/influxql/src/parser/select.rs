@@ -21,14 +21,22 @@ impl Parser<'_> {
         let fields = self.list(Self::field)?;
         let into = self.optional_target(into)?;
         self.expect(Tok::From)?;
+        let sources = self.list(Self::source)?;
+        let condition = self.condition()?;
+        let dimensions = self.dimensions()?;
+        // On either side of fill(), which belongs to GROUP BY.
+        let early = self.having()?;
+        let fill = self.fill()?;
+        let having = if early.is_some() { early } else { self.having()? };
         Ok(Box::new(SelectStatement {
             fields,
             into,
-            sources: self.list(Self::source)?,
-            condition: self.condition()?,
-            dimensions: self.dimensions()?,
-            fill: self.fill()?,
-            order_by: self.order_by()?,
+            sources,
+            condition,
+            dimensions,
+            fill,
+            having,
+            order_by: self.order_by(true)?,
             limit: self.optional_count(Tok::Limit)?,
             offset: self.optional_count(Tok::Offset)?,
             series_limit: self.optional_count(Tok::Slimit)?,
@@ -90,6 +98,15 @@ impl Parser<'_> {
         let select = self.nested(SUBQUERY_LEVELS, |p| p.select(IntoRule::Forbidden))?;
         self.expect(Tok::RightParen)?;
         Ok(Source::SubQuery(select))
+    }
+
+    /// `[HAVING condition]`; the word is no keyword, so that names like it stay names.
+    fn having(&mut self) -> Result<Option<Expr>> {
+        if self.peek() != Tok::Ident || !self.peek_text().eq_ignore_ascii_case("having") {
+            return Ok(None);
+        }
+        self.next();
+        self.expr().map(Some)
     }
 
     fn fill(&mut self) -> Result<Fill> {

@@ -2,17 +2,32 @@
 
 use super::{Parser, Result};
 use crate::ast::{
-    Cardinality, ShowCardinality, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys,
-    ShowTagValues, Statement, TagKeyMatch,
+    Cardinality, CardinalityBy, ShowCardinality, ShowCardinalityBy, ShowFieldKeys,
+    ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement, TagKeyMatch,
 };
 use crate::token::Tok;
 
 impl Parser<'_> {
+    /// A SHOW whose keyword is consumed; LIMIT and OFFSET, which InfluxDB knows for some of them, for all.
     pub(super) fn show(&mut self) -> Result<Statement> {
+        let statement = self.show_statement()?;
+        if !statement.may_be_limited() {
+            return Ok(statement);
+        }
+        let limit = self.optional_count(Tok::Limit)?;
+        let offset = self.optional_count(Tok::Offset)?;
+        if limit == 0 && offset == 0 {
+            return Ok(statement);
+        }
+        Ok(Statement::Limited { statement: Box::new(statement), limit, offset })
+    }
+
+    fn show_statement(&mut self) -> Result<Statement> {
         const EXPECTED: &str = "CONTINUOUS, DATABASES, DIAGNOSTICS, FIELD, GRANTS, MEASUREMENT, MEASUREMENTS, QUERIES, \
              RETENTION, SERIES, SHARD, SHARDS, STATS, SUBSCRIPTIONS, TAG, USERS";
         let token = self.next();
         match token.tok {
+            Tok::Cardinality => self.cardinality_by(),
             Tok::Continuous => {
                 self.expect(Tok::Queries)?;
                 Ok(Statement::ShowContinuousQueries)
@@ -57,7 +72,7 @@ impl Parser<'_> {
             Tok::Keys => Ok(Statement::ShowFieldKeys(ShowFieldKeys {
                 database: self.on_database()?,
                 sources: self.measurements_clause()?,
-                order_by: self.order_by()?,
+                order_by: self.order_by(false)?,
                 limit: self.optional_count(Tok::Limit)?,
                 offset: self.optional_count(Tok::Offset)?,
             })),
@@ -73,7 +88,7 @@ impl Parser<'_> {
                 database: self.on_database()?,
                 sources: self.measurements_clause()?,
                 condition: self.condition()?,
-                order_by: self.order_by()?,
+                order_by: self.order_by(false)?,
                 limit: self.optional_count(Tok::Limit)?,
                 offset: self.optional_count(Tok::Offset)?,
                 series_limit: self.optional_count(Tok::Slimit)?,
@@ -101,7 +116,7 @@ impl Parser<'_> {
             database,
             source,
             condition: self.condition()?,
-            order_by: self.order_by()?,
+            order_by: self.order_by(false)?,
             limit: self.optional_count(Tok::Limit)?,
             offset: self.optional_count(Tok::Offset)?,
         }))
@@ -119,7 +134,7 @@ impl Parser<'_> {
             database: self.on_database()?,
             sources: self.measurements_clause()?,
             condition: self.condition()?,
-            order_by: self.order_by()?,
+            order_by: self.order_by(false)?,
             limit: self.optional_count(Tok::Limit)?,
             offset: self.optional_count(Tok::Offset)?,
         }))
@@ -152,7 +167,7 @@ impl Parser<'_> {
             sources,
             key,
             condition,
-            order_by: self.order_by()?,
+            order_by: self.order_by(false)?,
             limit: self.optional_count(Tok::Limit)?,
             offset: self.optional_count(Tok::Offset)?,
         }))
@@ -183,6 +198,35 @@ impl Parser<'_> {
         let expected = if exact { "CARDINALITY" } else { "EXACT, CARDINALITY" };
         self.expect_as(Tok::Cardinality, expected)?;
         self.cardinality(of, exact)
+    }
+
+    /// `[ON db] [FROM m, ..] BY ..` behind `SHOW CARDINALITY`.
+    fn cardinality_by(&mut self) -> Result<Statement> {
+        let database = self.on_database()?;
+        let sources = self.measurements_clause()?;
+        self.expect(Tok::By)?;
+        let by = match self.next() {
+            token if token.tok == Tok::Measurement => CardinalityBy::Measurement,
+            token if token.tok == Tok::Tag => self.tag_part()?,
+            other => return Err(self.unexpected(&other, "MEASUREMENT, TAG")),
+        };
+        Ok(Statement::ShowCardinalityBy(ShowCardinalityBy {
+            by,
+            database,
+            sources,
+            limit: self.optional_count(Tok::Limit)?,
+            offset: self.optional_count(Tok::Offset)?,
+        }))
+    }
+
+    /// `KEY` or `VALUE`, which is no keyword.
+    fn tag_part(&mut self) -> Result<CardinalityBy> {
+        let token = self.next();
+        match token.tok {
+            Tok::Key => Ok(CardinalityBy::TagKey),
+            Tok::Ident if token.text.eq_ignore_ascii_case("value") => Ok(CardinalityBy::TagValue),
+            _ => Err(self.unexpected(&token, "KEY, VALUE")),
+        }
     }
 
     /// The clauses behind `CARDINALITY`.

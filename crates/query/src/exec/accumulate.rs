@@ -43,6 +43,8 @@ enum Kind {
     Pick,
     /// Values of each group and window.
     Collect,
+    /// The values that another function has collected.
+    Collected(usize),
     /// Values of each group over all windows.
     CollectGroup,
     /// The field does not exist.
@@ -77,7 +79,7 @@ impl Recipe {
             let mut parts = Parts::default();
             let kind = match &call.function {
                 Function::Integral { .. } | Function::Values => Kind::CollectGroup,
-                function if !parts.add(function) => Kind::Collect,
+                function if !parts.add(function) => recipe.collect(select, at),
                 _ if shows_point => Kind::Pick,
                 function => {
                     let same = |plan: &TotalsPlan| {
@@ -96,6 +98,20 @@ impl Recipe {
             recipe.kinds.push(kind);
         }
         recipe
+    }
+
+    /// How the values of function `at` are collected: percentiles of one field are found in one set.
+    fn collect(&self, select: &Select, at: usize) -> Kind {
+        let is_percentile =
+            |at: &usize| matches!(select.calls[*at].function, Function::Percentile(_));
+        let (field, input) = (&select.calls[at].field, select.calls[at].input);
+        let has_same = |other: &usize| {
+            self.kinds[*other] == Kind::Collect
+                && is_percentile(other)
+                && (&select.calls[*other].field, select.calls[*other].input) == (field, input)
+        };
+        let same = (0..self.kinds.len()).find(has_same).filter(|_| is_percentile(&at));
+        same.map_or(Kind::Collect, Kind::Collected)
     }
 
     /// Whether summaries can stand for rows; then which parts of them are used.
@@ -356,6 +372,19 @@ impl<'a> Accumulator<'a> {
                 }
                 State::Collect(collect) => Some(collect.finish(count)),
                 _ => None,
+            })
+            .collect();
+        let function = |at: usize| &self.select.calls[at].function;
+        let finished: Vec<Option<Finished<'_>>> = self
+            .recipe
+            .kinds
+            .iter()
+            .enumerate()
+            .map(|(at, kind)| match kind {
+                Kind::Collected(other) => {
+                    finished[*other].as_ref().map(|found| found.with(function(at)))
+                }
+                _ => finished[at].clone(),
             })
             .collect();
         let output = PointsOutput { accumulator: &self, inputs, finished: &finished };

@@ -219,7 +219,7 @@ fn usage(select: &Select, recipe: &Recipe) -> ScanUse {
     let parts = recipe.summary_parts();
     usage.windows = parts.and_then(|parts| match &select.windows {
         None => Some(store::Windows { every_ns: None, offset_ns: 0, parts }),
-        Some(Windows { every_ns, offset_ns, zone: None }) => {
+        Some(Windows { every_ns, offset_ns, zone: None, .. }) => {
             Some(store::Windows { every_ns: Some(*every_ns), offset_ns: *offset_ns, parts })
         }
         Some(_) => None,
@@ -491,8 +491,7 @@ impl Run<'_> {
                         (true, false) => *first,
                         (false, _) => windows.at(self.select.range.max).start,
                     };
-                    let span = (i128::from(*last) - i128::from(from)).abs();
-                    let windows = (span / i128::from(windows.every_ns)) as u64;
+                    let windows = windows.steps(from, *last).unsigned_abs() as u64;
                     if filled { windows } else { points.times.len() as u64 }
                 }
                 _ => 0,

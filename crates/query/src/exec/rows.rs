@@ -256,7 +256,7 @@ impl RowMaker {
             if after >= points.times.len() {
                 continue;
             }
-            let step = |time: i64| time.div_euclid(windows.every_ns);
+            let step = |time: i64| windows.index(time);
             let (from, to) = (step(points.times[before]), step(points.times[after]));
             let x = (step(gap.time) - from) as f64;
             let width = (to - from) as f64;

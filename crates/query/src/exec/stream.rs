@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::{Column, ColumnBatch, SeriesHeader, Values};
 
+use super::after::Finisher;
 use super::aggregate::Aggregate;
 use super::column::{hide_nan, slice};
 use super::expression::{Division, Expression};
@@ -19,6 +20,8 @@ use crate::{QueryContext, QueryError};
 pub(crate) struct SelectStream {
     select: Arc<Select>,
     rows: Rows,
+    /// HAVING and ORDER BY, where there are any.
+    after: Option<Box<Finisher>>,
 }
 
 enum Rows {
@@ -49,6 +52,11 @@ impl Part {
         self.range.len()
     }
 
+    /// Leaves only `rows` of the rows.
+    pub(crate) fn narrow(&mut self, rows: Range<usize>) {
+        self.range = self.range.start + rows.start..self.range.start + rows.end;
+    }
+
     /// The rows of a column that are meant.
     pub(crate) fn column(&self, at: usize) -> Cow<'_, Column> {
         let column = &self.batch.columns[at];
@@ -68,7 +76,9 @@ impl SelectStream {
         } else {
             Rows::Aggregate(Box::new(Aggregate::open(Arc::clone(&select), context.clone())?))
         };
-        Ok(Self { select, rows })
+        let after = select.after.as_deref();
+        let after = after.map(|after| Box::new(Finisher::new(after, context)));
+        Ok(Self { select, rows, after })
     }
 
     /// The plan.
@@ -94,11 +104,22 @@ impl SelectStream {
 
     /// The next rows; with functions at most `rows_max`.
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
-        match &mut self.rows {
-            Rows::Raw(raw) => raw.next(),
-            Rows::Aggregate(aggregate) => {
+        match (&mut self.after, &self.select.after) {
+            (Some(finisher), Some(after)) => {
+                finisher.next(after, rows_max, || self.rows.next(&self.select, rows_max))
+            }
+            _ => self.rows.next(&self.select, rows_max),
+        }
+    }
+}
+
+impl Rows {
+    fn next(&mut self, select: &Select, rows_max: usize) -> Result<Option<Part>, QueryError> {
+        match self {
+            Self::Raw(raw) => raw.next(),
+            Self::Aggregate(aggregate) => {
                 let Some((header, block)) = aggregate.next(rows_max)? else { return Ok(None) };
-                Ok(Some(Part::new(header, outputs(&self.select, block))))
+                Ok(Some(Part::new(header, outputs(select, block))))
             }
         }
     }
@@ -147,8 +168,7 @@ fn check_buckets(select: &Select, context: &QueryContext) -> Result<(), QueryErr
     }
     let first = windows.at(select.range.min).start;
     let last = windows.at(select.range.max.saturating_sub(1).max(select.range.min)).start;
-    let span = i128::from(last) - i128::from(first);
-    let buckets = span / i128::from(windows.every_ns) + 1;
+    let buckets = windows.steps(first, last) + 1;
     if buckets > i128::from(limit) {
         return Err(QueryError::Limit(format!(
             "max-select-buckets limit exceeded: ({buckets}/{limit})"

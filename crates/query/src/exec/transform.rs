@@ -158,6 +158,7 @@ pub(crate) fn source_select(select: &Select, call: usize) -> Arc<Select> {
         fill => fill,
     };
     Arc::new(Select {
+        after: None,
         ascending: select.ascending,
         limit: 0,
         offset: 0,

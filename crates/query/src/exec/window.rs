@@ -2,7 +2,10 @@
 //!
 //! Without a zone window k is `[offset + k * every, offset + (k + 1) * every)`. With a zone windows
 //! align to local midnight: a change of the zone's offset that is shorter than a window moves its
-//! edge, so that days of 23 and 25 hours come out right. Windows are named by their start.
+//! edge, so that days of 23 and 25 hours come out right. Windows are named by their start. Windows of
+//! calendar months (`calendar`) always have a zone.
+
+mod calendar;
 
 use std::sync::Arc;
 
@@ -13,12 +16,14 @@ use crate::zone::Zone;
 /// How time is cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
-    /// Length, positive.
+    /// Length, positive; of windows of calendar months one that none is shorter than.
     pub every_ns: i64,
     /// Shift of the grid, `0..every_ns`.
     pub offset_ns: i64,
     /// Local time to align to.
     pub zone: Option<Arc<Zone>>,
+    /// Length in calendar months; 0: all windows are of one length.
+    pub months: u32,
 }
 
 /// One window: `start..end`, cut to the times a row can have.
@@ -32,7 +37,40 @@ impl Windows {
     /// Windows of `every_ns`, moved by any `offset_ns`.
     pub(crate) fn new(every_ns: i64, offset_ns: i64, zone: Option<Arc<Zone>>) -> Self {
         assert!(every_ns > 0, "BUG: a window needs a positive length");
-        Self { every_ns, offset_ns: offset_ns.rem_euclid(every_ns), zone }
+        Self { every_ns, offset_ns: offset_ns.rem_euclid(every_ns), zone, months: 0 }
+    }
+
+    /// Windows of calendar months of a zone, UTC if there is none.
+    pub(crate) fn calendar(months: u32, zone: Option<Arc<Zone>>) -> Self {
+        assert!(months > 0, "BUG: a window needs a positive length");
+        let zone = zone.unwrap_or_else(|| Arc::new(Zone::utc()));
+        Self { every_ns: calendar::shortest_ns(months), offset_ns: 0, zone: Some(zone), months }
+    }
+
+    /// How many windows lie between the starts of two.
+    pub(crate) fn steps(&self, from: i64, to: i64) -> i128 {
+        match &self.zone {
+            Some(_) if self.months > 0 => i128::from(self.index(to)) - i128::from(self.index(from)),
+            _ => (i128::from(to) - i128::from(from)) / i128::from(self.every_ns),
+        }
+    }
+
+    /// A number of the window that starts at `start`, which counts up from window to window.
+    pub(crate) fn index(&self, start: i64) -> i64 {
+        match &self.zone {
+            Some(zone) if self.months > 0 => calendar::index(start, self.months, zone),
+            _ => start.div_euclid(self.every_ns),
+        }
+    }
+
+    /// `time_ns`, moved by the length of some windows.
+    pub(crate) fn moved(&self, time_ns: i64, windows: i64) -> i64 {
+        match &self.zone {
+            Some(zone) if self.months > 0 => {
+                zone.plus_months(time_ns, windows.saturating_mul(i64::from(self.months)))
+            }
+            _ => time_ns.saturating_add(self.every_ns.saturating_mul(windows)),
+        }
     }
 
     /// The window that holds `time_ns`.
@@ -74,6 +112,9 @@ impl Windows {
     }
 
     fn zoned(&self, time_ns: i64, zone: &Zone) -> Window {
+        if self.months > 0 {
+            return calendar::window(time_ns, self.months, zone);
+        }
         let every = i128::from(self.every_ns);
         let offset_at = |t: i128| i128::from(zone.offset_ns(clamp(t)));
         let small = |change: i128| change != 0 && change.abs() < every;

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use influxql::{Expr, Field, Fill, FoldContext, SelectStatement, Source, reduce, split_condition};
+use influxql::{
+    Expr, Field, Fill, FoldContext, SelectStatement, SortField, Source, reduce, split_condition,
+};
 use model::{MAX_TIME_NS, MIN_TIME_NS, TimeRange};
 
-use super::dimensions::{self, Interval};
+use super::calendar;
+use super::dimensions::{self, Every, Interval};
 use super::fields::{FieldChecks, WindowUse, check_condition};
 use super::widened;
 use crate::QueryError;
@@ -27,6 +30,10 @@ pub(crate) struct Compiled {
     pub lead: u64,
     pub interval: Option<Interval>,
     pub fill: Fill,
+    /// The condition of HAVING.
+    pub having: Option<Expr>,
+    /// ORDER BY, unless it is about time alone.
+    pub order: Vec<SortField>,
     pub zone: Option<Arc<Zone>>,
     /// Selected expressions with constants folded, `time` left out.
     pub fields: Vec<Field>,
@@ -48,14 +55,16 @@ pub(crate) enum CompiledSource {
 impl Compiled {
     /// The range, begun some windows earlier.
     fn widened(&self, windows: u64) -> TimeRange {
-        let every_ns = self.interval.as_ref().map_or(0, |interval| interval.every_ns);
-        widened(self.range, every_ns, windows, self.ascending)
+        widened(self.range, self.windows().as_ref(), windows, self.ascending)
     }
 
     /// The windows to cut time into.
     pub(crate) fn windows(&self) -> Option<Windows> {
         let interval = self.interval.as_ref()?;
-        Some(Windows::new(interval.every_ns, interval.offset_ns, self.zone.clone()))
+        Some(match interval.every {
+            Every::Fixed(ns) => Windows::new(ns, interval.offset_ns, self.zone.clone()),
+            Every::Months(months) => Windows::calendar(months, self.zone.clone()),
+        })
     }
 }
 
@@ -81,7 +90,8 @@ fn compile_within(
     let own = if compiled.interval.is_some() { WindowUse::Own } else { WindowUse::None };
     let mut windows = own;
     if let Some(outer) = outer {
-        if !statement.order_by.is_empty() && compiled.ascending != outer.ascending {
+        let by_time = !statement.order_by.is_empty() && compiled.order.is_empty();
+        if by_time && compiled.ascending != outer.ascending {
             return Err(QueryError::invalid(
                 "subqueries must be ordered in the same direction as the query itself",
             ));
@@ -101,11 +111,12 @@ fn compile_within(
         Some(outer) => outer.reach,
         None => compiled.widened(checks.extra_windows),
     };
+    calendar::check(&fields, compiled.interval.as_ref())?;
     compiled.fields = fields;
     compiled.time_column = time_column;
-    let is_kept = outer.is_some() || statement.into.is_some();
+    let is_kept = outer.is_some() || statement.into.is_some() || compiled.having.is_some();
     if is_kept && checks.has_calls() && compiled.fill == Fill::Null {
-        // The query around it, or the target, would leave the nulls out anyway.
+        // The query around it, HAVING (which is one), or the target would leave the nulls out anyway.
         compiled.fill = Fill::None;
     }
     let mut sources = Vec::with_capacity(statement.sources.len());
@@ -157,6 +168,11 @@ fn preprocess(
         lead: 0,
         interval,
         fill: statement.fill,
+        having: having(statement, now_ns, local)?,
+        order: match statement.sorts_by_columns() {
+            true => statement.order_by.clone(),
+            false => Vec::new(),
+        },
         zone,
         fields: Vec::new(),
         time_column: None,
@@ -164,6 +180,23 @@ fn preprocess(
         condition,
         sources: Vec::new(),
     })
+}
+
+/// The condition of HAVING with its constants folded; one that always holds is none.
+fn having(
+    statement: &SelectStatement,
+    now_ns: i64,
+    local: &dyn influxql::TimeZone,
+) -> Result<Option<Expr>, QueryError> {
+    let Some(having) = &statement.having else { return Ok(None) };
+    let (condition, time) = split_condition(having, now_ns, local)?;
+    if time != influxql::TimeRange::default() {
+        return Err(QueryError::invalid("HAVING is about columns and tags, WHERE about time"));
+    }
+    if let Some(condition) = &condition {
+        check_condition(condition)?;
+    }
+    Ok(condition)
 }
 
 /// A selected expression with its constants folded.

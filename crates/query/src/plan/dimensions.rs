@@ -11,8 +11,17 @@ const YEAR_ONE_S: i128 = 62_135_596_800;
 /// `time(every, offset)`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
-    pub every_ns: i64,
+    pub every: Every,
     pub offset_ns: i64,
+}
+
+/// The length of windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Every {
+    /// Nanoseconds, positive.
+    Fixed(i64),
+    /// Calendar months, at least one.
+    Months(u32),
 }
 
 /// The dimensions but time, and the interval if there is one.
@@ -42,22 +51,33 @@ pub(crate) fn check(
                 if call.args.is_empty() || call.args.len() > 2 {
                     return Err(QueryError::invalid("time dimension expected 1 or 2 arguments"));
                 }
-                let Expr::Duration(every_ns) = call.args[0] else {
-                    return Err(QueryError::invalid("time dimension must have duration argument"));
+                let every = match call.args[0] {
+                    Expr::Duration(ns) => Every::Fixed(ns),
+                    Expr::Months(months) => Every::Months(months),
+                    _ => {
+                        return Err(QueryError::invalid(
+                            "time dimension must have duration argument",
+                        ));
+                    }
                 };
                 if seen_time {
                     return Err(QueryError::invalid("multiple time dimensions not allowed"));
                 }
                 seen_time = true;
-                if every_ns <= 0 {
+                if matches!(every, Every::Fixed(..=0) | Every::Months(0)) {
                     // InfluxDB takes such an interval for none.
                     continue;
                 }
-                let offset_ns = match call.args.get(1) {
-                    Some(arg) => offset(arg, every_ns, now_ns, zone)?,
-                    None => 0,
+                let offset_ns = match (call.args.get(1), every) {
+                    (Some(arg), Every::Fixed(every_ns)) => offset(arg, every_ns, now_ns, zone)?,
+                    (Some(_), Every::Months(_)) => {
+                        return Err(QueryError::invalid(
+                            "time dimension of calendar months takes no offset",
+                        ));
+                    }
+                    (None, _) => 0,
                 };
-                interval = Some(Interval { every_ns, offset_ns });
+                interval = Some(Interval { every, offset_ns });
             }
             dimension @ (Expr::VarRef(_) | Expr::Wildcard(_) | Expr::Regex(_)) => {
                 names.push(dimension);

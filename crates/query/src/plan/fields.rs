@@ -3,6 +3,7 @@
 use influxql::{Call, Expr, Field, Fill, SelectStatement};
 
 use super::compile::{Compiled, fold_field};
+use super::percentiles;
 use crate::QueryError;
 use crate::exec::expression::MathFunction;
 use crate::functions::transform::is_transformation;
@@ -65,7 +66,7 @@ impl FieldChecks {
     ) -> Result<(Vec<Field>, Option<String>), QueryError> {
         let mut fields = Vec::with_capacity(statement.fields.len());
         let mut time_column = None;
-        for field in &statement.fields {
+        for field in &*percentiles::expanded(&statement.fields)? {
             if let Expr::VarRef(var) = &field.expr
                 && var.name == "time"
             {

@@ -7,7 +7,9 @@ use model::{FieldType, Name};
 
 use super::compile::{Compiled, CompiledSource};
 use super::condition::SlotSource;
-use super::{ColumnKind, Condition, Select, Source, SubquerySource, expand, lower, sources, types};
+use super::{
+    ColumnKind, Condition, Select, Source, SubquerySource, after, expand, lower, sources, types,
+};
 use crate::presence::schema_within;
 use crate::{QueryContext, QueryError};
 
@@ -60,10 +62,12 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
     dimensions.sort_unstable();
     dimensions.dedup();
     let raw = lowered.calls.is_empty();
+    let after = after::resolve(compiled, &lowered.outputs, &dimensions)?;
     Ok(Select {
         ascending: compiled.ascending,
-        limit: compiled.limit,
-        offset: compiled.offset,
+        limit: if after.is_some() { 0 } else { compiled.limit },
+        offset: if after.is_some() { 0 } else { compiled.offset },
+        after,
         series_limit: compiled.series_limit,
         series_offset: compiled.series_offset,
         range: compiled.range,

@@ -75,6 +75,44 @@ fn two_series(encoder: &mut Encoder) {
 }
 
 #[test]
+fn chunks_of_whole_series_and_of_whole_statements() {
+    let answer = |documents: Documents| {
+        text(chunked(1), |encoder| {
+            let a = header("a", &[], &["v"]);
+            let b = header("b", &[], &["v"]);
+            let rows = |header: &Arc<SeriesHeader>, value: i64, continues: bool| {
+                let columns = vec![Column::new(Values::Integer(vec![value]))];
+                let batch = ColumnBatch { rows: 1, runs: Vec::new(), columns };
+                ResultBatch { continues, ..ResultBatch::whole(header.clone(), batch) }
+            };
+            encoder.begin_statement_in(0, None, documents);
+            encoder.batch(&rows(&a, 1, true));
+            encoder.batch(&rows(&a, 2, false));
+            encoder.batch(&rows(&b, 3, false));
+            encoder.end_statement();
+            encoder.begin_statement_in(1, None, documents);
+            encoder.end_statement();
+            encoder.begin_statement_in(2, None, documents);
+            encoder.fail_statement("no", 1);
+        })
+    };
+    let a = r#"{"name":"a","columns":["v"],"values":[[1],[2]]}"#;
+    let b = r#"{"name":"b","columns":["v"],"values":[[3]]}"#;
+    let rest = concat!(
+        r#"{"results":[{"statement_id":1}]}"#,
+        "\n",
+        r#"{"results":[{"statement_id":2,"error":"no"}]}"#,
+        "\n",
+        r#"{"results":[{"statement_id":2,"error":"not executed"}]}"#,
+        "\n"
+    );
+    let document =
+        |series: &str| format!("{{\"results\":[{{\"statement_id\":0,\"series\":[{series}]}}]}}\n");
+    assert_eq!(answer(Documents::Series), document(a) + &document(b) + rest);
+    assert_eq!(answer(Documents::Statement), document(&format!("{a},{b}")) + rest);
+}
+
+#[test]
 fn json_in_one_document() {
     assert_eq!(text(compact(), |_| {}), "{}\n");
     let empty = |e: &mut Encoder| {

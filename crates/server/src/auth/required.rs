@@ -19,6 +19,7 @@ use Requirement::{Admin, On};
 /// database they read.
 pub(super) fn requirements(statement: &Statement) -> Vec<Requirement<'_>> {
     match statement {
+        Statement::Limited { statement, .. } => requirements(statement),
         Statement::Select(select) | Statement::Explain { select, .. } => of_select(select),
         Statement::CreateContinuousQuery(create) => {
             let of_query = |requirement| match requirement {
@@ -51,6 +52,9 @@ pub(super) fn requirements(statement: &Statement) -> Vec<Requirement<'_>> {
         Statement::ShowTagValues(s) => named(Privilege::Read, s.database.as_deref(), &s.sources),
         Statement::ShowFieldKeys(s) => named(Privilege::Read, s.database.as_deref(), &s.sources),
         Statement::ShowCardinality(s) => named(Privilege::Read, s.database.as_deref(), &s.sources),
+        Statement::ShowCardinalityBy(s) => {
+            named(Privilege::Read, s.database.as_deref(), &s.sources)
+        }
         Statement::CreateDatabase(_)
         | Statement::DropDatabase { .. }
         | Statement::CreateRetentionPolicy(_)

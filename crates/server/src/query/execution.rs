@@ -164,9 +164,8 @@ impl Execution {
             return Step::Needs(Need::Thread);
         }
         self.app.metrics.statements.add(1);
-        if let Some(tables) = own::tables(&self.app, statement) {
-            let answer = Answer::of_tables(tables);
-            self.encoder.begin_statement(self.id(), None);
+        if let Some(answer) = own::answer(&self.app, statement) {
+            self.encoder.begin_statement_in(self.id(), None, answer.documents());
             self.state = State::Running(Box::new(Running { answer, batch: None }));
             return Step::Went;
         }
@@ -194,7 +193,7 @@ impl Execution {
             Ok(answer) => {
                 let zone = answer.zone().cloned();
                 let zone = zone.map(|zone| ZoneOffset::new(move |at_ns| zone.offset_s(at_ns)));
-                self.encoder.begin_statement(self.id(), zone);
+                self.encoder.begin_statement_in(self.id(), zone, answer.documents());
                 let statement = &self.request.statements[self.at];
                 if let Some(text) = get_warning(statement).filter(|_| self.request.is_get) {
                     self.encoder.message("warning", &text);

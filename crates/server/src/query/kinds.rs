@@ -7,6 +7,7 @@ use query::Zone;
 pub(super) fn changes(statement: &Statement) -> bool {
     match statement {
         Statement::Select(select) => select.into.is_some(),
+        Statement::Limited { statement, .. } => changes(statement),
         Statement::Explain { .. }
         | Statement::ShowDatabases
         | Statement::ShowUsers
@@ -24,7 +25,8 @@ pub(super) fn changes(statement: &Statement) -> bool {
         | Statement::ShowTagKeys(_)
         | Statement::ShowTagValues(_)
         | Statement::ShowFieldKeys(_)
-        | Statement::ShowCardinality(_) => false,
+        | Statement::ShowCardinality(_)
+        | Statement::ShowCardinalityBy(_) => false,
         _ => true,
     }
 }

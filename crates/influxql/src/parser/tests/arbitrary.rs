@@ -148,6 +148,12 @@ fn order_by() -> impl Strategy<Value = Vec<SortField>> {
     vec((name, any::<bool>()).prop_map(|(name, ascending)| SortField { name, ascending }), 0..2)
 }
 
+fn order_by_columns() -> impl Strategy<Value = Vec<SortField>> {
+    let name = name().prop_map(Some);
+    let field = (name, any::<bool>()).prop_map(|(name, ascending)| SortField { name, ascending });
+    prop_oneof![2 => order_by().boxed(), 1 => vec(field, 1..4).boxed()]
+}
+
 fn fill() -> impl Strategy<Value = Fill> {
     prop_oneof![
         Just(Fill::Null),
@@ -169,7 +175,9 @@ fn field() -> impl Strategy<Value = Field> {
 }
 
 fn dimensions() -> impl Strategy<Value = Vec<Expr>> {
-    vec(prop_oneof![3 => arithmetic(), 1 => regex().prop_map(Expr::Regex)], 0..3)
+    let months = 0..=duration::MONTHS_MAX;
+    let time = months.prop_map(|months| Expr::call("time", vec![Expr::Months(months)]));
+    vec(prop_oneof![3 => arithmetic(), 1 => regex().prop_map(Expr::Regex), 1 => time], 0..3)
 }
 
 fn select() -> impl Strategy<Value = SelectStatement> {
@@ -185,15 +193,17 @@ fn select() -> impl Strategy<Value = SelectStatement> {
 
 fn select_from(source: BoxedStrategy<Source>) -> BoxedStrategy<SelectStatement> {
     let what = (vec(field(), 1..4), vec(source, 1..3), option::of(condition()), dimensions());
-    let how = (fill(), order_by(), count(), count(), count(), count(), option::of(text()));
-    (what, how)
-        .prop_map(|((fields, sources, condition, dimensions), how)| SelectStatement {
+    let having = option::weighted(0.3, condition());
+    let how = (fill(), order_by_columns(), count(), count(), count(), count(), option::of(text()));
+    (what, how, having)
+        .prop_map(|((fields, sources, condition, dimensions), how, having)| SelectStatement {
             fields,
             into: None,
             sources,
             condition,
             dimensions,
             fill: how.0,
+            having,
             order_by: how.1,
             limit: how.2,
             offset: how.3,
@@ -308,7 +318,7 @@ fn duration() -> impl Strategy<Value = i64> {
 fn define() -> impl Strategy<Value = Statement> {
     let options = (option::of(duration()), option::of(1..=i32::MAX as u32), option::of(duration()));
     let names = (name(), name(), name());
-    (0..10, names, options, any::<bool>(), vec(text(), 1..3), any::<u64>()).prop_map(
+    (0..12, names, options, any::<bool>(), vec(text(), 1..3), any::<u64>()).prop_map(
         |(kind, (name, database, retention_policy), options, flag, destinations, id)| {
             let (duration_ns, replication, shard_duration_ns) = options;
             match kind {
@@ -352,6 +362,18 @@ fn define() -> impl Strategy<Value = Statement> {
                 6 => Statement::Revoke { privilege: Privilege::Write, database, user: name },
                 7 => Statement::KillQuery { id, host: flag.then_some(name) },
                 8 => Statement::DropRetentionPolicy { name, database },
+                9 => Statement::Limited {
+                    statement: Box::new(Statement::ShowGrants { user: name }),
+                    limit: id / 2,
+                    offset: 1,
+                },
+                10 => Statement::ShowCardinalityBy(ShowCardinalityBy {
+                    by: if flag { CardinalityBy::TagKey } else { CardinalityBy::TagValue },
+                    database: flag.then_some(name).filter(|name| !name.is_empty()),
+                    sources: Vec::new(),
+                    limit: id / 2,
+                    offset: 0,
+                }),
                 _ => Statement::ShowStats { module: flag.then_some(name) },
             }
         },

@@ -4,6 +4,8 @@
 //! which rows belong to which slot. `top()`, `bottom()` and `sample()` let go of rows that cannot
 //! be in the result any more.
 
+use std::sync::Arc;
+
 use model::{Column, FieldType, Values};
 
 use super::kernels;
@@ -222,7 +224,8 @@ impl Collect {
 
     /// Everything collected, ready to be worked on slot by slot.
     pub(crate) fn finish(&self, slots: usize) -> Finished<'_> {
-        Finished { collect: self, by_slot: self.rows_by_slot(slots) }
+        let by_slot = Arc::new(self.rows_by_slot(slots));
+        Finished { collect: self, function: &self.function, by_slot }
     }
 
     fn sort_by_time(&self, rows: &mut [u32]) {
@@ -289,10 +292,12 @@ impl RowsBySlot {
 }
 
 /// Collected values with their slots in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Finished<'a> {
     collect: &'a Collect,
-    by_slot: RowsBySlot,
+    /// What is made of them.
+    function: &'a Function,
+    by_slot: Arc<RowsBySlot>,
 }
 
 /// One result of a slot.
@@ -302,6 +307,13 @@ pub(crate) struct SlotResult {
     pub row: Option<u32>,
     /// The value, if it is none of the rows'.
     pub value: Option<model::Scalar>,
+}
+
+impl<'a> Finished<'a> {
+    /// The same values for another function, which looks at them in the same order.
+    pub(crate) fn with(&self, function: &'a Function) -> Self {
+        Self { function, ..self.clone() }
+    }
 }
 
 impl Finished<'_> {
@@ -317,7 +329,7 @@ impl Finished<'_> {
             return Vec::new();
         }
         let shown = |row: u32| SlotResult { row: Some(row), value: None };
-        if self.collect.function.keeps_times() {
+        if self.function.keeps_times() {
             let mut chosen = self.collect.select(rows.to_vec(), &self.by_slot, key);
             ranked::by_time(&mut chosen, &self.collect.times);
             return chosen.into_iter().map(shown).collect();
@@ -329,7 +341,7 @@ impl Finished<'_> {
             Values::Unsigned(v) => self.of_numbers(&gather(v, rows), &times, rows, ascending),
             Values::Boolean(v) => {
                 let v: Vec<bool> = rows.iter().map(|row| v.get(*row as usize)).collect();
-                if self.collect.function == Function::Mode {
+                if *self.function == Function::Mode {
                     return vec![mode_of_booleans(&v)];
                 }
                 self.of_any(&v, &times, rows, ascending)
@@ -377,7 +389,7 @@ impl Finished<'_> {
         let float = |value: Option<f64>| {
             vec![SlotResult { row: None, value: value.map(model::Scalar::Float) }]
         };
-        match &self.collect.function {
+        match self.function {
             Function::Median => float(values::median(&mut v.to_vec())),
             // A single value has no deviation, but a row.
             Function::Stddev => float(values::stddev(v)),
@@ -400,7 +412,7 @@ impl Finished<'_> {
         ascending: bool,
     ) -> Vec<SlotResult> {
         let shown = |at: u32| SlotResult { row: Some(rows[at as usize]), value: None };
-        match &self.collect.function {
+        match self.function {
             Function::Mode => {
                 let order = values::sorted_by_value(v, times);
                 values::mode(v, times, &order).map(shown).into_iter().collect()

@@ -17,6 +17,7 @@ fn select(fill: Fill, range: TimeRange, ascending: bool, calls: usize) -> Select
         is_known: true,
     };
     Select {
+        after: None,
         ascending,
         limit: 0,
         offset: 0,

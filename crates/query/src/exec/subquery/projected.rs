@@ -24,7 +24,7 @@ use crate::{QueryContext, QueryError};
 /// Whether an inner query has nothing that depends on more than one row.
 pub(super) fn is_possible(select: &Select) -> bool {
     let limits = [select.limit, select.offset, select.series_limit, select.series_offset];
-    select.is_raw() && limits == [0; 4] && select.fill == Fill::Null
+    select.is_raw() && limits == [0; 4] && select.fill == Fill::Null && select.after.is_none()
 }
 
 /// The inner query's rows, one scan for each scan it reads.
