@@ -12,10 +12,6 @@ use crate::{Answer, QueryContext, QueryError};
 
 /// Creates a subscription.
 pub(crate) fn create(create: &CreateSubscription, catalog: &Catalog) -> Result<(), QueryError> {
-    let is_tls = |url: &String| url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://"));
-    if create.destinations.iter().any(is_tls) {
-        return Err(QueryError::unsupported("a subscription's destination with https"));
-    }
     let subscription = Subscription {
         name: create.name.as_str().into(),
         mode: match create.mode {

@@ -12,6 +12,7 @@
 
 mod destination;
 mod lines;
+mod secure;
 mod store;
 
 use std::collections::HashMap;

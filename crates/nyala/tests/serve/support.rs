@@ -54,8 +54,19 @@ impl Server {
         std::fs::read_to_string(path).unwrap()
     }
 
+    /// A server that trusts the certificates of a file, and no others.
+    pub(crate) fn start_trusting(dir: &Path, certificates: &Path) -> Self {
+        let mut command = nyala();
+        command.env("SSL_CERT_FILE", certificates);
+        Self::spawn_command(command, dir, &["--log-level", "warn"], Stdio::inherit())
+    }
+
     fn spawn(dir: &Path, flags: &[&str], log: Stdio) -> Self {
-        let mut process = nyala()
+        Self::spawn_command(nyala(), dir, flags, log)
+    }
+
+    fn spawn_command(mut command: Command, dir: &Path, flags: &[&str], log: Stdio) -> Self {
+        let mut process = command
             .arg("serve")
             .args(["--http-bind", "127.0.0.1:0", "--data-dir"])
             .arg(dir)

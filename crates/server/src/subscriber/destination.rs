@@ -1,4 +1,5 @@
-//! One destination of a subscription: an HTTP server that takes `/write`, or a UDP socket.
+//! One destination of a subscription: an HTTP server that takes `/write`, with TLS or without, or a
+//! UDP socket.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,8 +13,11 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
+
+use super::secure::secure;
 
 /// A destination has so long to take one write.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,6 +44,7 @@ struct HttpWay {
     target: String,
     /// Name and password, as they are sent.
     credentials: Option<String>,
+    tls: bool,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
@@ -56,7 +61,8 @@ impl Destination {
         // As elsewhere, a port alone is one of this machine.
         let local = if address.starts_with(':') { "127.0.0.1" } else { "" };
         let address = format!("{local}{address}");
-        if !scheme.eq_ignore_ascii_case("http") {
+        let tls = scheme.eq_ignore_ascii_case("https");
+        if !tls && !scheme.eq_ignore_ascii_case("http") {
             return Self { address, way: Way::Udp(None) };
         }
         let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
@@ -71,7 +77,7 @@ impl Destination {
             format!("Basic {}", BASE64_STANDARD.encode(plain))
         });
         let target = format!("{path}/write?{params}");
-        let way = HttpWay { target, credentials, connection: None };
+        let way = HttpWay { target, credentials, tls, connection: None };
         Self { address, way: Way::Http(Box::new(way)) }
     }
 
@@ -111,11 +117,10 @@ impl HttpWay {
         }
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(io::Error::other)?;
-        // Ends with the sender.
-        tokio::spawn(connection);
+        let mut sender = match self.tls {
+            true => speak(secure(address, stream).await?).await?,
+            false => speak(stream).await?,
+        };
         let answer = sender.send_request(self.request(address, text)?).await;
         self.read(answer.map_err(io::Error::other)?, sender).await
     }
@@ -150,6 +155,18 @@ impl HttpWay {
         }
         Err(io::Error::other(format!("status {status}")))
     }
+}
+
+/// Begins HTTP over a connection.
+async fn speak<S>(stream: S) -> io::Result<SendRequest<Full<Bytes>>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = handshake.map_err(io::Error::other)?;
+    // Ends with the sender.
+    tokio::spawn(connection);
+    Ok(sender)
 }
 
 async fn send_datagrams(
@@ -223,7 +240,10 @@ mod tests {
         let of = |url| {
             let destination = Destination::new(url, "d b", "r");
             let target = match destination.way {
-                Way::Http(way) => Some((way.target, way.credentials)),
+                Way::Http(way) => {
+                    assert_eq!(way.tls, url.starts_with("https"));
+                    Some((way.target, way.credentials))
+                }
                 Way::Udp(_) => None,
             };
             (destination.address, target)
@@ -234,6 +254,7 @@ mod tests {
         assert_eq!(address, "[::1]:9");
         let credentials = Some("Basic dTpwQA==".to_owned());
         assert_eq!(target, Some((format!("/base/write?{params}"), credentials)));
+        assert_eq!(of("https://h:1").0, "h:1");
         let (address, target) = of("HTTP://:8");
         assert_eq!((&*address, target), ("127.0.0.1:8", Some((format!("/write?{params}"), None))));
     }
