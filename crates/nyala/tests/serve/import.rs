@@ -239,6 +239,54 @@ fn everything_of_an_influxdb_arrives() {
 }
 
 #[test]
+fn everything_of_a_nyala_arrives() {
+    let dirs = (temp_dir(), temp_dir());
+    let source = Server::start(dirs.0.path());
+    for q in [
+        "CREATE DATABASE a",
+        "CREATE DATABASE \"b c\" WITH DURATION INF REPLICATION 1 SHARD DURATION 1d NAME \"r p\"",
+        "CREATE RETENTION POLICY long ON a DURATION INF REPLICATION 1",
+        "CREATE CONTINUOUS QUERY cq ON a BEGIN \
+         SELECT mean(f) INTO a.long.mm FROM a.autogen.m GROUP BY time(5m), * END",
+        "CREATE USER ann WITH PASSWORD 'x'",
+        "GRANT READ ON a TO ann",
+    ] {
+        ask(source.address, "", q);
+    }
+    let many: String = (0..23_000)
+        .map(|i| format!("many,h=h{} v={i}i,w={i}.5 {}\n", i % 7, i * 60_000_000_000_i64))
+        .collect();
+    assert_eq!(source.write("a", &many).status, 204);
+    let odd = "m,h=a f=0.1,i=9223372036854775807i,u=18446744073709551615u,b=t,s=\"q\\\"\nx\" 1\n\
+               we\\ ird\\,\"m,ta\\ g=a\\=b fi\\ eld=\"v\" -5\n";
+    let written = source.write("a", odd);
+    assert_eq!(written.status, 204, "{}", written.text());
+    assert_eq!(source.post("/write?db=a&rp=long", "only,h=a v=true 7\n").status, 204);
+    assert_eq!(source.write("b%20c", "t v=1.5 0\n").status, 204);
+
+    let server = Server::start(dirs.1.path());
+    let (url, passwords) = (source.url(), dirs.1.path().join("passwords"));
+    let args = ["--from", &url, "--user-passwords", passwords.to_str().unwrap()];
+    let output = tool(&server, "import", &args);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("imported 23004 points") && said.contains("all are here"), "{said}");
+    assert_eq!(all_lines(&server, &[]), all_lines(&source, &[]));
+    for q in [
+        "SHOW RETENTION POLICIES ON a",
+        "SHOW RETENTION POLICIES ON \"b c\"",
+        "SHOW CONTINUOUS QUERIES",
+        "SHOW FIELD KEYS",
+        "SHOW GRANTS FOR ann",
+        "SHOW USERS",
+    ] {
+        assert_eq!(ask(server.address, "a", q), ask(source.address, "a", q), "{q}");
+    }
+    source.stop();
+    server.stop();
+}
+
+#[test]
 fn what_is_exported_is_imported() {
     let dirs = (temp_dir(), temp_dir());
     let server = Server::start(dirs.0.path());

@@ -25,6 +25,7 @@ mod shell;
 mod statistics;
 mod subscriptions;
 mod support;
+mod terminal;
 mod udp;
 mod users;
 mod v2;

@@ -54,6 +54,9 @@ fn statistics_are_figures_of_this_server() {
     assert!(cell(named("network"), "hostname").is_string());
     let one = server.query("", "SHOW DIAGNOSTICS FOR 'config-httpd'").json();
     assert_eq!(one["results"][0]["series"].as_array().unwrap().len(), 1);
+    let none = server.query("", "SHOW STATS FOR 'httpd' LIMIT 1 OFFSET 1").json();
+    assert!(none["results"][0]["series"][0]["columns"].is_array());
+    assert!(none["results"][0]["series"][0]["values"].is_null());
     server.stop();
 }
 
