@@ -1,4 +1,4 @@
-//! The commands: generate, generate-queries, load, query, compare.
+//! The commands: generate, generate-queries, load, query, compare, functions.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bench::compare::{CompareOptions, compare, create_database, table};
+use bench::functions::{FunctionsOptions, functions, functions_table};
 use bench::http::target;
 use bench::load::{LoadOptions, load};
 use bench::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
@@ -39,6 +40,8 @@ enum Command {
     Query(Query),
     /// Load and query InfluxDB, VictoriaMetrics, QuestDB and Nyala side by side.
     Compare(Compare),
+    /// Time every function of InfluxQL on InfluxDB and Nyala.
+    Functions(Functions),
 }
 
 /// What data there is.
@@ -179,6 +182,25 @@ struct Compare {
     out: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct Functions {
+    /// Hosts
+    #[arg(long, default_value_t = 10)]
+    scale: u64,
+    /// Hours of data
+    #[arg(long, default_value_t = 24)]
+    hours: i64,
+    /// How often each query is asked; the median counts
+    #[arg(long, default_value_t = 7)]
+    repeats: u32,
+    /// Seconds between load and queries
+    #[arg(long, default_value_t = 25.0)]
+    rest: f64,
+    /// Nyala's binary
+    #[arg(long, default_value = "target/release/nyala")]
+    nyala: PathBuf,
+}
+
 /// Runs the command that the arguments ask for.
 pub(crate) fn run() -> Result<()> {
     match Cli::parse().command {
@@ -187,6 +209,7 @@ pub(crate) fn run() -> Result<()> {
         Command::Load(command) => run_load(&command),
         Command::Query(command) => run_query(&command),
         Command::Compare(command) => run_compare(&command),
+        Command::Functions(command) => run_functions(&command),
     }
 }
 
@@ -331,5 +354,17 @@ fn run_compare(command: &Compare) -> Result<()> {
     if !comparison.disagreements.is_empty() {
         bail!("{} answers differ between systems, see the table", comparison.disagreements.len());
     }
+    Ok(())
+}
+
+fn run_functions(command: &Functions) -> Result<()> {
+    let systems = vec![System::InfluxDb, System::Nyala(command.nyala.clone())];
+    let figures = functions(&FunctionsOptions {
+        data: Spec::cpu_only(command.scale, command.hours),
+        systems: systems.clone(),
+        repeats: command.repeats,
+        rest: Duration::try_from_secs_f64(command.rest).context("--rest")?,
+    })?;
+    print!("{}", functions_table(&systems, &figures));
     Ok(())
 }

@@ -8,6 +8,7 @@
 )]
 
 pub mod compare;
+pub mod functions;
 pub mod http;
 pub mod json;
 pub mod latency;
