@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use wal::Lsn;
 
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
-pub(crate) use read::SeriesBlock;
+pub(crate) use read::{Few, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
 pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX, TEXT_BYTES_MAX};
@@ -233,6 +233,18 @@ impl Memtable {
         pin: &Pin,
         fields: &[(FieldNo, FieldType)],
     ) -> Option<SeriesBlock> {
+        self.read_few(series, time, pin, fields, None)
+    }
+
+    /// The same, where `few` rows are enough. More may come.
+    pub(crate) fn read_few(
+        &self,
+        series: SeriesId,
+        time: TimeRange,
+        pin: &Pin,
+        fields: &[(FieldNo, FieldType)],
+        few: Option<Few>,
+    ) -> Option<SeriesBlock> {
         let layouts = self.layouts.read();
         let shard_no = shard_of(series);
         let shard = self.shards[shard_no].lock();
@@ -240,7 +252,7 @@ impl Memtable {
         if !time.overlaps(&TimeRange { min: rows.min_time, max: rows.max_time }) {
             return None;
         }
-        let block = read::read(&shard, rows, &layouts, (time, pin.0[shard_no]), fields);
+        let block = read::read(&shard, rows, &layouts, (time, pin.0[shard_no]), fields, few);
         (!block.times.is_empty()).then_some(block)
     }
 

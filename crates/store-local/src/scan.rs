@@ -26,7 +26,7 @@ use store::{
     SeriesTable, StoreError, TagColumn, TimeOrder, Windows,
 };
 
-use crate::memtable::{Memtable, Pin};
+use crate::memtable::{Few, Memtable, Pin};
 use crate::rows::FieldNo;
 use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
@@ -318,11 +318,15 @@ fn partition_sources(
         }
     }
     let frozen = partition.frozen.iter().map(|f| (&f.table, touching(&f.tombstones), Pin::ALL));
+    let few = plan.rows_per_series.and_then(|rows| {
+        let from_end = plan.order == TimeOrder::Descending;
+        Some(Few { rows: usize::try_from(rows).ok()?, from_end })
+    });
     let active = partition.active.iter().map(|table| (table, Vec::new(), plan.pin_of(table)));
     for (table, tombstones, pin) in frozen.chain(active) {
         Counters::add(&counters.sources, 1);
         let (table, fields) = (Arc::clone(table), Arc::clone(&plan.field_numbers));
-        sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones }));
+        sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones, few }));
     }
     Ok(sources)
 }

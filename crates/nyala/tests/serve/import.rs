@@ -259,9 +259,10 @@ fn everything_of_a_nyala_arrives() {
     assert_eq!(source.write("a", &many).status, 204);
     let odd = "m,h=a f=0.1,i=9223372036854775807i,u=18446744073709551615u,b=t,s=\"q\\\"\nx\" 1\n\
                we\\ ird\\,\"m,ta\\ g=a\\=b fi\\ eld=\"v\" -5\n";
-    assert_eq!(source.write("a", odd).status, 204);
+    let written = source.write("a", odd);
+    assert_eq!(written.status, 204, "{}", written.text());
     assert_eq!(source.post("/write?db=a&rp=long", "only,h=a v=true 7\n").status, 204);
-    assert_eq!(source.write("b c", "t v=1.5 0\n").status, 204);
+    assert_eq!(source.write("b%20c", "t v=1.5 0\n").status, 204);
 
     let server = Server::start(dirs.1.path());
     let (url, passwords) = (source.url(), dirs.1.path().join("passwords"));

@@ -104,7 +104,7 @@ fn lines_are_completed_and_remembered() {
     terminal.enter(&format!("use wea{TAB}"), "Using database weather");
     terminal.enter(&format!("sele{TAB} v from tem{TAB}"), "21.5");
     // The line before, edited at its end.
-    terminal.enter(&format!("{UP} where v > 30"), "temperature where v > 30");
+    terminal.enter(&format!("{UP} where v > 30"), "temperature");
     terminal.enter("create user ann with password 'hidden'", "hidden");
     terminal.exit();
     let history = dir.path().join(".nyala_history");
@@ -114,7 +114,7 @@ fn lines_are_completed_and_remembered() {
     // What was entered before is there the next time.
     let mut terminal = Terminal::open(&server, dir.path());
     terminal.enter("use weather", "Using database weather");
-    terminal.enter(&format!("{UP}{UP}{UP}"), "21.5");
+    terminal.enter(&UP.repeat(4), "21.5");
     terminal.enter("history", "where v > 30");
     terminal.exit();
     server.stop();

@@ -1,5 +1,7 @@
 //! Turning a series' stored rows into columns: sorted by time, one row a time.
 
+use std::ops::ControlFlow;
+
 use model::{Bitmap, Column, FieldType, Strings, TimeRange, Values};
 
 use super::LayoutTable;
@@ -14,20 +16,57 @@ pub(crate) struct SeriesBlock {
     pub(crate) columns: Vec<Column>,
 }
 
-/// Copies the rows of a series within `time`, as far as `fields` go.
+/// How many rows of a series are needed, and from which end: rows beyond them may be left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Few {
+    /// Rows that have one of the fields.
+    pub(crate) rows: usize,
+    /// The last ones in time, not the first.
+    pub(crate) from_end: bool,
+}
+
+/// Copies the rows of a series within `time`, as far as `fields` go; with `few` at least those.
 pub(super) fn read(
     shard: &Shard,
     rows: &SeriesRows,
     layouts: &LayoutTable,
     (time, arrived_before): (TimeRange, u32),
     fields: &[(FieldNo, FieldType)],
+    few: Option<Few>,
 ) -> SeriesBlock {
-    let mut found: Vec<StoredRow<'_>> = Vec::with_capacity(rows.rows as usize);
-    shard.for_each_row(rows, |row| {
-        if time.contains(row.time_ns) && row.arrival < arrived_before {
-            found.push(row);
+    let mut found: Vec<StoredRow<'_>> = Vec::new();
+    let is_few = |few: &Few| rows.ascending && (1..rows.rows as usize).contains(&few.rows);
+    match few.filter(is_few) {
+        Some(few) => {
+            let positions: Vec<Positions> =
+                fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
+            let mut left = few.rows;
+            shard.rows_until_enough(rows, few.from_end, |row| {
+                let is_behind =
+                    if few.from_end { row.time_ns < time.min } else { row.time_ns > time.max };
+                if is_behind {
+                    return ControlFlow::Break(());
+                }
+                if !time.contains(row.time_ns) || row.arrival >= arrived_before {
+                    return ControlFlow::Continue(());
+                }
+                found.push(row);
+                left -= usize::from(positions.iter().any(|of| of.slot(&row).is_some()));
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            if few.from_end {
+                found.reverse();
+            }
         }
-    });
+        None => {
+            found.reserve_exact(rows.rows as usize);
+            shard.for_each_row(rows, |row| {
+                if time.contains(row.time_ns) && row.arrival < arrived_before {
+                    found.push(row);
+                }
+            });
+        }
+    }
     if !rows.ascending {
         // Stable: of rows with one time the later written stays behind the earlier.
         found.sort_by_key(|row| row.time_ns);

@@ -5,6 +5,8 @@
 //! values, a word each: adding one touches one or two cache lines whatever the number of fields.
 //! Chunks grow with the series, so that millions of series with a handful of rows stay small.
 
+use std::ops::ControlFlow;
+
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use model::{FieldType, SeriesId, string_slot, string_slot_parts};
@@ -128,17 +130,62 @@ impl Shard {
             let header = self.arena.words(chunk, 1)[0];
             let last = chunk == rows.last_chunk;
             let end = if last { rows.free } else { header as u32 };
-            let mut words = self.arena.words(chunk + 1, (end - chunk - 1) as usize);
-            while let [time, packed, rest @ ..] = words {
-                let (layout, len, arrival) = unpack(*packed);
-                let (values, after) = rest.split_at(len);
-                visit(StoredRow { time_ns: *time as i64, arrival, layout, values });
-                words = after;
-            }
+            self.chunk_rows((chunk + 1, end), &mut visit);
             if last {
                 return;
             }
             chunk = (header >> 32) as u32;
+        }
+    }
+
+    /// Calls `visit` with the rows of a series until it has enough: the first that arrived first, or
+    /// the last.
+    pub(super) fn rows_until_enough<'a>(
+        &'a self,
+        rows: &SeriesRows,
+        from_end: bool,
+        mut visit: impl FnMut(StoredRow<'a>) -> ControlFlow<()>,
+    ) {
+        let mut chunks = self.chunks(rows);
+        if from_end {
+            chunks.reverse();
+        }
+        let mut of_chunk = Vec::new();
+        for (start, end) in chunks {
+            self.chunk_rows((start, end), |row| of_chunk.push(row));
+            if from_end {
+                of_chunk.reverse();
+            }
+            if of_chunk.drain(..).try_for_each(&mut visit).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Where the rows of each chunk of a series begin and end.
+    fn chunks(&self, rows: &SeriesRows) -> Vec<(u32, u32)> {
+        let mut chunks = Vec::new();
+        let mut chunk = rows.first_chunk;
+        loop {
+            let header = self.arena.words(chunk, 1)[0];
+            if chunk == rows.last_chunk {
+                chunks.push((chunk + 1, rows.free));
+                return chunks;
+            }
+            chunks.push((chunk + 1, header as u32));
+            chunk = (header >> 32) as u32;
+        }
+    }
+
+    /// Calls `visit` with the rows between two addresses of one chunk.
+    #[inline]
+    fn chunk_rows<'a>(&'a self, (start, end): (u32, u32), mut visit: impl FnMut(StoredRow<'a>)) {
+        let mut words = self.arena.words(start, (end - start) as usize);
+        while let [time, packed, rest @ ..] = words {
+            let (layout, len, arrival) = unpack(*packed);
+            let (values, after) = rest.split_at(len);
+            visit(StoredRow { time_ns: *time as i64, arrival, layout, values });
+            words = after;
         }
     }
 

@@ -98,6 +98,50 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn few_rows_are_the_first_or_the_last(
+        writes in prop::collection::vec((1i64..4, 1u8..8), 1..700),
+        (from, to) in (0i64..1500, 0i64..1500),
+        wanted in 0usize..40,
+        seen in 0u32..700,
+        from_end in any::<bool>(),
+        fields in 1usize..3,
+    ) {
+        let table = table();
+        let mut time = 0;
+        for (step, mask) in &writes {
+            time += step;
+            write(&table, 3, time, *mask, time);
+        }
+        let (range, fields) = (TimeRange::new(from, to), &FIELDS[..fields]);
+        let mut pin = Pin::ALL;
+        pin.0[shard_of(SeriesId(3))] = seen;
+        let few = Some(Few { rows: wanted, from_end });
+        let all = table.read(SeriesId(3), range, &pin, fields);
+        let some = table.read_few(SeriesId(3), range, &pin, fields, few);
+        let (Some(all), Some(some)) = (&all, &some) else {
+            prop_assert_eq!(all.is_some(), some.is_some());
+            return Ok(());
+        };
+        // What there is of them is as it is among all, from the right end on.
+        let (total, got) = (all.times.len(), some.times.len());
+        let rows = if from_end { total - got..total } else { 0..got };
+        prop_assert_eq!(&some.times[..], &all.times[rows.clone()]);
+        for (some, all) in some.columns.iter().zip(&all.columns) {
+            for (at, row) in rows.clone().enumerate() {
+                prop_assert_eq!(some.is_valid(at), all.is_valid(row));
+                if let (Values::Integer(some), Values::Integer(all)) = (&some.values, &all.values) {
+                    prop_assert_eq!(some[at], all[row]);
+                }
+            }
+        }
+        let has_value = |row: usize| some.columns.iter().any(|column| column.is_valid(row));
+        let found = (0..got).filter(|row| has_value(*row)).count();
+        prop_assert!(got == total || (wanted > 0 && found == wanted), "{} of {}", found, got);
+    }
+}
+
 #[test]
 fn many_rows_and_wide_rows_fit() {
     let table = table();

@@ -14,7 +14,7 @@ use super::piece::Piece;
 use super::span::{Span, SpanRows};
 use super::summarise::{Part, summarise};
 use crate::error::segment_error;
-use crate::memtable::{Memtable, Pin};
+use crate::memtable::{Few, Memtable, Pin};
 use crate::rows::FieldNo;
 use crate::tombstone::{Tombstone, subtract};
 use crate::view::Segment;
@@ -33,6 +33,8 @@ pub(crate) struct MemtableSource {
     pub(crate) pin: Pin,
     pub(crate) fields: Arc<[(FieldNo, FieldType)]>,
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
+    /// Rows of a series that are enough.
+    pub(crate) few: Option<Few>,
 }
 
 /// A segment as a source.
@@ -125,7 +127,8 @@ fn visible(tombstones: &[Arc<Tombstone>], series: SeriesId, range: TimeRange) ->
 impl MemtableSource {
     fn spans(&self, source: usize, series: SeriesId, time: TimeRange, out: &mut Vec<Span>) {
         for time in visible(&self.tombstones, series, time) {
-            let Some(block) = self.table.read(series, time, &self.pin, &self.fields) else {
+            let (pin, fields) = (&self.pin, &self.fields);
+            let Some(block) = self.table.read_few(series, time, pin, fields, self.few) else {
                 continue;
             };
             let piece = Piece { times: block.times, columns: block.columns };
