@@ -28,7 +28,8 @@ use crate::panic::CatchPanic;
 use crate::response::{self, Response, ResponseBody};
 use crate::write::Target;
 
-/// Points and their lines take up to about so many times the bytes of the JSON they come from.
+/// Lines, and rows and values that become of them, take up to about so many times the bytes of the
+/// JSON that they come from; so do the tags of one point.
 const MEMORY_FACTOR: usize = 8;
 /// What a client is told that asks who is there.
 const VERSION: &[u8] = b"InfluxDB TSDB proxy";
