@@ -18,6 +18,9 @@ use crate::room::BodyRoom;
 use crate::subscriber::{ForwardingStore, Outbox};
 use crate::write::ParserPool;
 
+/// Of the memory for bodies such a part is for copies that wait for subscribers.
+const FORWARDED_PART: usize = 8;
+
 /// The wall clock: nanoseconds since 1970-01-01 UTC.
 #[derive(Clone)]
 pub(crate) struct Clock(pub(crate) Arc<dyn Fn() -> i64 + Send + Sync>);
@@ -61,14 +64,15 @@ impl App {
         clock: Clock,
     ) -> (Self, Outbox) {
         let metrics = Arc::new(Metrics::default());
-        let (store, outbox) =
-            ForwardingStore::new(store, &catalog, &metrics, config.body_memory_bytes);
+        let forwarded_bytes = config.body_memory_bytes / FORWARDED_PART;
+        let bodies_bytes = config.body_memory_bytes - forwarded_bytes;
+        let (store, outbox) = ForwardingStore::new(store, &catalog, &metrics, forwarded_bytes);
         let app = Self {
             store: Arc::new(store),
             catalog,
             clock,
             metrics,
-            room: BodyRoom::new(config.body_memory_bytes, config.admission_wait),
+            room: BodyRoom::new(bodies_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
             registry: Arc::default(),

@@ -25,7 +25,8 @@ pub struct ServerConfig {
     /// [`UNPACKED_BODY_FACTOR`] times as long.
     pub max_body_bytes: usize,
     /// Memory that the bodies of writes and what is made of them may take together, bytes, at least
-    /// 1. One body that needs more than all of it is let in alone.
+    /// 1, with the copies that wait for subscribers. One body that needs more than all of it is let in
+    /// alone.
     pub body_memory_bytes: usize,
     /// Memory of one query, bytes, at least 1.
     pub query_memory_bytes: usize,
