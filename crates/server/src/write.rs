@@ -132,11 +132,6 @@ impl Target {
         }
     }
 
-    /// The same with times in another unit than nanoseconds.
-    pub(crate) fn in_unit(self, precision: Precision) -> Self {
-        Self { precision, ..self }
-    }
-
     /// The database.
     pub(crate) fn database(&self) -> &str {
         &self.database
@@ -185,8 +180,7 @@ impl App {
         text: &[u8],
         now_ns: i64,
     ) -> Result<(), HttpError> {
-        let default_time_ns = now_ns - now_ns.rem_euclid(target.precision.unit_ns());
-        let options = ParseOptions { precision: target.precision, default_time_ns };
+        let options = ParseOptions::at(target.precision, now_ns);
         let mut parser = self.parsers.take();
         let parsed = parser.parse(text, &options);
         let answer = self.store_parsed(target, &parsed, now_ns);

@@ -56,6 +56,12 @@ fn graphite_over_tcp_and_udp() {
     ] {
         assert!(got.contains(part), "{part}: {got}");
     }
+    // Rows that come together have times of their own.
+    let mut stream = connect(tcp);
+    stream.write_all(b"untimed 1\nuntimed 2\nuntimed 4 -1\n").unwrap();
+    let select = || server.query("graphite", "SELECT count(value) FROM untimed").text().to_owned();
+    eventually(|| select().contains(",3]"), select);
+    drop(stream);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.send_to(b"a.b 1 7\nc.d 2 8", &udp).unwrap();
     let got = rows(&server, "gu", 2);
@@ -69,7 +75,7 @@ fn graphite_over_tcp_and_udp() {
         let of = |name: &str| series["values"][0][at(name)].as_u64().unwrap();
         (of("pointsParseFail"), of("pointsTx"))
     };
-    eventually(|| figures() == (2, 2), || format!("{:?}", figures()));
+    eventually(|| figures() == (2, 5), || format!("{:?}", figures()));
     server.stop();
 }
 
