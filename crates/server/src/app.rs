@@ -1,9 +1,11 @@
 //! What all requests share.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use catalog::Catalog;
+use model::Name;
 use query::QueryRegistry;
 use store::{Metric, Store};
 
@@ -88,15 +90,16 @@ impl App {
     /// The store's figures, those of databases under their names.
     pub(crate) fn store_metrics(&self) -> Vec<Metric> {
         let catalog = self.catalog.snapshot();
+        let names: HashMap<String, &Name> =
+            catalog.databases().iter().map(|d| (d.id.0.to_string(), &d.name)).collect();
         let mut all = self.store.metrics();
         all.retain_mut(|metric| {
             let Some((_, value)) = metric.labels.iter_mut().find(|(key, _)| *key == "database")
             else {
                 return true;
             };
-            let named = catalog.databases().iter().find(|d| d.id.0.to_string() == *value);
             // One that is being dropped has no name any more.
-            named.map(|database| *value = database.name.to_string()).is_some()
+            names.get(value.as_str()).map(|name| *value = name.to_string()).is_some()
         });
         all
     }
