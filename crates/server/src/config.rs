@@ -130,6 +130,9 @@ pub struct Patience {
     pub body: Duration,
     /// For the client to take some of the answer.
     pub write: Duration,
+    /// For more from a connection that sends lines. Such senders may be quiet for long, and lose
+    /// what they send into a connection that is closed.
+    pub lines: Duration,
 }
 
 impl Default for Patience {
@@ -139,6 +142,7 @@ impl Default for Patience {
             idle: Duration::from_secs(600),
             body: Duration::from_secs(30),
             write: Duration::from_secs(60),
+            lines: Duration::from_secs(3600),
         }
     }
 }

@@ -206,6 +206,7 @@ fn listener(stats: &crate::listeners::ListenerStats) -> Statistic {
     if stats.name != "collectd" {
         values.push(("connsActive", stats.connections_active.load(Ordering::Relaxed)));
         values.push(("connsHandled", stats.connections.get()));
+        values.push(("connsRefused", stats.connections_refused.get()));
     }
     Statistic::tagged(stats.name, format!("{}:{key}", stats.name), tags, values)
 }

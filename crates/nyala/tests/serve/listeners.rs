@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
-use crate::support::{Server, connect, eventually, free_udp_address, request, temp_dir};
+use crate::support::{
+    Server, connect, eventually, free_udp_address, read_answer, request, temp_dir,
+};
 
 /// An address that nobody listens on.
 fn free_tcp_address() -> SocketAddr {
@@ -128,6 +130,31 @@ fn opentsdb_lines_and_http() {
     assert_eq!(bad.status, 400);
     server.check_alive();
     server.stop();
+}
+
+#[test]
+fn requests_of_opentsdb_are_finished() {
+    let dir = temp_dir();
+    let address = free_tcp_address();
+    let config = format!("[[opentsdb]]\nenabled = true\nbind-address = \"{address}\"\n");
+    let server = start(dir.path(), &config);
+    let body = r#"{"metric":"m","timestamp":1479496100,"value":7}"#;
+    let head = format!(
+        "POST /api/put HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = connect(address);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut going_on = [0; 25];
+    stream.read_exact(&mut going_on).unwrap();
+    assert_eq!(&going_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    server.signal(rustix::process::Signal::TERM);
+    // It stops listening, and waits for the rest.
+    let stopped = || std::net::TcpStream::connect(address).is_err();
+    eventually(stopped, || "it still listens".to_owned());
+    stream.write_all(body.as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut stream).status, 204);
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 fn part(kind: u16, body: &[u8]) -> Vec<u8> {

@@ -36,7 +36,7 @@ async fn read(
     sender: Sender,
     stream: TcpStream,
 ) -> io::Result<()> {
-    let mut reader = LineReader::new(stream);
+    let mut reader = LineReader::new(stream, app.config.patience.lines);
     while let Some(text) = reader.lines().await? {
         sender.put_lines(points(&app, &stats, &parser, &text)).await;
     }
