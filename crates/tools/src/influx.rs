@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use form_urlencoded::Serializer;
 use hyper::Method;
+use influxql::{quote_ident, quote_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -208,14 +209,12 @@ pub(crate) fn execute(client: &mut Client, db: &str, statement: &str) -> Result<
     Ok(())
 }
 
-/// A name as InfluxQL quotes it.
+/// A name as InfluxQL quotes it, needed or not.
 pub(crate) fn ident(name: &str) -> String {
-    let escaped = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("\"{escaped}\"")
+    quote_ident(name).always().to_string()
 }
 
 /// A text as InfluxQL quotes it.
 pub(crate) fn string(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
-    format!("'{escaped}'")
+    quote_string(text).to_string()
 }
