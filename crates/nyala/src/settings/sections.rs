@@ -134,7 +134,8 @@ impl Common<'_> {
         let bind = self.bind.0.as_deref().unwrap_or(self.bind.1);
         let bind = value::address(bind)
             .ok_or_else(|| anyhow!("bind-address: {bind:?} is not an address such as :2003"))?;
-        let batch_points = self.batch_size.0.unwrap_or(self.batch_size.1).max(1);
+        // As with times, 0 is taken for nothing said.
+        let batch_points = self.batch_size.0.filter(|size| *size > 0).unwrap_or(self.batch_size.1);
         let (timeout, default) = self.batch_timeout;
         let batch_age = some_time("batch-timeout", timeout.as_deref(), default)?;
         let database = self.database.0.as_deref().filter(|name| !name.is_empty());
