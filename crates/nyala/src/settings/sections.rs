@@ -285,6 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn zero_is_nothing_said() {
+        let section = "[[opentsdb]]\nenabled = true\n";
+        let zeros = format!("{section}batch-size = 0\nbatch-timeout = \"0s\"\n");
+        let target = |text: &str| match &read(text).unwrap().listeners[..] {
+            [ListenerConfig::OpenTsdb(config)] => config.target.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(target(&zeros), target(section));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, error) in [
             ("[[graphite]]\nread-buffer = 1\n", "unknown field `read-buffer`"),
