@@ -13,7 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["catalog", "model", "platform", "server", "store", "store-kudu", "store-local", "tools"],
     ),
     // 5: clients, beside it
-    ("tools", &[]),
+    ("tools", &["influxql", "model"]),
     // 4: the network
     ("server", &["catalog", "influxql", "ingest", "model", "query", "render", "store"]),
     // 3: what is done with rows

@@ -38,3 +38,4 @@ pub use parser::{DEPTH_MAX, NESTING_MAX, parse_expr, parse_query, parse_statemen
 pub use redact::redact;
 pub use regex::{RegexError, translate_regex};
 pub use time::{MAX_TIME_NS, MIN_TIME_NS, TimeZone, Timestamp, Utc};
+pub use token::keywords;

@@ -174,6 +174,11 @@ const fn keyword_starts() -> [u8; 27] {
     starts
 }
 
+/// All keywords, in upper case.
+pub fn keywords() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.iter().map(|(word, _)| *word)
+}
+
 /// The keyword a bare word is, in any case.
 pub(crate) fn keyword(word: &str) -> Option<Tok> {
     let letter = word.as_bytes().first()?.to_ascii_uppercase().checked_sub(b'A')? as usize;

@@ -36,6 +36,15 @@ pub struct ParseOptions {
     pub default_time_ns: i64,
 }
 
+impl ParseOptions {
+    /// For rows that arrive at `now_ns`.
+    #[must_use]
+    pub fn at(precision: Precision, now_ns: i64) -> Self {
+        let into_unit = now_ns.rem_euclid(precision.unit_ns());
+        Self { precision, default_time_ns: now_ns.saturating_sub(into_unit) }
+    }
+}
+
 /// A parsed body.
 #[derive(Debug, Default)]
 pub struct Parsed<'a> {

@@ -122,6 +122,12 @@ impl Lines {
         self.points
     }
 
+    /// Length of the text, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -161,7 +161,7 @@ pub(crate) struct MemoryPlan {
     pub(crate) queries: usize,
     /// One of them.
     pub(crate) query: usize,
-    /// Bodies of requests, and what is made of them.
+    /// Bodies of requests, what is made of them, and copies that wait for subscribers.
     pub(crate) bodies: usize,
 }
 

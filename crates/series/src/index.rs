@@ -36,9 +36,11 @@ mod flush;
 mod keys;
 mod merge;
 mod names;
+mod totals;
 mod values;
 
 pub use columns::TagCodes;
+pub use totals::Totals;
 
 /// How a series index is kept.
 #[derive(Clone, Debug)]
@@ -104,6 +106,7 @@ struct View {
     sealed: Vec<Arc<Mem>>,
     /// Ids that some part has but that are dead.
     removed: Arc<RoaringTreemap>,
+    counted: totals::Counted,
 }
 
 impl SeriesIndex {
@@ -150,7 +153,7 @@ impl SeriesIndex {
         runs: Vec<Arc<Run>>,
     ) -> Self {
         let removed = Arc::new(manifest.removed.clone());
-        let view = Arc::new(View { runs, sealed: Vec::new(), removed });
+        let view = Arc::new(View { runs, removed, ..View::default() });
         let state = State { active: Mem::default(), view, next_id: manifest.next_id };
         Self {
             disk,

@@ -25,5 +25,5 @@ mod select;
 mod source;
 
 pub use error::{SeriesError, SeriesResult};
-pub use index::{SeriesIndex, SeriesOptions, TagCodes};
+pub use index::{SeriesIndex, SeriesOptions, TagCodes, Totals};
 pub use inspect::{IndexInfo, RunInfo, inspect};

@@ -322,6 +322,24 @@ impl Run {
         Ok(())
     }
 
+    /// Calls `visitor` with every measurement of every database, in order.
+    pub(crate) fn for_every_measurement(
+        &self,
+        visitor: &mut dyn FnMut(DatabaseId, RunMeasurement<'_>) -> SeriesResult<()>,
+    ) -> SeriesResult<()> {
+        for block in &self.meta.directory.list.blocks {
+            let page = self.file.page(*block)?;
+            let mut heads = self.file.checked(*block, EntryHeads::new(&page))?;
+            while let Some(head) = self.file.checked(*block, heads.advance())? {
+                let database = head.database;
+                let entry = self.file.checked(*block, head.read())?;
+                let part = RunMeasurement::new(self, *block, Page::clone(&page), entry)?;
+                visitor(database, part)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the list that `posting` stands for; `block` is where it stands.
     fn load(
         &self,

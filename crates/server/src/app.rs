@@ -1,9 +1,11 @@
 //! What all requests share.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use catalog::Catalog;
+use model::Name;
 use query::QueryRegistry;
 use store::{Metric, Store};
 
@@ -17,6 +19,9 @@ use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
 use crate::subscriber::{ForwardingStore, Outbox};
 use crate::write::ParserPool;
+
+/// Of the memory for bodies such a part is for copies that wait for subscribers.
+const FORWARDED_PART: usize = 8;
 
 /// The wall clock: nanoseconds since 1970-01-01 UTC.
 #[derive(Clone)]
@@ -61,14 +66,15 @@ impl App {
         clock: Clock,
     ) -> (Self, Outbox) {
         let metrics = Arc::new(Metrics::default());
-        let (store, outbox) =
-            ForwardingStore::new(store, &catalog, &metrics, config.body_memory_bytes);
+        let forwarded_bytes = config.body_memory_bytes / FORWARDED_PART;
+        let bodies_bytes = config.body_memory_bytes - forwarded_bytes;
+        let (store, outbox) = ForwardingStore::new(store, &catalog, &metrics, forwarded_bytes);
         let app = Self {
             store: Arc::new(store),
             catalog,
             clock,
             metrics,
-            room: BodyRoom::new(config.body_memory_bytes, config.admission_wait),
+            room: BodyRoom::new(bodies_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
             registry: Arc::default(),
@@ -84,15 +90,16 @@ impl App {
     /// The store's figures, those of databases under their names.
     pub(crate) fn store_metrics(&self) -> Vec<Metric> {
         let catalog = self.catalog.snapshot();
+        let names: HashMap<String, &Name> =
+            catalog.databases().iter().map(|d| (d.id.0.to_string(), &d.name)).collect();
         let mut all = self.store.metrics();
         all.retain_mut(|metric| {
             let Some((_, value)) = metric.labels.iter_mut().find(|(key, _)| *key == "database")
             else {
                 return true;
             };
-            let named = catalog.databases().iter().find(|d| d.id.0.to_string() == *value);
             // One that is being dropped has no name any more.
-            named.map(|database| *value = database.name.to_string()).is_some()
+            names.get(value.as_str()).map(|name| *value = name.to_string()).is_some()
         });
         all
     }

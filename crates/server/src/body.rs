@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::EXPECT;
+use hyper::header::{CONTENT_ENCODING, EXPECT};
 use hyper::{HeaderMap, StatusCode};
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
 use crate::error::HttpError;
+use crate::gzip::{self, UnpackError};
 use crate::room::{Room, START_BYTES};
 
 /// What a body may become.
@@ -26,6 +27,59 @@ pub(crate) struct BodyLimits {
 pub(crate) struct WholeBody {
     pub(crate) bytes: Vec<u8>,
     pub(crate) room: Room,
+}
+
+/// Text packs so well; more room is asked for when it turns out to be.
+const PACKED_FACTOR: usize = 10;
+
+impl BodyLimits {
+    /// For a text of which so many times its length is held, packed with gzip or not.
+    pub(crate) fn of_text(app: &App, memory_factor: usize, is_packed: bool) -> Self {
+        let packed_factor = if is_packed { PACKED_FACTOR } else { 1 };
+        let memory_factor = memory_factor * packed_factor;
+        Self { bytes_max: app.config.body_bytes_max(), memory_factor }
+    }
+}
+
+/// Whether a body is packed with gzip.
+pub(crate) fn is_packed(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"))
+}
+
+impl WholeBody {
+    /// The same unpacked, with room for so many times its length.
+    pub(crate) fn unpacked(self, app: &App, memory_factor: usize) -> Result<Self, HttpError> {
+        let Self { bytes, mut room } = self;
+        let grow = |bytes: usize| {
+            room.grow(bytes.saturating_mul(memory_factor)).map_err(Unpacking::NoRoom)
+        };
+        let unpacked = gzip::unpack(&bytes, app.config.unpacked_bytes_max(), grow)?;
+        Ok(Self { bytes: unpacked, room })
+    }
+}
+
+/// Why unpacking stopped.
+enum Unpacking {
+    Failed(UnpackError),
+    NoRoom(HttpError),
+}
+
+impl From<UnpackError> for Unpacking {
+    fn from(error: UnpackError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Unpacking> for HttpError {
+    fn from(why: Unpacking) -> Self {
+        match why {
+            Unpacking::Failed(UnpackError::TooLong(_)) => Self::too_large(),
+            Unpacking::Failed(broken) => Self::bad_request(broken.to_string()),
+            Unpacking::NoRoom(refusal) => refusal,
+        }
+    }
 }
 
 /// A slow body has this long, and a second more for each [`BYTES_PER_SECOND_MIN`] that arrived.

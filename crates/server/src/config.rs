@@ -25,7 +25,8 @@ pub struct ServerConfig {
     /// [`UNPACKED_BODY_FACTOR`] times as long.
     pub max_body_bytes: usize,
     /// Memory that the bodies of writes and what is made of them may take together, bytes, at least
-    /// 1. One body that needs more than all of it is let in alone.
+    /// 1, with the copies that wait for subscribers. One body that needs more than all of it is let in
+    /// alone.
     pub body_memory_bytes: usize,
     /// Memory of one query, bytes, at least 1.
     pub query_memory_bytes: usize,
@@ -129,6 +130,9 @@ pub struct Patience {
     pub body: Duration,
     /// For the client to take some of the answer.
     pub write: Duration,
+    /// For more from a connection that sends lines. Such senders may be quiet for long, and lose
+    /// what they send into a connection that is closed.
+    pub lines: Duration,
 }
 
 impl Default for Patience {
@@ -138,6 +142,7 @@ impl Default for Patience {
             idle: Duration::from_secs(600),
             body: Duration::from_secs(30),
             write: Duration::from_secs(60),
+            lines: Duration::from_secs(3600),
         }
     }
 }

@@ -233,6 +233,7 @@ mod tests {
         idle: Duration::from_secs(80),
         body: Duration::from_secs(8),
         write: Duration::from_secs(16),
+        lines: Duration::from_secs(1),
     };
 
     /// Runs with a clock that moves on by itself whenever nothing else can.

@@ -21,6 +21,7 @@ mod error;
 pub mod fuzzing;
 mod gzip;
 mod info;
+mod lines;
 mod listener;
 mod listeners;
 mod metrics;

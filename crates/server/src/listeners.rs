@@ -6,6 +6,7 @@
 //!
 //! Invariants
 //! - Memory is bounded: a connection holds a piece, a listener some pieces and a batch.
+//! - Who sends nothing for a long time is disconnected: there are only so many places.
 //! - While a batch is being stored, TCP senders wait; what UDP senders send is lost when the
 //!   socket's buffer is full.
 
@@ -15,6 +16,7 @@ mod connections;
 mod graphite;
 mod opentsdb;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use std::time::Duration;
 
 use ingest::collectd::CollectdParser;
 use ingest::graphite::GraphiteParser;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::app::App;
@@ -143,6 +146,8 @@ pub(crate) struct ListenerStats {
     pub(crate) batches_failed: Counter,
     pub(crate) connections: Counter,
     pub(crate) connections_active: AtomicU64,
+    /// Closed at once, because there were too many.
+    pub(crate) connections_refused: Counter,
 }
 
 impl ListenerStats {
@@ -184,10 +189,43 @@ fn bind_one(config: &ListenerConfig) -> io::Result<Bound> {
     })
 }
 
+/// What a listener's requests in flight hold, so that they are waited for when the server stops.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight {
+    stopping: watch::Receiver<()>,
+    _waited_for: mpsc::Sender<Infallible>,
+}
+
+/// Waits for requests in flight.
+#[derive(Debug)]
+pub(crate) struct Finishing(mpsc::Receiver<Infallible>);
+
+impl InFlight {
+    /// `stopping` is closed when the server stops.
+    pub(crate) fn new(stopping: watch::Receiver<()>) -> (Self, Finishing) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Self { stopping, _waited_for: sender }, Finishing(receiver))
+    }
+
+    /// Waits until the server stops.
+    async fn stopping(&mut self) {
+        // Nothing is ever sent.
+        while self.stopping.changed().await.is_ok() {}
+    }
+}
+
+impl Finishing {
+    /// Waits until none is left.
+    pub(crate) async fn finished(mut self) {
+        while self.0.recv().await.is_some() {}
+    }
+}
+
 /// Starts to serve all listeners.
 pub(crate) fn spawn(
     app: &Arc<App>,
     bound: Vec<Bound>,
+    in_flight: &InFlight,
     helpers: &mut JoinSet<()>,
 ) -> io::Result<()> {
     let configs = app.config.listeners.iter().zip(&app.listeners);
@@ -204,7 +242,13 @@ pub(crate) fn spawn(
             }
             (ListenerConfig::OpenTsdb(config), Bound::Tcp(listener)) => {
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                helpers.spawn(opentsdb::serve(app, stats, listener, config.target));
+                helpers.spawn(opentsdb::serve(
+                    app,
+                    stats,
+                    listener,
+                    config.target,
+                    in_flight.clone(),
+                ));
             }
             (ListenerConfig::Collectd(config), Bound::Udp(socket)) => {
                 let socket = tokio::net::UdpSocket::from_std(socket)?;

@@ -223,13 +223,26 @@ pub(crate) fn refusal_as(
     } else {
         insert_error(headers, &error.text);
     }
+    insert_consequences(headers, error);
+    response
+}
+
+/// A refusal as text alone.
+pub(crate) fn refusal_as_text(error: &HttpError) -> Response {
+    let body = ResponseBody::whole(format!("{}\n", error.text));
+    let mut response = with_body(error.status, PLAIN, body);
+    insert_consequences(response.headers_mut(), error);
+    response
+}
+
+/// What a client is to do now.
+fn insert_consequences(headers: &mut HeaderMap, error: &HttpError) {
     if let Some(wait) = error.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
     }
     if error.close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    response
 }
 
 fn insert_error(headers: &mut HeaderMap, text: &str) {
@@ -264,10 +277,11 @@ mod tests {
     #[test]
     fn refusals() {
         let error = HttpError::overloaded("full", std::time::Duration::from_millis(10)).and_close();
-        let response = refusal(&error);
-        assert_eq!(response.status().as_u16(), 503);
-        assert_eq!(response.headers()[RETRY_AFTER], "1");
-        assert_eq!(response.headers()[CONNECTION], "close");
-        assert_eq!(response.body().size_hint().exact(), Some(17));
+        for (response, len) in [(refusal(&error), 17), (refusal_as_text(&error), 5)] {
+            assert_eq!(response.status().as_u16(), 503);
+            assert_eq!(response.headers()[RETRY_AFTER], "1");
+            assert_eq!(response.headers()[CONNECTION], "close");
+            assert_eq!(response.body().size_hint().exact(), Some(len));
+        }
     }
 }

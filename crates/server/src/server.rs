@@ -21,7 +21,7 @@ use crate::app::{App, Clock};
 use crate::connection::{Activity, Connection};
 use crate::continuous;
 use crate::listener::{self, UnixSocket};
-use crate::listeners::{self, Bound};
+use crate::listeners::{self, Bound, Finishing, InFlight};
 use crate::monitor;
 use crate::retention;
 use crate::service;
@@ -108,6 +108,7 @@ impl Server {
         let local = unix.as_ref().map(UnixSocket::to_async).transpose()?;
         let graceful = GracefulShutdown::new();
         let (stop, stopping) = watch::channel(());
+        let (in_flight, finishing) = InFlight::new(stopping.clone());
         let doorman = Doorman::new(&app, tls.clone(), stopping);
         let mut helpers = JoinSet::new();
         helpers.spawn(retention::enforce(Arc::clone(&app)));
@@ -121,7 +122,7 @@ impl Server {
             let socket = tokio::net::UdpSocket::from_std(socket)?;
             helpers.spawn(udp::serve(Arc::clone(&app), socket, Arc::new(config.clone())));
         }
-        listeners::spawn(&app, further, &mut helpers)?;
+        listeners::spawn(&app, further, &in_flight, &mut helpers)?;
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
@@ -138,9 +139,9 @@ impl Server {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-        drop((listener, local, unix, stop));
+        drop((listener, local, unix, stop, in_flight));
         helpers.abort_all();
-        Ok(finish(&app, graceful).await)
+        Ok(finish(&app, graceful, finishing).await)
     }
 }
 
@@ -153,8 +154,8 @@ async fn accept_local(listener: Option<&UnixListener>) -> io::Result<UnixStream>
 }
 
 /// Waits for requests in flight, and cuts off those that take too long.
-async fn finish(app: &App, graceful: GracefulShutdown) -> Stopped {
-    let finished = graceful.shutdown();
+async fn finish(app: &App, graceful: GracefulShutdown, finishing: Finishing) -> Stopped {
+    let finished = async { tokio::join!(graceful.shutdown(), finishing.finished()) };
     tokio::pin!(finished);
     if tokio::time::timeout(app.config.shutdown_grace, &mut finished).await.is_ok() {
         return Stopped::Gracefully;

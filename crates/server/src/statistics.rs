@@ -3,9 +3,10 @@
 //!
 //! Module `store` is Nyala's own: what the store counts, under the names of `/metrics`.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use store::MetricKind;
+use store::{Metric, MetricKind};
 
 use crate::app::App;
 use crate::metrics::{Metrics, resident_bytes};
@@ -62,13 +63,16 @@ pub(crate) fn all(app: &App) -> Vec<Statistic> {
 fn of_store(app: &App) -> Vec<Statistic> {
     let figures = app.store_metrics();
     let catalog = app.catalog.snapshot();
+    let of_database = |metric: &Metric| {
+        let (_, database) = metric.labels.iter().find(|(key, _)| *key == "database")?;
+        Some(((metric.name, database.clone()), metric.value as u64))
+    };
+    let of_databases: HashMap<(&str, String), u64> =
+        figures.iter().filter_map(of_database).collect();
     let mut all = Vec::new();
     for database in catalog.databases() {
-        let figure = |name: &str| {
-            let of_it = |m: &&store::Metric| {
-                m.name == name && m.labels.iter().any(|(_, value)| *value == *database.name)
-            };
-            figures.iter().find(of_it).map_or(0, |metric| metric.value as u64)
+        let figure = |name| {
+            of_databases.get(&(name, database.name.to_string())).copied().unwrap_or_default()
         };
         all.push(Statistic::tagged(
             "database",
@@ -202,6 +206,7 @@ fn listener(stats: &crate::listeners::ListenerStats) -> Statistic {
     if stats.name != "collectd" {
         values.push(("connsActive", stats.connections_active.load(Ordering::Relaxed)));
         values.push(("connsHandled", stats.connections.get()));
+        values.push(("connsRefused", stats.connections_refused.get()));
     }
     Statistic::tagged(stats.name, format!("{}:{key}", stats.name), tags, values)
 }

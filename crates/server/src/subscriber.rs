@@ -5,13 +5,16 @@
 //!
 //! Invariants
 //! - A writer never waits: it hands a copy over or, if too much is waiting, drops and counts it.
-//! - What waits is bounded, in writes and in bytes, for each destination and in all.
-//! - Destinations do not hold up each other. One that cannot be reached loses what comes meanwhile.
+//! - What waits is bounded, in writes and in bytes, for each destination and in all. A copy that is
+//!   more than there may be is let in alone.
+//! - Destinations do not hold up each other: none holds more than its share. One that cannot be
+//!   reached loses what comes meanwhile.
+//! - What waits for a subscription ends with it.
 //!
 //! Nothing is sent twice, and nothing is kept over a restart.
 
 mod destination;
-mod lines;
+mod queue;
 mod secure;
 mod store;
 
@@ -19,15 +22,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use catalog::{CatalogState, Database, PolicyInfo, Subscription, SubscriptionMode};
 use model::{Name, PolicyId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 pub(crate) use store::ForwardingStore;
 
 use self::destination::Destination;
+use self::queue::{Queue, Waiting};
 use crate::app::App;
 
 /// Writes that wait at most: for being handed out, and for each destination.
@@ -42,7 +47,7 @@ struct Copy {
     policy: PolicyId,
     rows: u64,
     /// Line protocol, times in nanoseconds.
-    text: Vec<u8>,
+    text: Bytes,
     /// Room among what may wait; given back with the last copy of the copy.
     _room: OwnedSemaphorePermit,
 }
@@ -52,14 +57,41 @@ struct Copy {
 struct Inbox {
     sender: mpsc::Sender<Arc<Copy>>,
     room: Arc<Semaphore>,
+    bytes_max: usize,
+}
+
+/// A place for one copy.
+#[derive(Debug)]
+struct Place<'i> {
+    inbox: &'i Inbox,
+    sender: mpsc::Permit<'i, Arc<Copy>>,
+    room: OwnedSemaphorePermit,
 }
 
 impl Inbox {
-    /// Takes a copy unless too much is waiting; says whether it did.
-    fn put(&self, policy: PolicyId, rows: u64, text: Vec<u8>) -> bool {
-        let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(bytes) else { return false };
-        self.sender.try_send(Arc::new(Copy { policy, rows, text, _room: room })).is_ok()
+    /// A place for a copy of about `bytes`, unless too much is waiting.
+    fn place(&self, bytes: usize) -> Option<Place<'_>> {
+        let sender = self.sender.try_reserve().ok()?;
+        Some(Place { inbox: self, sender, room: self.room_for(bytes)? })
+    }
+
+    fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let wanted = u32::try_from(bytes.min(self.bytes_max)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).try_acquire_many_owned(wanted).ok()
+    }
+}
+
+impl Place<'_> {
+    /// Leaves a copy; says whether there is room for what it turned out to be.
+    fn put(self, policy: PolicyId, rows: u64, mut text: Vec<u8>) -> bool {
+        let Self { inbox, sender, mut room } = self;
+        text.shrink_to_fit();
+        let (bytes, held) = (text.capacity().min(inbox.bytes_max), room.num_permits());
+        drop(room.split(held.saturating_sub(bytes)));
+        let Some(more) = inbox.room_for(bytes.saturating_sub(held)) else { return false };
+        room.merge(more);
+        sender.send(Arc::new(Copy { policy, rows, text: text.into(), _room: room }));
+        true
     }
 }
 
@@ -67,20 +99,30 @@ impl Inbox {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     receiver: mpsc::Receiver<Arc<Copy>>,
+    bytes_max: usize,
 }
 
 /// Both ends; `bytes_max` may wait in all.
 fn channel(bytes_max: usize) -> (Inbox, Outbox) {
     let (sender, receiver) = mpsc::channel(WAITING_WRITES_MAX);
-    let room = Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS)));
-    (Inbox { sender, room }, Outbox { receiver })
+    let bytes_max = bytes_max.min(Semaphore::MAX_PERMITS);
+    let room = Arc::new(Semaphore::new(bytes_max));
+    (Inbox { sender, room, bytes_max }, Outbox { receiver, bytes_max })
 }
 
-/// Where the copies for one destination of a subscription go, or for all in turn.
+/// Where the copies for a subscription go: to each of its destinations, or to all in turn.
 #[derive(Debug)]
 struct Route {
     subscription: Subscription,
-    queues: Vec<mpsc::Sender<Arc<Copy>>>,
+    queues: Vec<Queue>,
+    /// Who empties the queues; they end with the route.
+    workers: Vec<AbortHandle>,
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        self.workers.iter().for_each(AbortHandle::abort);
+    }
 }
 
 /// The routes by policy and name of the subscription.
@@ -108,14 +150,13 @@ impl Outbox {
                 Ok(None) => return,
                 Err(_) => continue,
             };
-            for ((policy, _), route) in &routes {
-                if *policy != copy.policy {
-                    continue;
-                }
-                for queue in &route.queues {
-                    if queue.try_send(Arc::clone(&copy)).is_err() {
-                        app.metrics.subscription_writes_dropped.add(1);
-                    }
+            // With one share left for what is not handed out yet.
+            let queues: usize = routes.values().map(|route| route.queues.len()).sum();
+            let share_bytes = self.bytes_max / queues.saturating_add(1);
+            let subscribed = routes.iter().filter(|((policy, _), _)| *policy == copy.policy);
+            for queue in subscribed.flat_map(|(_, route)| &route.queues) {
+                if !queue.put(&copy, share_bytes) {
+                    app.metrics.subscription_writes_dropped.add(1);
                 }
             }
             // Those whose subscription is gone have ended.
@@ -159,25 +200,27 @@ impl Route {
             SubscriptionMode::All => all.into_iter().map(|one| vec![one]).collect(),
             SubscriptionMode::Any => vec![all],
         };
-        let mut queues = Vec::new();
+        let mut route =
+            Self { subscription: subscription.clone(), queues: Vec::new(), workers: Vec::new() };
         for group in groups {
-            let (sender, receiver) = mpsc::channel(WAITING_WRITES_MAX);
-            queues.push(sender);
-            workers.spawn(send(Arc::clone(app), receiver, group));
+            let (queue, receiver) = Queue::new(WAITING_WRITES_MAX);
+            route.queues.push(queue);
+            route.workers.push(workers.spawn(send(Arc::clone(app), receiver, group)));
         }
-        Self { subscription: subscription.clone(), queues }
+        route
     }
 }
 
 /// Sends each copy to one of the destinations, in turn; to the next one if that fails.
 async fn send(
     app: Arc<App>,
-    mut receiver: mpsc::Receiver<Arc<Copy>>,
+    mut receiver: mpsc::Receiver<Waiting>,
     mut destinations: Vec<Destination>,
 ) {
     let count = destinations.len();
     let mut turn = 0;
-    while let Some(copy) = receiver.recv().await {
+    while let Some(waiting) = receiver.recv().await {
+        let copy = waiting.copy();
         let mut sent = false;
         for step in 0..count {
             let destination = &mut destinations[(turn + step) % count];
@@ -200,3 +243,6 @@ async fn send(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

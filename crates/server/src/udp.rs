@@ -4,7 +4,9 @@
 //! the next waits in the socket's buffer, and what does not fit there is lost, as UDP has it. So
 //! memory stays bounded.
 //!
-//! Invariant: a datagram with a line that cannot be read is dropped as a whole.
+//! Invariants
+//! - A datagram with a line that cannot be read is dropped as a whole.
+//! - Rows without a time have that at which their datagram came.
 
 use std::io;
 use std::net::UdpSocket as BoundSocket;
@@ -15,6 +17,7 @@ use ingest::line_protocol::{LineParser, ParseOptions, Precision};
 use tokio::net::UdpSocket;
 
 use crate::app::App;
+use crate::lines::lines;
 use crate::listeners::batches::{self, DATAGRAM_BYTES_MAX, Piece};
 use crate::write::Target;
 
@@ -46,7 +49,7 @@ pub(crate) fn bind(config: &UdpConfig) -> io::Result<BoundSocket> {
 
 /// Receives and stores, for ever.
 pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, config: Arc<UdpConfig>) {
-    let target = Target::of_listener(&config.database, &config.policy).in_unit(config.precision);
+    let target = Target::of_listener(&config.database, &config.policy);
     let (sender, batches) = batches::channel(target, BATCH_POINTS, BATCH_AGE);
     let receiving = async {
         let mut parser = LineParser::new();
@@ -55,7 +58,8 @@ pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, config: Arc<UdpConfi
             let Some(datagram) = batches::receive(&socket, &mut buffer).await else { continue };
             app.metrics.udp_datagrams.add(1);
             app.metrics.bytes_in.add(datagram.len() as u64);
-            match readable(datagram, &mut parser) {
+            let options = ParseOptions::at(config.precision, app.clock.now_ns());
+            match readable(datagram, &options, &mut parser) {
                 Some(piece) => sender.put(piece).await,
                 None => app.metrics.udp_datagrams_dropped.add(1),
             }
@@ -64,15 +68,15 @@ pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, config: Arc<UdpConfi
     tokio::join!(receiving, batches.store(Arc::clone(&app), None));
 }
 
-/// What is stored of a datagram; `None`: it has a line that cannot be read.
-fn readable(datagram: &[u8], parser: &mut LineParser) -> Option<Piece> {
-    // Neither unit nor default time decide what can be read.
-    let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
-    let parsed = parser.parse(datagram, &options);
-    let (points, readable) = (parsed.batch.rows.len(), parsed.problems.is_empty());
+/// What is stored of a datagram, times in nanoseconds; `None`: it has a line that cannot be read.
+fn readable(datagram: &[u8], options: &ParseOptions, parser: &mut LineParser) -> Option<Piece> {
+    let parsed = parser.parse(datagram, options);
+    let piece = parsed
+        .problems
+        .is_empty()
+        .then(|| Piece { text: lines(&parsed.batch, &[]), points: parsed.batch.rows.len() });
     parser.recycle(parsed.batch);
-    // It may lack its last line end.
-    readable.then(|| Piece { text: [datagram, b"\n"].concat(), points })
+    piece
 }
 
 #[cfg(test)]
@@ -83,13 +87,14 @@ mod tests {
     fn one_bad_line_drops_its_datagram() {
         let mut parser = LineParser::new();
         for (datagram, want) in [
-            ("m v=1", Some(("m v=1\n", 1))),
+            ("m v=1i", Some(("m v=1i 7000000\n", 1))),
             ("m v=2\nbad\nm v=3\n", None),
-            ("", Some(("\n", 0))),
+            ("", Some(("", 0))),
             ("m s=\"open", None),
-            ("m v=4 5\nm v=6", Some(("m v=4 5\nm v=6\n", 2))),
+            ("m v=4i 5\nm v=6i", Some(("m v=4i 5000000\nm v=6i 7000000\n", 2))),
         ] {
-            let piece = readable(datagram.as_bytes(), &mut parser);
+            let options = ParseOptions::at(Precision::Millisecond, 7_654_321);
+            let piece = readable(datagram.as_bytes(), &options, &mut parser);
             let got = piece.map(|p| (String::from_utf8(p.text).unwrap(), p.points));
             assert_eq!(got, want.map(|(text, points)| (text.to_owned(), points)));
         }

@@ -8,8 +8,7 @@ mod parsers;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::CONTENT_ENCODING;
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{Request, StatusCode};
 use ingest::line_protocol::{ParseOptions, Precision};
 use store::WriteRequest;
 
@@ -20,7 +19,6 @@ use crate::auth::Caller;
 use crate::blocking::blocking;
 use crate::body::{self, BodyLimits, WholeBody};
 use crate::error::HttpError;
-use crate::gzip::{self, UnpackError};
 use crate::params::Params;
 use crate::response::{self, Response};
 use crate::routes::Route;
@@ -29,8 +27,6 @@ use crate::v2::split_bucket;
 /// Rows and values take up to about this many times the bytes of the text they come from, the text
 /// included; rows of two or three characters take twice as much again.
 const MEMORY_FACTOR: usize = 6;
-/// Line protocol packs so well; more is asked for when it turns out to be.
-const PACKED_FACTOR: usize = 10;
 
 /// Answers a write.
 pub(crate) async fn handle(
@@ -46,11 +42,8 @@ pub(crate) async fn handle(
         Target::of_database(app, caller, &params)?
     };
     let (head, body) = request.into_parts();
-    let packed = is_packed(&head.headers);
-    let limits = BodyLimits {
-        bytes_max: app.config.body_bytes_max(),
-        memory_factor: MEMORY_FACTOR * if packed { PACKED_FACTOR } else { 1 },
-    };
+    let packed = body::is_packed(&head.headers);
+    let limits = BodyLimits::of_text(app, MEMORY_FACTOR, packed);
     let body = body::collect(app, &head.headers, body, limits).await.inspect_err(|error| {
         if error.status == StatusCode::SERVICE_UNAVAILABLE {
             app.metrics.writes_refused.add(1);
@@ -60,12 +53,6 @@ pub(crate) async fn handle(
     let worker = Arc::clone(app);
     blocking(move || worker.write(&target, body, packed)).await??;
     Ok(response::empty(StatusCode::NO_CONTENT))
-}
-
-fn is_packed(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"))
 }
 
 /// Where rows go and how they are read.
@@ -132,11 +119,6 @@ impl Target {
         }
     }
 
-    /// The same with times in another unit than nanoseconds.
-    pub(crate) fn in_unit(self, precision: Precision) -> Self {
-        Self { precision, ..self }
-    }
-
     /// The database.
     pub(crate) fn database(&self) -> &str {
         &self.database
@@ -159,20 +141,8 @@ impl Target {
 impl App {
     /// Everything that is done with a body once it is here.
     fn write(&self, target: &Target, body: WholeBody, packed: bool) -> Result<(), HttpError> {
-        let WholeBody { bytes, mut room } = body;
-        let unpacked;
-        let text: &[u8] = if packed {
-            let grow = |bytes: usize| {
-                room.grow(bytes.saturating_mul(MEMORY_FACTOR)).map_err(Unpacking::NoRoom)
-            };
-            unpacked = gzip::unpack(&bytes, self.config.unpacked_bytes_max(), grow)?;
-            drop(bytes);
-            &unpacked
-        } else {
-            unpacked = bytes;
-            &unpacked
-        };
-        self.store_lines(target, text, self.clock.now_ns())
+        let body = if packed { body.unpacked(self, MEMORY_FACTOR)? } else { body };
+        self.store_lines(target, &body.bytes, self.clock.now_ns())
     }
 
     /// Stores lines that a listener took.
@@ -185,8 +155,7 @@ impl App {
         text: &[u8],
         now_ns: i64,
     ) -> Result<(), HttpError> {
-        let default_time_ns = now_ns - now_ns.rem_euclid(target.precision.unit_ns());
-        let options = ParseOptions { precision: target.precision, default_time_ns };
+        let options = ParseOptions::at(target.precision, now_ns);
         let mut parser = self.parsers.take();
         let parsed = parser.parse(text, &options);
         let answer = self.store_parsed(target, &parsed, now_ns);
@@ -239,27 +208,5 @@ impl App {
         self.metrics.rows_written.add(outcome.rows_written);
         self.metrics.rows_rejected.add(outcome.rejected.len() as u64);
         outcome::report(parsed, &outcome.rejected)
-    }
-}
-
-/// Why unpacking stopped.
-enum Unpacking {
-    Failed(UnpackError),
-    NoRoom(HttpError),
-}
-
-impl From<UnpackError> for Unpacking {
-    fn from(error: UnpackError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Unpacking> for HttpError {
-    fn from(why: Unpacking) -> Self {
-        match why {
-            Unpacking::Failed(UnpackError::TooLong(_)) => Self::too_large(),
-            Unpacking::Failed(broken) => Self::bad_request(broken.to_string()),
-            Unpacking::NoRoom(refusal) => refusal,
-        }
     }
 }

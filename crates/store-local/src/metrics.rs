@@ -144,20 +144,18 @@ fn of_databases(engine: &Engine) -> Vec<Metric> {
     let view = engine.view();
     let ids: BTreeSet<DatabaseId> = view.policies().map(|(_, policy)| policy.database).collect();
     let mut all = Vec::new();
+    // A run that cannot be read is reported by those who need it.
+    let Ok(totals) = engine.index.totals() else { return all };
     for id in ids {
         let labels = vec![("database", id.0.to_string())];
         let gauge = |name, help, value: f64| {
             let plain = metric(name, help, MetricKind::Gauge, value);
             Metric { labels: labels.clone(), ..plain }
         };
-        // A run that cannot be read is reported by those who need it.
-        if let Ok(series) = engine.index.cardinality(id, None) {
-            all.push(gauge("database_series", "Series of a database.", series as f64));
-        }
-        if let Ok(names) = engine.index.measurements(id) {
-            let help = "Measurements of a database.";
-            all.push(gauge("database_measurements", help, names.len() as f64));
-        }
+        let totals = totals.get(&id).copied().unwrap_or_default();
+        let (series, measurements) = (totals.series as f64, totals.measurements as f64);
+        all.push(gauge("database_series", "Series of a database.", series));
+        all.push(gauge("database_measurements", "Measurements of a database.", measurements));
     }
     all
 }

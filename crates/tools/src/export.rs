@@ -17,7 +17,8 @@ use crate::http::Client;
 use crate::influx::ident;
 use crate::progress::say;
 use crate::source::{
-    Layout, Policy, Shards, Value, databases, line_of, measurements, policies, read_slice,
+    Layout, Policy, Shards, Value, continuous_queries, databases, line_of, measurements, policies,
+    read_slice,
 };
 
 /// Runs the export.
@@ -50,6 +51,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     let points = export.points;
     export.output.finish()?;
+    for (db, _) in &all {
+        for statement in continuous_queries(&mut export.client, db)? {
+            say(&format!("not exported: {statement}"));
+        }
+    }
     say(&format!("exported {points} points"));
     Ok(ExitCode::SUCCESS)
 }

@@ -4,12 +4,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::BufRead;
 
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use form_urlencoded::Serializer;
 use hyper::Method;
+use influxql::{quote_ident, quote_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -42,6 +44,31 @@ pub(crate) fn write(lines: Bytes, params: &[(&str, &str)]) -> Ask {
         body: lines,
         repeatable: true,
     }
+}
+
+/// Makes sure that a server is there, and gives its version.
+///
+/// # Errors
+/// It is not.
+pub(crate) fn ping(client: &mut Client) -> Result<String> {
+    let answer = client.ask(&Ask::get("/ping"))?;
+    let version = answer.header("X-Influxdb-Version").unwrap_or("unknown").to_owned();
+    answer.finish()?;
+    Ok(version)
+}
+
+/// An answer that breaks off, or is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadAnswer(String);
+
+impl fmt::Display for BadAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn bad_answer(what: &str) -> BadAnswer {
+    BadAnswer(what.to_owned())
 }
 
 /// One document of an answer.
@@ -92,7 +119,7 @@ impl<'a> StatementResult<'a> {
     /// They are not what a server sends.
     pub(crate) fn each_series(&self) -> Result<Vec<Series<'a>>> {
         let series = self.series.iter().map(|raw| serde_json::from_str(raw.get()));
-        series.collect::<Result<_, _>>().context("not rows")
+        series.collect::<Result<_, _>>().context(bad_answer("not rows"))
     }
 
     /// The remarks.
@@ -101,7 +128,7 @@ impl<'a> StatementResult<'a> {
     /// They are not what a server sends.
     pub(crate) fn each_message(&self) -> Result<Vec<Message>> {
         let messages = self.messages.map(|raw| serde_json::from_str(raw.get())).transpose();
-        Ok(messages.context("not messages")?.unwrap_or_default())
+        Ok(messages.context(bad_answer("not messages"))?.unwrap_or_default())
     }
 }
 
@@ -134,7 +161,8 @@ impl<'c> Documents<'c> {
     pub(crate) fn next(&mut self) -> Result<Option<Document<'_>>> {
         loop {
             self.line.clear();
-            if self.answer.read_until(b'\n', &mut self.line)? == 0 {
+            let read = self.answer.read_until(b'\n', &mut self.line);
+            if read.with_context(|| bad_answer("the answer broke off"))? == 0 {
                 return Ok(None);
             }
             if !self.line.trim_ascii().is_empty() {
@@ -143,7 +171,7 @@ impl<'c> Documents<'c> {
         }
         let document = serde_json::from_slice(&self.line).with_context(|| {
             let start = &self.line[..self.line.len().min(200)];
-            format!("not an answer of InfluxDB: {}", String::from_utf8_lossy(start))
+            BadAnswer(format!("not an answer of InfluxDB: {}", String::from_utf8_lossy(start)))
         })?;
         Ok(Some(document))
     }
@@ -208,14 +236,12 @@ pub(crate) fn execute(client: &mut Client, db: &str, statement: &str) -> Result<
     Ok(())
 }
 
-/// A name as InfluxQL quotes it.
+/// A name as InfluxQL quotes it, needed or not.
 pub(crate) fn ident(name: &str) -> String {
-    let escaped = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("\"{escaped}\"")
+    quote_ident(name).always().to_string()
 }
 
 /// A text as InfluxQL quotes it.
 pub(crate) fn string(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
-    format!("'{escaped}'")
+    quote_string(text).to_string()
 }

@@ -1,8 +1,20 @@
 //! Writes line protocol.
 
-/// Appends a measurement.
-pub(crate) fn push_measurement(line: &mut Vec<u8>, name: &str) {
-    push_escaped(line, name, b", ");
+use model::key::escape;
+
+/// Appends a measurement and tags, without those that are empty.
+pub(crate) fn push_series<'a>(
+    line: &mut Vec<u8>,
+    measurement: &str,
+    tags: impl IntoIterator<Item = &'a (String, String)>,
+) {
+    push_escaped(line, measurement, b", ");
+    for (key, value) in tags.into_iter().filter(|(_, value)| !value.is_empty()) {
+        line.push(b',');
+        push_key(line, key);
+        line.push(b'=');
+        push_key(line, value);
+    }
 }
 
 /// Appends a tag key, a tag value or a field key.
@@ -18,10 +30,5 @@ pub(crate) fn push_text(line: &mut Vec<u8>, text: &str) {
 }
 
 fn push_escaped(line: &mut Vec<u8>, text: &str, special: &[u8]) {
-    for &byte in text.as_bytes() {
-        if special.contains(&byte) {
-            line.push(b'\\');
-        }
-        line.push(byte);
-    }
+    line.extend_from_slice(escape(text, special).as_bytes());
 }

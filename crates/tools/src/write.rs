@@ -14,6 +14,7 @@ use hyper::StatusCode;
 
 use crate::http::{Client, Refusal};
 use crate::influx;
+use crate::progress::say;
 
 const BATCH_LINES_MAX: usize = 5000;
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -144,7 +145,7 @@ impl<'c> LineWriter<'c> {
         let rejected = send(self.client, &self.target, body)?;
         self.written.lines += lines;
         if let Some(reason) = rejected {
-            let count = rejected_lines(&reason).clamp(1, lines);
+            let count = rejected_lines(&reason).unwrap_or(lines).clamp(1, lines);
             self.written.rejected += count;
             if reason.contains("points beyond retention policy") {
                 self.written.expired += count;
@@ -195,7 +196,9 @@ fn send(client: &mut Client, target: &Target, body: Bytes) -> Result<Option<Stri
             return Err(failed).with_context(|| cannot_write(target));
         };
         let asked = failed.downcast_ref::<Refusal>().and_then(|refusal| refusal.retry_after);
-        thread::sleep(asked.unwrap_or_default().max(Duration::from_secs(*seconds)));
+        let wait = asked.unwrap_or_default().max(Duration::from_secs(*seconds));
+        say(&format!("again in {} s: {failed:#}", wait.as_secs()));
+        thread::sleep(wait);
     }
 }
 
@@ -208,11 +211,11 @@ pub(crate) fn is_broken_connection(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<io::Error>() || cause.is::<hyper::Error>())
 }
 
-/// How many lines a reason speaks of.
-fn rejected_lines(reason: &str) -> u64 {
+/// How many lines a reason speaks of; `None`: it speaks of none, and holds for all of them.
+fn rejected_lines(reason: &str) -> Option<u64> {
     let dropped = reason.rsplit_once("dropped=").and_then(|(_, count)| count.trim().parse().ok());
     let unreadable = reason.matches("unable to parse '").count() as u64;
-    dropped.unwrap_or(0) + unreadable
+    if unreadable == 0 { dropped } else { Some(dropped.unwrap_or(0) + unreadable) }
 }
 
 #[cfg(test)]
@@ -221,9 +224,12 @@ mod tests {
 
     #[test]
     fn rejections_are_counted() {
-        assert_eq!(rejected_lines("partial write: points beyond retention policy dropped=7"), 7);
-        assert_eq!(rejected_lines("unable to parse 'a': x\nunable to parse 'b': y"), 2);
-        assert_eq!(rejected_lines("partial write: unable to parse 'a': x dropped=0"), 1);
-        assert_eq!(rejected_lines("something"), 0);
+        assert_eq!(
+            rejected_lines("partial write: points beyond retention policy dropped=7"),
+            Some(7)
+        );
+        assert_eq!(rejected_lines("unable to parse 'a': x\nunable to parse 'b': y"), Some(2));
+        assert_eq!(rejected_lines("partial write: unable to parse 'a': x dropped=0"), Some(1));
+        assert_eq!(rejected_lines("database is required"), None);
     }
 }

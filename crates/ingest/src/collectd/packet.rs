@@ -1,4 +1,7 @@
 //! From bytes to lists of values.
+//!
+//! Invariant: names are borrowed from the packet and one list is held at a time, so that a packet
+//! takes little more memory than its bytes, however many lists share its names.
 
 /// Kinds of parts.
 mod kind {
@@ -15,6 +18,8 @@ mod kind {
 
 /// Type and length of a part.
 const HEADER_BYTES: usize = 4;
+/// Longest name, bytes, with the zero byte behind it: collectd itself has none longer.
+pub(super) const NAME_BYTES_MAX: usize = 128;
 
 /// Why a packet is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,8 +27,8 @@ pub enum PacketError {
     /// A part is longer than the packet, or shorter than what it must hold.
     #[error("a part of a wrong length")]
     Length,
-    /// A text is not UTF-8, or has no end.
-    #[error("a part that is no text")]
+    /// A text is not UTF-8, has no end, or is longer than collectd's are.
+    #[error("a part that is no text, or one that is too long")]
     Text,
     /// A time is beyond what can be stored.
     #[error("a time out of range")]
@@ -57,37 +62,43 @@ impl Value {
 
 /// Values that belong together, and what holds for them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ValueList {
-    pub(super) host: String,
-    pub(super) plugin: String,
-    pub(super) plugin_instance: String,
-    pub(super) type_name: String,
-    pub(super) type_instance: String,
+pub(super) struct ValueList<'p> {
+    pub(super) host: &'p str,
+    pub(super) plugin: &'p str,
+    pub(super) plugin_instance: &'p str,
+    pub(super) type_name: &'p str,
+    pub(super) type_instance: &'p str,
     pub(super) time_ns: Option<i64>,
     pub(super) values: Vec<Value>,
 }
 
-/// All lists of a packet.
-pub(super) fn parse(packet: &[u8]) -> Result<Vec<ValueList>, PacketError> {
-    let (mut lists, mut state, mut rest) = (Vec::new(), ValueList::default(), packet);
+/// Gives all lists of a packet to `each`, in their order.
+pub(super) fn parse<'p>(
+    packet: &'p [u8],
+    mut each: impl FnMut(&ValueList<'p>),
+) -> Result<(), PacketError> {
+    let (mut list, mut rest) = (ValueList::default(), packet);
     while !rest.is_empty() {
         let (kind, body, behind) = part(rest)?;
         rest = behind;
         match kind {
-            kind::HOST => state.host = text(body)?,
-            kind::PLUGIN => state.plugin = text(body)?,
-            kind::PLUGIN_INSTANCE => state.plugin_instance = text(body)?,
-            kind::TYPE => state.type_name = text(body)?,
-            kind::TYPE_INSTANCE => state.type_instance = text(body)?,
-            kind::TIME => state.time_ns = Some(seconds_ns(number(body)?)?),
-            kind::TIME_FINE => state.time_ns = Some(fine_ns(number(body)?)?),
-            kind::VALUES => lists.push(ValueList { values: values(body)?, ..state.clone() }),
+            kind::HOST => list.host = text(body)?,
+            kind::PLUGIN => list.plugin = text(body)?,
+            kind::PLUGIN_INSTANCE => list.plugin_instance = text(body)?,
+            kind::TYPE => list.type_name = text(body)?,
+            kind::TYPE_INSTANCE => list.type_instance = text(body)?,
+            kind::TIME => list.time_ns = Some(seconds_ns(number(body)?)?),
+            kind::TIME_FINE => list.time_ns = Some(fine_ns(number(body)?)?),
+            kind::VALUES => {
+                list.values = values(body)?;
+                each(&list);
+            }
             kind::ENCRYPTED => return Err(PacketError::Encrypted),
             // Intervals, notifications, signatures, and what is new.
             _ => {}
         }
     }
-    Ok(lists)
+    Ok(())
 }
 
 /// Kind and body of the first part, and what is behind it.
@@ -103,13 +114,13 @@ fn part(bytes: &[u8]) -> Result<(u16, &[u8], &[u8]), PacketError> {
 }
 
 /// A text ends with a zero byte.
-fn text(body: &[u8]) -> Result<String, PacketError> {
+fn text(body: &[u8]) -> Result<&str, PacketError> {
     let (last, text) = body.split_last().ok_or(PacketError::Text)?;
     let text = std::str::from_utf8(text).map_err(|_| PacketError::Text)?;
-    if *last != 0 || text.contains('\0') {
+    if *last != 0 || text.contains('\0') || body.len() > NAME_BYTES_MAX {
         return Err(PacketError::Text);
     }
-    Ok(text.to_owned())
+    Ok(text)
 }
 
 fn number(body: &[u8]) -> Result<u64, PacketError> {

@@ -110,6 +110,25 @@ fn malformed_packets_give_nothing() {
 }
 
 #[test]
+fn a_packet_becomes_only_so_much() {
+    let longest = "x".repeat(packet::NAME_BYTES_MAX - 1);
+    let too_long = text(2, &format!("{longest}x"));
+    let parser = CollectdParser::default();
+    assert_eq!(parsed(&parser, &[packet(), too_long].concat()), Err(PacketError::Text));
+    let names = [0, 2, 3, 4, 5].map(|kind| text(kind, &longest)).concat();
+    let head = [part(1, &9u64.to_be_bytes()), names].concat();
+    let one = values(&[(1, 1.0f64.to_le_bytes())]);
+    let several = values(&[(1, 1.0f64.to_le_bytes()); 4000]);
+    for (lists, values_of_it) in [(one.repeat(4000), 4000), (several, 4000)] {
+        let (dropped, lines) = parsed(&parser, &[head.clone(), lists].concat()).unwrap();
+        let line = lines.lines().next().unwrap().len();
+        assert!(lines.len() >= PACKET_LINES_BYTES_MAX, "{}", lines.len());
+        assert!(lines.len() < PACKET_LINES_BYTES_MAX + 2 * line, "{}", lines.len());
+        assert_eq!(dropped + lines.lines().count() as u64, values_of_it);
+    }
+}
+
+#[test]
 fn bad_types_are_refused() {
     for bad in ["load", "load x", "load x:GAUGE:0", "load x:WHAT:0:1", "load :GAUGE:0:1"] {
         assert!(TypesDb::default().add(bad).is_err(), "{bad}");

@@ -38,13 +38,13 @@ impl TypesDb {
 
     /// The names of a list's values; `None`: the type is not known. Without any types values are
     /// called `value`, or by their number if there are several.
-    pub(super) fn names(&self, list: &ValueList) -> Option<Vec<String>> {
+    pub(super) fn names(&self, list: &ValueList<'_>) -> Option<Vec<String>> {
         if self.types.is_empty() {
             return Some(match list.values.len() {
                 1 => vec!["value".to_owned()],
                 count => (0..count).map(|at| at.to_string()).collect(),
             });
         }
-        self.types.get(&list.type_name).cloned()
+        self.types.get(list.type_name).cloned()
     }
 }

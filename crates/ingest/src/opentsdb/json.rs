@@ -1,8 +1,12 @@
 //! Bodies of `/api/put`: one object, or an array of them.
+//!
+//! Invariant: of an array one point is held at a time; what is kept of the others are their lines.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
 
 use super::FIELD;
 use crate::point::{Lines, PointError};
@@ -42,29 +46,60 @@ struct Point {
 /// Reads a body and adds its points.
 ///
 /// # Errors
-/// [`JsonError`]: the body is to be refused as a whole.
+/// [`JsonError`]: the body is to be refused as a whole, and some of its points may have been added.
 pub fn parse_json(body: &[u8], lines: &mut Lines) -> Result<(), JsonError> {
-    let points = match body.first() {
-        Some(b'[') => serde_json::from_slice::<Vec<Point>>(body).map_err(|_| JsonError::Array)?,
-        Some(b'{') => {
-            vec![serde_json::from_slice::<Point>(body).map_err(|_| JsonError::Object)?]
+    match body.first() {
+        Some(b'[') => {
+            let mut points = Points { lines, refused: None };
+            let mut reader = serde_json::Deserializer::from_slice(body);
+            let read = reader.deserialize_seq(&mut points).and_then(|()| reader.end());
+            read.map_err(|_| JsonError::Array)?;
+            points.refused.map_or(Ok(()), Err)
         }
-        _ => return Err(JsonError::Neither),
-    };
-    for point in &points {
-        let unit_ns = if point.timestamp < MILLISECONDS_MIN { 1_000_000_000 } else { 1_000_000 };
-        let time_ns = point.timestamp.checked_mul(unit_ns);
-        let time_ns = time_ns.ok_or_else(|| JsonError::Point("time out of range".to_owned()))?;
-        let tags = point.tags.iter().flatten().filter(|(key, _)| !key.is_empty());
-        let tags = tags.map(|(key, value)| (key.as_str(), value.as_str()));
-        match lines.push(&point.metric, tags, [(FIELD, point.value)], time_ns) {
-            Ok(()) => {}
-            Err(error @ (PointError::Name | PointError::Value)) => {
-                return Err(JsonError::Point(format!("{}: {error}", point.metric)));
+        Some(b'{') => {
+            let point = serde_json::from_slice::<Point>(body).map_err(|_| JsonError::Object)?;
+            push(&point, lines)
+        }
+        _ => Err(JsonError::Neither),
+    }
+}
+
+/// Takes the points of an array as they are read.
+struct Points<'l> {
+    lines: &'l mut Lines,
+    /// The first one that cannot be stored. A body that is malformed further on is called that.
+    refused: Option<JsonError>,
+}
+
+impl<'de> Visitor<'de> for &mut Points<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of points")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut points: A) -> Result<(), A::Error> {
+        while let Some(point) = points.next_element::<Point>()? {
+            if self.refused.is_none() {
+                self.refused = push(&point, self.lines).err();
             }
         }
+        Ok(())
     }
-    Ok(())
+}
+
+fn push(point: &Point, lines: &mut Lines) -> Result<(), JsonError> {
+    let unit_ns = if point.timestamp < MILLISECONDS_MIN { 1_000_000_000 } else { 1_000_000 };
+    let time_ns = point.timestamp.checked_mul(unit_ns);
+    let time_ns = time_ns.ok_or_else(|| JsonError::Point("time out of range".to_owned()))?;
+    let tags = point.tags.iter().flatten().filter(|(key, _)| !key.is_empty());
+    let tags = tags.map(|(key, value)| (key.as_str(), value.as_str()));
+    match lines.push(&point.metric, tags, [(FIELD, point.value)], time_ns) {
+        Ok(()) => Ok(()),
+        Err(error @ (PointError::Name | PointError::Value)) => {
+            Err(JsonError::Point(format!("{}: {error}", point.metric)))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +132,11 @@ mod tests {
             assert_eq!(parsed(body), Err(error.to_owned()), "{body}");
         }
         assert!(parsed("{}").unwrap_err().starts_with("write series error: "));
+        // A body that is malformed is called so, whatever comes before.
+        assert!(parsed("[{},{}]").unwrap_err().starts_with("write series error: "));
+        for malformed in ["[{},1]", "[{}", "[{}] x", "[{},]"] {
+            assert_eq!(parsed(malformed), Err("json array decode error".to_owned()), "{malformed}");
+        }
     }
 
     proptest! {

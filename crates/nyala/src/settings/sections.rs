@@ -134,7 +134,8 @@ impl Common<'_> {
         let bind = self.bind.0.as_deref().unwrap_or(self.bind.1);
         let bind = value::address(bind)
             .ok_or_else(|| anyhow!("bind-address: {bind:?} is not an address such as :2003"))?;
-        let batch_points = self.batch_size.0.unwrap_or(self.batch_size.1).max(1);
+        // As with times, 0 is taken for nothing said.
+        let batch_points = self.batch_size.0.filter(|size| *size > 0).unwrap_or(self.batch_size.1);
         let (timeout, default) = self.batch_timeout;
         let batch_age = some_time("batch-timeout", timeout.as_deref(), default)?;
         let database = self.database.0.as_deref().filter(|name| !name.is_empty());
@@ -281,6 +282,17 @@ mod tests {
         assert_eq!(&*tsdb.target.bind, ":4242");
         let monitor = on.monitor.unwrap();
         assert_eq!((&*monitor.database, monitor.interval.as_secs()), ("_internal", 5));
+    }
+
+    #[test]
+    fn zero_is_nothing_said() {
+        let section = "[[opentsdb]]\nenabled = true\n";
+        let zeros = format!("{section}batch-size = 0\nbatch-timeout = \"0s\"\n");
+        let target = |text: &str| match &read(text).unwrap().listeners[..] {
+            [ListenerConfig::OpenTsdb(config)] => config.target.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(target(&zeros), target(section));
     }
 
     #[test]

@@ -133,6 +133,8 @@ fn everything_of_an_influxdb_arrives() {
         "CREATE USER ann WITH PASSWORD 'x'",
         "CREATE USER root WITH PASSWORD 'y' WITH ALL PRIVILEGES",
         "GRANT READ ON a TO ann",
+        "CREATE DATABASE left",
+        "GRANT READ ON left TO ann",
     ] {
         influx.query("", q);
     }
@@ -171,9 +173,18 @@ fn everything_of_an_influxdb_arrives() {
         state.to_str().unwrap(),
         "--user-passwords",
         passwords.to_str().unwrap(),
+        "--database",
+        "a",
+        "--database",
+        "b c",
     ];
     let output = tool(&server, "import", &args);
     let said = stderr(&output);
+    assert!(said.contains("not granted: GRANT READ ON \"left\" TO \"ann\""), "{said}");
+    // A file with passwords in it is left alone, and nothing is begun.
+    let refused = tool(&server, "import", &args);
+    assert!(!refused.status.success() && stderr(&refused).contains("name a new one"));
+    assert!(!stderr(&refused).contains("imported"), "{}", stderr(&refused));
     assert!(output.status.success(), "{said}");
     assert!(said.contains("imported 23021 points"), "{said}");
     assert!(said.contains("all are here"), "{said}");
@@ -226,9 +237,13 @@ fn everything_of_an_influxdb_arrives() {
     let written = std::fs::read_to_string(&passwords).unwrap();
     assert!(written.lines().count() == 2 && written.starts_with("ann "), "{written}");
 
-    // Nothing is left to do; what is lost is found.
+    // Only what may have got more rows is left to do; what is lost is found.
+    influx.write("a", "short", &format!("only,h=late v=false {}\n", now()));
     let again = tool(&server, "import", &args[..4]);
-    assert!(stderr(&again).contains("imported 0 points"), "{}", stderr(&again));
+    assert!(!stderr(&again).contains("imported 23"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("all are here"), "{}", stderr(&again));
+    let late = here("a", "SELECT v FROM a.short.\"only\" WHERE h = 'late'");
+    assert!(late["results"][0]["series"][0]["values"][0][1] == false, "{late}");
     server.query("a", "DELETE FROM precise WHERE n = '3'");
     let again = tool(&server, "import", &args[..4]);
     assert!(!again.status.success());
@@ -284,6 +299,53 @@ fn everything_of_a_nyala_arrives() {
     }
     source.stop();
     server.stop();
+}
+
+#[test]
+fn what_was_rejected_is_imported_again() {
+    let dirs = (temp_dir(), temp_dir());
+    let influx = Influxd::start(dirs.0.path());
+    influx.query("", "CREATE DATABASE d");
+    influx.query("", "CREATE USER ann WITH PASSWORD 'x'");
+    influx.write("d", "autogen", "m v=1i 1\nn v=1i 1\n");
+    let server = Server::start(dirs.1.path());
+    server.create_database("d");
+    assert_eq!(server.write("d", "m v=\"text\" 5").status, 204);
+    let (state, passwords) = (dirs.1.path().join("state"), dirs.1.path().join("passwords"));
+    let (state, passwords) = (state.to_str().unwrap(), passwords.to_str().unwrap());
+    let url = influx.url();
+    // A name that cannot be taken there.
+    server.query("", "CREATE USER ann WITH PASSWORD 'y'");
+    let args = ["--from", &url, "--state", state, "--user-passwords", passwords];
+    let output = tool(&server, "import", &args);
+    let said = stderr(&output);
+    assert!(!output.status.success() && said.contains("1 were rejected"), "{said}");
+    assert!(said.contains("user \"ann\" is here already"), "{said}");
+    server.query("d", "DROP MEASUREMENT m");
+    let output = tool(&server, "import", &args);
+    let said = stderr(&output);
+    assert!(output.status.success() && said.contains("imported 1 points"), "{said}");
+    assert_eq!(all_lines(&server, &[]), ["m v=1i 1", "n v=1i 1"]);
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_said_at_once() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let dir = temp_dir();
+    let file = dir.path().join("lines");
+    std::fs::write(&file, "m v=1 1\n").unwrap();
+    let server = Server::start(dir.path());
+    let (port, file) = (nobody.port().to_string(), file.to_str().unwrap());
+    for args in [
+        &["import", file, "--database", "d", "--port", &port][..],
+        &["import", "--from", &server.url(), "--port", &port],
+        &["shell", "-import", "-path", file, "-port", &port],
+    ] {
+        let output = nyala().args(args).stdin(Stdio::null()).output().unwrap();
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains("cannot connect"), "{said}");
+        assert!(!said.contains("again in"), "{said}");
+    }
 }
 
 #[test]
@@ -394,12 +456,16 @@ fn files_of_strangers() {
     assert_eq!(import("lines.gz", &lines, &["--database", "d", "--pps", "1000"]).0, Some(0));
     let (code, said) = import("bad", b"p v=1 1\np v= 2\n", &["--database", "d"]);
     assert!(code == Some(1) && said.contains("2 points, 1 of them rejected"), "{said}");
+    let (_, said) = import("none", b"# DML\nm v=1\nm v=2\nm v=3\n", &[]);
+    assert!(said.contains("3 points, 3 of them rejected"), "{said}");
     for (name, text, args, expected) in [
         ("a.csv", "x,y\n1,2\n", &["--database", "d"][..], "say --measurement"),
         ("b.csv", "time,v\n1,2\n", &["--measurement", "m"], "which database"),
         ("c.csv", "time,v\n1,2\n2,x\n", &["--database", "d", "--measurement", "m"], "v::string"),
         ("d.csv", "time,v\n1,2,3\n", &["--database", "d", "--measurement", "m"], "3 cells"),
         ("e.csv", "time,v\nx,2\n", &["--database", "d", "--measurement", "m"], "not a time"),
+        ("l.csv", "v,w\n1,2\n", &["--database", "d", "--measurement", "m"], "no column `time`"),
+        ("m.csv", "time,v\n,2\n", &["--database", "d", "--measurement", "m"], "no time"),
         ("f", "m v=1\n", &[], "failed"),
         ("g", "# DML\nm v=1\n", &[], "database is required"),
         ("h", "m s=\"\n", &["--database", "d"], "does not end"),

@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
-use crate::support::{Server, connect, eventually, free_udp_address, request, temp_dir};
+use crate::support::{
+    Server, connect, eventually, free_udp_address, read_answer, request, temp_dir,
+};
 
 /// An address that nobody listens on.
 fn free_tcp_address() -> SocketAddr {
@@ -56,6 +58,12 @@ fn graphite_over_tcp_and_udp() {
     ] {
         assert!(got.contains(part), "{part}: {got}");
     }
+    // Rows that come together have times of their own.
+    let mut stream = connect(tcp);
+    stream.write_all(b"untimed 1\nuntimed 2\nuntimed 4 -1\n").unwrap();
+    let select = || server.query("graphite", "SELECT count(value) FROM untimed").text().to_owned();
+    eventually(|| select().contains(",3]"), select);
+    drop(stream);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.send_to(b"a.b 1 7\nc.d 2 8", &udp).unwrap();
     let got = rows(&server, "gu", 2);
@@ -69,7 +77,7 @@ fn graphite_over_tcp_and_udp() {
         let of = |name: &str| series["values"][0][at(name)].as_u64().unwrap();
         (of("pointsParseFail"), of("pointsTx"))
     };
-    eventually(|| figures() == (2, 2), || format!("{:?}", figures()));
+    eventually(|| figures() == (2, 5), || format!("{:?}", figures()));
     server.stop();
 }
 
@@ -122,6 +130,31 @@ fn opentsdb_lines_and_http() {
     assert_eq!(bad.status, 400);
     server.check_alive();
     server.stop();
+}
+
+#[test]
+fn requests_of_opentsdb_are_finished() {
+    let dir = temp_dir();
+    let address = free_tcp_address();
+    let config = format!("[[opentsdb]]\nenabled = true\nbind-address = \"{address}\"\n");
+    let server = start(dir.path(), &config);
+    let body = r#"{"metric":"m","timestamp":1479496100,"value":7}"#;
+    let head = format!(
+        "POST /api/put HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = connect(address);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut going_on = [0; 25];
+    stream.read_exact(&mut going_on).unwrap();
+    assert_eq!(&going_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    server.signal(rustix::process::Signal::TERM);
+    // It stops listening, and waits for the rest.
+    let stopped = || std::net::TcpStream::connect(address).is_err();
+    eventually(stopped, || "it still listens".to_owned());
+    stream.write_all(body.as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut stream).status, 204);
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 fn part(kind: u16, body: &[u8]) -> Vec<u8> {

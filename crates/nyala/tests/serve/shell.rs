@@ -1,6 +1,7 @@
 //! `nyala shell`, side by side with the real `influx`.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{Server, nyala, temp_dir};
@@ -117,6 +118,19 @@ fn it_prints_what_influx_prints() {
     both(&["--database", "d", "--execute", "INSERT INTO d.autogen two v=1 1", "--precision=s"]);
     both(&["--database=d", "--execute=SELECT * FROM two", "--pretty=true", "--format=json"]);
     both(&["-database", "d", "-execute", "SELECT * FROM two", "-pretty=false", "-format=json"]);
+    // Each line is a command; the first that fails is the last.
+    for lines in [
+        "use d\nINSERT three v=1 1\n  SELECT * FROM three  \r\nformat json\nSELECT * FROM three",
+        "SHOW DATABASES\nfoo bar\nSHOW DATABASES",
+        "SHOW DATABASES\n\nSHOW DATABASES",
+        "SHOW DATABASES\n",
+        "SELECT v\nFROM cpu",
+        "use no\nSHOW DATABASES",
+        "INSERT m v= 1\nSHOW DATABASES",
+        "exit\nSHOW DATABASES",
+    ] {
+        both(&["-execute", lines]);
+    }
 }
 
 #[test]
@@ -141,6 +155,42 @@ fn statements_come_from_the_standard_input() {
     let (code, out, _) = printed(shell.wait_with_output().unwrap());
     assert_eq!(code, Some(0));
     assert_eq!(out, "name: cpu\ntime n\n---- -\n1    3\n\nname: databases\nname\n----\nd\n");
+    // Nothing else comes from there.
+    for text in ["use d\nSHOW DATABASES", "settings", "INSERT m v=2 2", "SHOW DATABASES; exit"] {
+        let both = ["influx", env!("CARGO_BIN_EXE_nyala")].map(|program| {
+            let mut command = Command::new(program);
+            command.args(if program == "influx" { &[][..] } else { &["shell"] });
+            command.args(["-host", "127.0.0.1", "-port", &port]).stdin(Stdio::piped());
+            let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            run.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            printed(run.wait_with_output().unwrap())
+        });
+        assert_eq!(both[0], both[1], "{text}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_said() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let answers = [
+        "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"results\":[{}]}\n{",
+    ];
+    let server = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            // The whole request comes at once, near enough: it is short.
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let mut command = nyala();
+    command.args(["shell", "-host", "127.0.0.1", "-port", &port, "-execute", "SHOW DATABASES"]);
+    let (code, out, _) = printed(command.output().unwrap());
+    assert_eq!(code, Some(1));
+    assert!(out.contains("ERR: the answer broke off"), "{out}");
+    server.join().unwrap();
 }
 
 #[test]

@@ -199,3 +199,28 @@ fn what_cannot_be_sent_to_is_refused() {
     assert!(said("bad").contains("invalid subscription URL: bad"));
     server.stop();
 }
+
+#[test]
+fn one_that_hangs_holds_up_nobody() {
+    let dir = temp_dir();
+    // A MiB for all copies that wait.
+    let server = Server::start_with(dir.path(), &["--memory-limit", "64MB"]);
+    server.create_database("d");
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (good, received) = receiver();
+    let hung_address = hung.local_addr().unwrap();
+    subscribe(
+        &server,
+        &format!(
+            "CREATE SUBSCRIPTION s ON d.autogen DESTINATIONS ALL 'http://{hung_address}', \
+             'http://{good}'"
+        ),
+    );
+    let long = "x".repeat(60_000);
+    for time in 0..160 {
+        assert_eq!(server.write("d", format!("m s=\"{long}\" {time}")).status, 204);
+        let (_, body) = received.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(body, format!("m s=\"{long}\" {time}\n"));
+    }
+    server.stop();
+}

@@ -22,3 +22,18 @@ fn datagrams_are_stored_or_dropped_whole() {
     assert!(metrics.text().contains("nyala_udp_datagrams_dropped_total 1\n"));
     server.stop();
 }
+
+#[test]
+fn rows_have_the_time_at_which_they_came() {
+    let dir = temp_dir();
+    let address = free_udp_address();
+    let server = Server::start_with(dir.path(), &["--udp-bind", &address, "--udp-database", "u"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // All of them are stored together.
+    for value in 0..50 {
+        socket.send_to(format!("m v={value}i").as_bytes(), &address).unwrap();
+    }
+    let select = || server.query("u", "SELECT count(v), sum(v) FROM m").text().to_owned();
+    eventually(|| select().contains(",50,1225]"), select);
+    server.stop();
+}

@@ -64,6 +64,9 @@ impl SeriesIndex {
         database: DatabaseId,
         measurement: Option<&str>,
     ) -> SeriesResult<u64> {
+        let Some(measurement) = measurement else {
+            return Ok(self.totals()?.get(&database).map_or(0, |totals| totals.series));
+        };
         let mut count = 0;
         let mut add = |part: &dyn MeasurementPart, removed: &RoaringTreemap| {
             count += part.series_count();
@@ -74,26 +77,12 @@ impl SeriesIndex {
         };
         let view = {
             let state = self.state.read();
-            for part in state.active.measurements(database) {
-                if measurement.is_none_or(|name| **part.name() == *name) {
-                    add(&part, &state.view.removed)?;
-                }
+            if let Some(part) = state.active.measurement(database, measurement) {
+                add(&part, &state.view.removed)?;
             }
             Arc::clone(&state.view)
         };
-        match measurement {
-            Some(name) => {
-                view.for_each_part(database, name, &|_| true, &mut |p| add(p, &view.removed))?;
-            }
-            None => {
-                for part in view.sealed.iter().flat_map(|mem| mem.measurements(database)) {
-                    add(&part, &view.removed)?;
-                }
-                for run in &view.runs {
-                    run.for_each_measurement(database, &mut |part| add(&part, &view.removed))?;
-                }
-            }
-        }
+        view.for_each_part(database, measurement, &|_| true, &mut |p| add(p, &view.removed))?;
         Ok(count)
     }
 

@@ -10,7 +10,7 @@ use platform::{Disk, PageCache, SystemDisk};
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
 
-use super::{SeriesIndex, SeriesOptions};
+use super::{SeriesIndex, SeriesOptions, Totals};
 
 mod crash;
 mod golden;
@@ -187,6 +187,8 @@ fn check(index: &SeriesIndex, model: &Model, exprs: &[TagExpr]) {
             .collect();
         assert_eq!(index.measurements(db).unwrap(), names.iter().cloned().collect::<Vec<_>>());
         let all = model.live.keys().filter(|(of, _)| *of == db).count() as u64;
+        let totals = Totals { series: all, measurements: names.len() as u64 };
+        assert_eq!(index.totals().unwrap().remove(&db).unwrap_or_default(), totals);
         assert_eq!(index.cardinality(db, None).unwrap(), all);
         for measurement in MEASUREMENTS.into_iter().chain(["nope"]) {
             assert_eq!(
@@ -388,6 +390,17 @@ fn many_series_in_several_runs() {
         TagExpr::Not(Box::new(TagExpr::Equals("dc".into(), "dc3".into()))),
         TagExpr::And(vec![regex, TagExpr::In("dc".into(), vec!["dc1".into(), "dc2".into()])]),
     ];
+    // What is asked again and again is read once.
+    let totals = Totals { series: model.len() as u64, measurements: 1 };
+    let totals = std::collections::HashMap::from([(db, totals)]);
+    assert_eq!(index.totals().unwrap(), totals);
+    let looks = || {
+        let stats = options.cache.stats();
+        (stats.hits, stats.misses)
+    };
+    let before = looks();
+    assert_eq!(index.totals().unwrap(), totals);
+    assert_eq!(looks(), before);
     let compare = |index: &SeriesIndex| {
         let refs: BTreeMap<u64, &SeriesKey> = model.iter().map(|(id, key)| (*id, key)).collect();
         check_many(index, &refs, db, &exprs);

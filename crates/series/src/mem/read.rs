@@ -39,8 +39,12 @@ impl Mem {
         &self,
         database: DatabaseId,
     ) -> impl Iterator<Item = MemMeasurementView<'_>> {
-        let here = self.measurements.iter().filter(move |m| m.database == database);
-        here.map(|measurement| MemMeasurementView { mem: self, measurement })
+        self.all_measurements().filter(move |part| part.database() == database)
+    }
+
+    /// The measurements of all databases, in no particular order.
+    pub(crate) fn all_measurements(&self) -> impl Iterator<Item = MemMeasurementView<'_>> {
+        self.measurements.iter().map(|measurement| MemMeasurementView { mem: self, measurement })
     }
 
     /// The key of a series, with its database.
@@ -57,6 +61,10 @@ impl Mem {
 }
 
 impl<'a> MemMeasurementView<'a> {
+    pub(crate) fn database(&self) -> DatabaseId {
+        self.measurement.database
+    }
+
     pub(crate) fn name(&self) -> &'a Name {
         &self.measurement.name
     }

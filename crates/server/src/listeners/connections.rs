@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::ListenerStats;
 
@@ -29,7 +30,18 @@ pub(super) async fn accept<F>(
 ) where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    accept_up_to(CONNECTIONS_MAX, listener, stats, serve).await;
+}
+
+async fn accept_up_to<F>(
+    connections_max: usize,
+    listener: TcpListener,
+    stats: Arc<ListenerStats>,
+    serve: impl Fn(TcpStream) -> F,
+) where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(connections_max));
     // They end with this task.
     let mut connections = JoinSet::new();
     loop {
@@ -42,7 +54,14 @@ pub(super) async fn accept<F>(
             }
         };
         while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            if stats.connections_refused.get() == 0 {
+                let (name, bind) = (stats.name, &stats.bind);
+                tracing::warn!(%peer, name, bind, "all {connections_max} connections are taken");
+            }
+            stats.connections_refused.add(1);
+            continue;
+        };
         stats.connections.add(1);
         let (serving, stats) = (serve(stream), Arc::clone(&stats));
         connections.spawn(async move {
@@ -76,11 +95,13 @@ impl Drop for Active<'_> {
 pub(super) struct LineReader<S> {
     stream: S,
     buffer: Vec<u8>,
+    /// How long is waited for more.
+    patience: Duration,
 }
 
 impl<S: AsyncRead + Unpin> LineReader<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, buffer: Vec::new() }
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, buffer: Vec::new(), patience }
     }
 
     /// The first line, which stays to be read; `None`: there is none.
@@ -115,7 +136,9 @@ impl<S: AsyncRead + Unpin> LineReader<S> {
             return Err(io::Error::other("a line is too long"));
         }
         self.buffer.reserve(READ_BYTES);
-        Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
+        let read = timeout(self.patience, self.stream.read_buf(&mut self.buffer)).await;
+        let read = read.map_err(|_| io::Error::other("it sent nothing for a long time"))?;
+        Ok(read? > 0)
     }
 
     pub(super) fn stream(&mut self) -> &mut S {
@@ -144,14 +167,56 @@ pub(super) fn texts(text: &[u8]) -> (Vec<&str>, u64) {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(3600);
+
+    /// Time passes when there is nothing else to do.
+    fn run(test: impl Future<Output = ()>) {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn whoever_is_silent_is_given_up() {
+        run(async {
+            let (mut sender, receiver) = tokio::io::duplex(100);
+            let mut reader = LineReader::new(receiver, PATIENCE);
+            sender.write_all(b"one\nhalf").await.unwrap();
+            assert_eq!(reader.lines().await.unwrap(), Some(b"one\n".to_vec()));
+            assert!(reader.lines().await.is_err());
+            assert!(reader.peek_line().await.is_err());
+        });
+    }
+
+    #[test]
+    fn those_without_a_place_are_counted() {
+        run(async {
+            let stats = Arc::new(ListenerStats::default());
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let serve = |_: TcpStream| std::future::pending();
+            let accepting = tokio::spawn(accept_up_to(1, listener, Arc::clone(&stats), serve));
+            let _first = TcpStream::connect(address).await.unwrap();
+            for refused in 1..3 {
+                let mut next = TcpStream::connect(address).await.unwrap();
+                let _ = next.read(&mut [0]).await;
+                assert_eq!(
+                    (stats.connections.get(), stats.connections_refused.get()),
+                    (1, refused)
+                );
+            }
+            accepting.abort();
+        });
+    }
 
     #[test]
     fn lines_are_read_whole() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
+        run(async {
             let sent = format!("one\ntwo\n{}\nlast", "x".repeat(40_000));
-            let mut reader = LineReader::new(sent.as_bytes());
+            let mut reader = LineReader::new(sent.as_bytes(), PATIENCE);
             assert_eq!(reader.peek_line().await.unwrap(), Some(&b"one"[..]));
             let mut got = Vec::new();
             while let Some(lines) = reader.lines().await.unwrap() {
@@ -160,7 +225,7 @@ mod tests {
             }
             assert_eq!(got, sent.strip_suffix("last").unwrap().as_bytes());
             let long = "x".repeat(LINE_BYTES_MAX + 1);
-            assert!(LineReader::new(long.as_bytes()).lines().await.is_err());
+            assert!(LineReader::new(long.as_bytes(), PATIENCE).lines().await.is_err());
         });
         assert_eq!(texts(b"a b\n\n \xff\nc\r\n"), (vec!["a b", "c\r"], 1));
     }

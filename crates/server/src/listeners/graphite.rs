@@ -36,7 +36,7 @@ async fn read(
     sender: Sender,
     stream: TcpStream,
 ) -> io::Result<()> {
-    let mut reader = LineReader::new(stream);
+    let mut reader = LineReader::new(stream, app.config.patience.lines);
     while let Some(text) = reader.lines().await? {
         sender.put_lines(points(&app, &stats, &parser, &text)).await;
     }
@@ -66,8 +66,9 @@ fn points(app: &App, stats: &ListenerStats, parser: &GraphiteParser, text: &[u8]
     let (texts, mut bad) = texts(text);
     let now_ns = app.clock.now_ns();
     let mut lines = Lines::default();
-    for line in &texts {
-        if let Err(error) = parser.parse(line, now_ns, &mut lines) {
+    // Lines without a time are not all of the same time, or they would replace each other.
+    for (time_ns, line) in (now_ns..).zip(&texts) {
+        if let Err(error) = parser.parse(line, time_ns, &mut lines) {
             tracing::debug!("a line of Graphite was dropped: {error}");
             bad += 1;
         }

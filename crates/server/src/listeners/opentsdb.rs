@@ -1,13 +1,13 @@
-//! OpenTSDB's lines and its HTTP, on one port: the first line of a connection decides.
+//! OpenTSDB's lines and its HTTP, on one port: the first line of a connection decides. Requests are
+//! finished when the server stops, as those of its own HTTP.
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,20 +15,21 @@ use ingest::opentsdb::{Command, parse_json, parse_line};
 use ingest::point::Lines;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 use super::batches::{self, Sender};
 use super::connections::{self, LineReader, texts};
-use super::{ListenerStats, ListenerTarget};
+use super::{InFlight, ListenerStats, ListenerTarget};
 use crate::app::App;
 use crate::blocking::blocking;
 use crate::body::{self, BodyLimits};
 use crate::error::HttpError;
-use crate::gzip::{self, UnpackError};
 use crate::panic::CatchPanic;
-use crate::response::{self, Response, ResponseBody};
+use crate::response::{self, Response};
 use crate::write::Target;
 
-/// Points and their lines take up to about so many times the bytes of the JSON they come from.
+/// Lines, and rows and values that become of them, take up to about so many times the bytes of the
+/// JSON that they come from; so do the tags of one point.
 const MEMORY_FACTOR: usize = 8;
 /// What a client is told that asks who is there.
 const VERSION: &[u8] = b"InfluxDB TSDB proxy";
@@ -40,6 +41,7 @@ struct Shared {
     stats: Arc<ListenerStats>,
     target: Arc<ListenerTarget>,
     sender: Sender,
+    in_flight: InFlight,
 }
 
 /// Serves connections, for ever.
@@ -48,31 +50,46 @@ pub(super) async fn serve(
     stats: Arc<ListenerStats>,
     listener: TcpListener,
     target: ListenerTarget,
+    in_flight: InFlight,
 ) {
     let (sender, batches) = batches::of_listener(&target);
     let (app_too, stats_too) = (Arc::clone(&app), Arc::clone(&stats));
-    let shared = Shared { app, stats, target: Arc::new(target), sender };
+    let shared = Shared { app, stats, target: Arc::new(target), sender, in_flight };
     let serve = |stream: TcpStream| serve_one(shared.clone(), stream);
     let accepting = connections::accept(listener, Arc::clone(&stats_too), serve);
     tokio::join!(accepting, batches.store(app_too, Some(stats_too)));
 }
 
 async fn serve_one(shared: Shared, stream: TcpStream) -> io::Result<()> {
-    let mut reader = LineReader::new(stream);
+    let patience = shared.app.config.patience;
+    let mut reader = LineReader::new(stream, patience.lines);
     let Some(first) = reader.peek_line().await? else { return Ok(()) };
     if memchr::memmem::find(first, b" HTTP/1.").is_none() {
         return serve_lines(shared, reader).await;
     }
     let (read, stream) = reader.into_parts();
-    let io = TokioIo::new(Prefixed { read, stream });
+    // Goes on when the listener is stopped, which drops this: requests are finished.
+    let serving = tokio::spawn(serve_http(shared, Prefixed { read, stream }));
+    serving.await.map_err(io::Error::other)?
+}
+
+async fn serve_http(shared: Shared, stream: Prefixed) -> io::Result<()> {
     let patience = shared.app.config.patience.head;
+    let mut in_flight = shared.in_flight.clone();
     let service = service_fn(move |request| answer(shared.clone(), request));
-    hyper::server::conn::http1::Builder::new()
+    let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience)
-        .serve_connection(io, service)
-        .await
-        .map_err(io::Error::other)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        () = in_flight.stopping() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    served.map_err(io::Error::other)
 }
 
 async fn serve_lines(shared: Shared, mut reader: LineReader<TcpStream>) -> io::Result<()> {
@@ -91,9 +108,9 @@ async fn serve_lines(shared: Shared, mut reader: LineReader<TcpStream>) -> io::R
         }
         shared.count(text.len(), lines.points(), bad);
         shared.sender.put_lines(lines).await;
-        for _ in 0..asked {
-            reader.stream().write_all(VERSION).await?;
-        }
+        let answers = VERSION.repeat(asked);
+        let written = reader.stream().write_all(&answers);
+        timeout(shared.app.config.patience.write, written).await??;
     }
     Ok(())
 }
@@ -140,11 +157,7 @@ async fn answer(shared: Shared, request: Request<Incoming>) -> Result<Response, 
         tracing::error!("a request failed by a bug: {panic}");
         Err(HttpError::internal("internal error"))
     });
-    Ok(answered.unwrap_or_else(|error| {
-        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-        let text = format!("{}\n", error.text);
-        response::with_body(error.status, kind, ResponseBody::whole(text))
-    }))
+    Ok(answered.unwrap_or_else(|error| response::refusal_as_text(&error)))
 }
 
 async fn dispatch(shared: &Shared, request: Request<Incoming>) -> Result<Response, HttpError> {
@@ -158,38 +171,18 @@ async fn dispatch(shared: &Shared, request: Request<Incoming>) -> Result<Respons
         _ => return Err(HttpError::new(StatusCode::NOT_FOUND, "404 page not found")),
     }
     let (head, incoming) = request.into_parts();
-    let encoding = head.headers.get(CONTENT_ENCODING);
-    let packed = encoding.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"));
+    let packed = body::is_packed(&head.headers);
     let app = &shared.app;
-    let limits =
-        BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: MEMORY_FACTOR };
-    let mut body = body::collect(app, &head.headers, incoming, limits).await?;
+    let limits = BodyLimits::of_text(app, MEMORY_FACTOR, packed);
+    let body = body::collect(app, &head.headers, incoming, limits).await?;
     shared.stats.bytes.add(body.bytes.len() as u64);
     let worker = shared.clone();
     let stored = blocking(move || {
-        if !packed {
-            return worker.store(&body.bytes);
-        }
-        let room = &mut body.room;
-        let unpacked = gzip::unpack(&body.bytes, worker.app.config.unpacked_bytes_max(), |bytes| {
-            room.grow(bytes.saturating_mul(MEMORY_FACTOR)).map_err(Unpacking)
-        });
-        worker.store(&unpacked.map_err(|failed| failed.0)?)
+        let body = if packed { body.unpacked(&worker.app, MEMORY_FACTOR)? } else { body };
+        worker.store(&body.bytes)
     });
     stored.await??;
     Ok(response::empty(StatusCode::NO_CONTENT))
-}
-
-/// Why unpacking stopped.
-struct Unpacking(HttpError);
-
-impl From<UnpackError> for Unpacking {
-    fn from(error: UnpackError) -> Self {
-        Self(match error {
-            UnpackError::TooLong(_) => HttpError::too_large(),
-            UnpackError::Broken(_) => HttpError::bad_request(error.to_string()),
-        })
-    }
 }
 
 /// A stream of which some was read already.

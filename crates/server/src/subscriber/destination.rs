@@ -87,7 +87,7 @@ impl Destination {
     }
 
     /// Sends lines; fails if they are not taken, or if it takes too long.
-    pub(super) async fn send(&mut self, text: &[u8]) -> io::Result<()> {
+    pub(super) async fn send(&mut self, text: &Bytes) -> io::Result<()> {
         let sent = match &mut self.way {
             Way::Http(way) => timeout(PATIENCE, way.send(&self.address, text)).await,
             Way::Udp(socket) => {
@@ -104,7 +104,7 @@ impl Destination {
 }
 
 impl HttpWay {
-    async fn send(&mut self, address: &str, text: &[u8]) -> io::Result<()> {
+    async fn send(&mut self, address: &str, text: &Bytes) -> io::Result<()> {
         // A connection that was kept may have been closed meanwhile: then nothing was taken.
         if let Some(mut kept) = self.connection.take()
             && kept.ready().await.is_ok()
@@ -125,7 +125,7 @@ impl HttpWay {
         self.read(answer.map_err(io::Error::other)?, sender).await
     }
 
-    fn request(&self, address: &str, text: &[u8]) -> io::Result<Request<Full<Bytes>>> {
+    fn request(&self, address: &str, text: &Bytes) -> io::Result<Request<Full<Bytes>>> {
         let mut request = Request::builder()
             .method(Method::POST)
             .uri(&self.target)
@@ -135,7 +135,7 @@ impl HttpWay {
         if let Some(credentials) = &self.credentials {
             request = request.header(AUTHORIZATION, credentials);
         }
-        request.body(Full::new(Bytes::copy_from_slice(text))).map_err(io::Error::other)
+        request.body(Full::new(text.clone())).map_err(io::Error::other)
     }
 
     async fn read(

@@ -9,8 +9,8 @@ use store::{
     Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
 };
 
-use super::lines::lines;
 use super::{Inbox, Outbox, channel};
+use crate::lines::{bytes_of, lines};
 use crate::metrics::Metrics;
 
 /// A store whose writes are forwarded.
@@ -45,8 +45,13 @@ impl ForwardingStore {
     }
 
     fn forward(&self, request: &WriteRequest<'_>, outcome: &WriteOutcome) {
-        let text = lines(request.batch, &outcome.rejected);
-        if self.inbox.put(request.policy.id, outcome.rows_written, text) {
+        // Where there is no room for the lines they are not made.
+        let place = self.inbox.place(bytes_of(request.batch));
+        let put = place.is_some_and(|place| {
+            let text = lines(request.batch, &outcome.rejected);
+            place.put(request.policy.id, outcome.rows_written, text)
+        });
+        if put {
             self.metrics.subscription_writes.add(1);
         } else {
             self.metrics.subscription_writes_dropped.add(1);

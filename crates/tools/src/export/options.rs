@@ -14,6 +14,8 @@ const AFTER_HELP: &str = "\
 The dump is one that influx -import, nyala import and nyala shell -import read: statements that make \
 databases and retention policies, then every point as line protocol. CSV has a header for each \
 measurement, with types; an empty text cannot be told from no value there.
+Continuous queries, subscriptions and users are in neither; nyala import --from copies the first and \
+the last from a running server.
 Options may be written with one dash or two.
 
 Examples:
@@ -47,7 +49,7 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("export")
-        .about("Write everything of a server to a dump or CSV")
+        .about("Write the points of a server to a dump or CSV")
         .after_help(AFTER_HELP)
         .args(args::connection())
         .arg(value("database", "NAME", "Database to export (all)").action(ArgAction::Append))

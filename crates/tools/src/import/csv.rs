@@ -3,7 +3,7 @@
 //!
 //! Columns by name: `database`, `retention_policy`, `measurement` (or `name`), `time`, `tags`
 //! (`a=b,c=d`); `x::tag` and the columns of `--tags` are tags; `x::float` and so on are fields of that
-//! type. A column without a type is one of floats, booleans or texts, whichever its first value is.
+//! type. Every row has a time. A column without a type is one of floats, booleans or texts, whichever its first value is.
 //! A new header may follow at any time. An empty cell is no value.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use csv::{ReaderBuilder, StringRecord};
 use jiff::Timestamp;
 
 use super::options::Options;
-use crate::line::{push_key, push_measurement, push_text};
+use crate::line::{push_key, push_series, push_text};
 use crate::progress::Progress;
 use crate::source::FieldType;
 use crate::write::{LineWriter, Target};
@@ -105,6 +105,9 @@ fn header(record: &StringRecord, options: &Options) -> Result<Vec<Column>> {
     if options.measurement.is_empty() && !columns.contains(&Column::Measurement) {
         bail!("no column `measurement` or `name`: say --measurement");
     }
+    if !columns.contains(&Column::Time) {
+        bail!("no column `time`: rows of a series without one would replace each other");
+    }
     if let Some(missing) =
         options.tags.iter().find(|tag| !columns.contains(&Column::Tag((*tag).clone())))
     {
@@ -156,20 +159,15 @@ fn row(
     if measurement.is_empty() {
         bail!("no measurement");
     }
-    line.clear();
-    push_measurement(line, measurement);
-    for (key, value) in tags.iter().filter(|(_, value)| !value.is_empty()) {
-        line.push(b',');
-        push_key(line, key);
-        line.push(b'=');
-        push_key(line, value);
+    if time.is_empty() {
+        bail!("no time");
     }
+    line.clear();
+    push_series(line, measurement, &tags);
     line.push(b' ');
     line.extend_from_slice(&fields);
-    if !time.is_empty() {
-        line.push(b' ');
-        line.extend_from_slice(time.as_bytes());
-    }
+    line.push(b' ');
+    line.extend_from_slice(time.as_bytes());
     Ok(true)
 }
 

@@ -8,12 +8,14 @@ use super::csv;
 use super::options::Options;
 use crate::dump::{self, DumpReader};
 use crate::http::Client;
+use crate::influx;
 use crate::progress::{Progress, say};
 use crate::write::{LineWriter, Target};
 
 /// Imports all files; whether everything was taken.
 pub(super) fn run(files: &[PathBuf], options: &Options) -> Result<bool> {
     let mut client = Client::new(options.to.clone())?;
+    influx::ping(&mut client)?;
     let mut clean = true;
     for file in files {
         clean &= one(file, &mut client, options).with_context(|| file.display().to_string())?;

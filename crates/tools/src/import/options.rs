@@ -90,7 +90,11 @@ pub(crate) fn command() -> Command {
         )
         .arg(value("start", "TIME", "From a server: points from this time on (RFC 3339)"))
         .arg(value("end", "TIME", "From a server: points before this time"))
-        .arg(path("state", "FILE", "From a server: remembers what is done, to go on after a break"))
+        .arg(path(
+            "state",
+            "FILE",
+            "From a server: remembers what arrived whole, to go on after a break",
+        ))
         .arg(path(
             "user-passwords",
             "FILE",

@@ -4,11 +4,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 
 use super::options::Options;
 use super::state::State;
-use super::{schema, users, verify};
+use super::users::{self, Passwords};
+use super::{schema, verify};
 use crate::http::{Client, Endpoint};
+use crate::influx;
 use crate::progress::{Progress, say};
 use crate::source::{
     Layout, Policy, Shards, Slice, Window, continuous_queries, databases, line_of, measurements,
@@ -28,25 +31,31 @@ struct Import<'o> {
     progress: Progress,
     written: Written,
     shards: Shards,
+    /// Of slices that end later the source may get more rows.
+    started_ns: i64,
 }
 
 /// Imports; whether everything arrived.
 pub(super) fn run(source: &Endpoint, options: &Options) -> Result<bool> {
+    let started = Timestamp::now();
     let (from, to) = (source.to_string(), options.to.to_string());
+    let passwords = options.passwords.as_deref().map(Passwords::create).transpose()?;
     let state = State::open(options.state.as_deref(), &from, &to)?;
     if state.slices_done() > 0 {
         say(&format!("going on: {} slices are done", state.slices_done()));
     }
     let mut from = Client::new(source.clone())?;
     let shards = Shards::ask(&mut from);
-    let to = Client::new(options.to.clone())?;
+    let mut to = Client::new(options.to.clone())?;
+    influx::ping(&mut to)?;
     let (progress, written) = (Progress::new(), Written::default());
-    let mut import = Import { options, from, to, state, progress, written, shards };
-    import.run()
+    let started_ns = i64::try_from(started.as_nanosecond())?;
+    let mut import = Import { options, from, to, state, progress, written, shards, started_ns };
+    import.run(passwords)
 }
 
 impl Import<'_> {
-    fn run(&mut self) -> Result<bool> {
+    fn run(&mut self, passwords: Option<Passwords>) -> Result<bool> {
         let mut differences = Vec::new();
         let mut values = 0;
         let mut queries = Vec::new();
@@ -74,8 +83,9 @@ impl Import<'_> {
         }
         // They begin to run at once, and are to see all rows.
         let not_made = schema::ensure_queries(&mut self.to, &queries)?;
-        users::copy(&mut self.from, &mut self.to, self.options.passwords.as_deref())?;
-        Ok(self.report(&differences, values) && not_made == 0)
+        let arrived = self.report(&differences, values);
+        let users_failed = users::copy(&mut self.from, &mut self.to, passwords)?;
+        Ok(arrived && not_made == 0 && users_failed == 0)
     }
 
     /// Copies one measurement of one policy.
@@ -87,8 +97,12 @@ impl Import<'_> {
                 continue;
             }
             let context = || format!("{db}.{policy}.{}, {}", place.2, slice.condition());
-            let points = self.copy_slice((db, policy), layout, *slice).with_context(context)?;
-            self.state.set_done(place, *slice)?;
+            let copied = self.copy_slice((db, policy), layout, *slice);
+            let (points, written) = copied.with_context(context)?;
+            self.written.add(&written);
+            if slice.last_ns < self.started_ns && written.rejected == written.expired {
+                self.state.set_done(place, *slice)?;
+            }
             let all = slices.len();
             let what = || format!("{db}.{policy}.{}: slice {} of {all}", place.2, at + 1);
             self.progress.add(points, what);
@@ -96,7 +110,13 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn copy_slice(&mut self, place: (&str, &str), layout: &Layout, slice: Slice) -> Result<u64> {
+    /// Copies a slice; the number of its rows, and what became of them.
+    fn copy_slice(
+        &mut self,
+        place: (&str, &str),
+        layout: &Layout,
+        slice: Slice,
+    ) -> Result<(u64, Written)> {
         let target = Target {
             database: place.0.to_owned(),
             policy: place.1.to_owned(),
@@ -114,8 +134,7 @@ impl Import<'_> {
             let failed = match read {
                 Ok(points) => {
                     writer.flush()?;
-                    self.written.add(writer.written());
-                    return Ok(points);
+                    return Ok((points, writer.written().clone()));
                 }
                 Err(error) => error,
             };

@@ -1,4 +1,5 @@
-//! Remembers which slices are imported: a file of JSON lines that only grows.
+//! Remembers which slices are imported: a file of JSON lines that only grows. A slice is there only if
+//! it arrived whole and the source can get no newer rows in it.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};

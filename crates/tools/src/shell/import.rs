@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use super::options::{Import, Options};
 use crate::dump::{self, DumpReader};
 use crate::http::Client;
+use crate::influx;
 use crate::write::{LineWriter, Target};
 
 /// Lines after which the number so far is said.
@@ -24,6 +25,7 @@ pub(super) fn run(import: &Import, options: &Options) -> Result<ExitCode> {
         bail!("{} is not packed with gzip: leave -compressed out", import.path.display());
     }
     let mut client = Client::new(options.endpoint.clone())?;
+    influx::ping(&mut client)?;
     let target = Target {
         database: options.database.clone(),
         precision: options.precision.of_lines().to_owned(),

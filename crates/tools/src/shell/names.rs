@@ -1,5 +1,6 @@
 //! Completes keywords, databases and measurements.
 
+use influxql::{keywords, quote_ident};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -7,7 +8,7 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
 use crate::http::Client;
-use crate::influx::{self, ident};
+use crate::influx;
 
 /// Measurements that are offered.
 const MEASUREMENTS_MAX: usize = 10_000;
@@ -29,82 +30,6 @@ const COMMANDS: &[&str] = &[
     "quit",
     "settings",
     "use",
-];
-const KEYWORDS: &[&str] = &[
-    "ALL",
-    "ALTER",
-    "ANALYZE",
-    "AND",
-    "AS",
-    "ASC",
-    "BEGIN",
-    "BY",
-    "CARDINALITY",
-    "CONTINUOUS",
-    "CREATE",
-    "DATABASE",
-    "DATABASES",
-    "DEFAULT",
-    "DELETE",
-    "DESC",
-    "DIAGNOSTICS",
-    "DISTINCT",
-    "DROP",
-    "DURATION",
-    "END",
-    "EVERY",
-    "EXACT",
-    "EXPLAIN",
-    "FIELD",
-    "FOR",
-    "FROM",
-    "GRANT",
-    "GRANTS",
-    "GROUP",
-    "GROUPS",
-    "IN",
-    "INF",
-    "INTO",
-    "KEY",
-    "KEYS",
-    "KILL",
-    "LIMIT",
-    "MEASUREMENT",
-    "MEASUREMENTS",
-    "NAME",
-    "OFFSET",
-    "ON",
-    "OR",
-    "ORDER",
-    "PASSWORD",
-    "POLICIES",
-    "POLICY",
-    "PRIVILEGES",
-    "QUERIES",
-    "QUERY",
-    "READ",
-    "REPLICATION",
-    "RESAMPLE",
-    "RETENTION",
-    "REVOKE",
-    "SELECT",
-    "SERIES",
-    "SET",
-    "SHARD",
-    "SHARDS",
-    "SHOW",
-    "SLIMIT",
-    "SOFFSET",
-    "STATS",
-    "SUBSCRIPTIONS",
-    "TAG",
-    "TO",
-    "USER",
-    "USERS",
-    "VALUES",
-    "WHERE",
-    "WITH",
-    "WRITE",
 ];
 
 /// Where names come from.
@@ -152,7 +77,7 @@ impl Names {
             if start == 0 {
                 found.extend(COMMANDS.iter().filter(|c| starts(c)).map(|c| (*c).to_owned()));
             }
-            found.extend(KEYWORDS.iter().filter(|k| starts(k)).map(|k| cased(k, bare)));
+            found.extend(keywords().filter(|k| starts(k)).map(|k| cased(k, bare)));
         }
         let names: &[&[String]] = match last.as_str() {
             "use" | "on" | "database" => &[&self.databases],
@@ -161,7 +86,8 @@ impl Names {
             _ => &[&self.measurements, &self.databases],
         };
         for name in names.iter().copied().flatten().filter(|name| starts(name)) {
-            found.push(if quoted || !is_bare(name) { ident(name) } else { name.clone() });
+            let name = quote_ident(name);
+            found.push(if quoted { name.always() } else { name }.to_string());
         }
         found.dedup();
         (start, found)
@@ -176,13 +102,6 @@ fn list(source: &mut NameSource<'_>, statement: &str) -> Vec<String> {
 /// A keyword in the case that its beginning was typed in.
 fn cased(keyword: &str, begun: &str) -> String {
     if begun.chars().any(char::is_lowercase) { keyword.to_lowercase() } else { keyword.to_owned() }
-}
-
-fn is_bare(name: &str) -> bool {
-    let keyword = KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name));
-    !keyword
-        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 impl Completer for Names {
@@ -223,6 +142,7 @@ mod tests {
         assert_eq!(of("use "), (4, vec!["metrics".to_owned(), "\"my db\"".to_owned()]));
         assert_eq!(of("SELECT x FROM \"me").1, ["\"mem\"", "\"metrics\""]);
         assert_eq!(of("SELECT mean(x) GRO"), (15, vec!["GROUP".to_owned(), "GROUPS".to_owned()]));
+        assert_eq!(of("CREATE SUBSC").1, ["SUBSCRIPTION", "SUBSCRIPTIONS"]);
         assert_eq!(of("SELECT "), (7, vec![]));
         assert_eq!(of("\u{e9} \u{e9}"), (3, vec![]));
     }

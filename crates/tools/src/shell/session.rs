@@ -12,8 +12,8 @@ use super::options::Options;
 use super::print::{Format, Printer};
 use super::table::align;
 use super::{help, insert};
-use crate::http::{Ask, Client, Endpoint, INTERRUPTED, Refusal};
-use crate::influx::{self, Documents, ident};
+use crate::http::{Client, Endpoint, INTERRUPTED, Refusal};
+use crate::influx::{self, BadAnswer, Documents, ident};
 
 const NO_DATABASE: &str = "\
 Warning: It is possible this error is due to not setting a database.
@@ -112,10 +112,7 @@ impl Session {
     /// # Errors
     /// It is not.
     pub(super) fn connect(&mut self) -> Result<String> {
-        let answer = self.client.ask(&Ask::get("/ping"))?;
-        let version = answer.header("X-Influxdb-Version").unwrap_or("unknown").to_owned();
-        answer.finish()?;
-        Ok(version)
+        influx::ping(&mut self.client)
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
@@ -136,9 +133,7 @@ impl Session {
     /// # Errors
     /// What is printed cannot be printed.
     pub(super) fn obey(&mut self, line: &str, out: &mut dyn Write) -> Result<Outcome> {
-        for complaint in std::mem::take(&mut self.complaints) {
-            writeln!(out, "{complaint}")?;
-        }
+        self.complain(out)?;
         match parse(line) {
             Command::Exit => return Ok(Outcome::Exit),
             Command::Query(text) => return self.query(text, out),
@@ -166,6 +161,23 @@ impl Session {
             other => self.set(&other, out)?,
         }
         Ok(Outcome::Done)
+    }
+
+    /// Asks statements.
+    ///
+    /// # Errors
+    /// What is printed cannot be printed.
+    pub(super) fn ask(&mut self, statements: &str, out: &mut dyn Write) -> Result<Outcome> {
+        self.complain(out)?;
+        self.query(statements, out)
+    }
+
+    /// Says what is not said yet.
+    fn complain(&mut self, out: &mut dyn Write) -> Result<()> {
+        for complaint in std::mem::take(&mut self.complaints) {
+            writeln!(out, "{complaint}")?;
+        }
+        Ok(())
     }
 
     /// Commands that change how answers look.
@@ -229,7 +241,11 @@ impl Session {
             }
             Ok(answer) => match printer.print(&mut Documents::new(answer)) {
                 Ok(failed) => failed,
-                Err(error) if error.to_string() == INTERRUPTED => Some(INTERRUPTED.to_owned()),
+                Err(error) if error.root_cause().to_string() == INTERRUPTED => {
+                    Some(INTERRUPTED.to_owned())
+                }
+                // The next statement may do better.
+                Err(error) if error.is::<BadAnswer>() => Some(format!("{error:#}")),
                 Err(error) => return Err(error),
             },
         };

@@ -2,7 +2,8 @@
 //!
 //! InfluxDB fixes a field's type per shard, Nyala per measurement. Where a field has several types,
 //! its first one in the order float, integer, unsigned, string, boolean keeps the name, numbers that
-//! fit it go along, and everything else goes to a field called after its type (`v_string`).
+//! fit it go along, and everything else goes to a field called after its type (`v_string`). Answers
+//! do not say which type a number has: one that may be a float is taken for one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -136,6 +137,7 @@ impl Layout {
         let Some(found) = self.fields.get(field) else {
             bail!("field {field:?} of {:?} was added meanwhile: start again", self.measurement)
         };
+        let position = |kind: FieldType| found.types.iter().position(|other| *other == kind);
         let fits = |kind: FieldType| match value {
             Value::Text(_) => kind == FieldType::String,
             Value::Boolean(_) => kind == FieldType::Boolean,
@@ -143,7 +145,10 @@ impl Layout {
                 kind.is_number() && (found.types.len() == 1 || number_fits(kind, digits))
             }
         };
-        match found.types.iter().position(|kind| fits(*kind)) {
+        // Whatever its digits, a number is not lost where there is a field of floats.
+        let any_float =
+            || matches!(value, Value::Number(_)).then_some(FieldType::Float).and_then(position);
+        match found.types.iter().position(|kind| fits(*kind)).or_else(any_float) {
             Some(at) => Ok((&found.names[at], found.types[at])),
             None => bail!(
                 "field {field:?} of {:?} has a value of another type than those it is said to \
@@ -158,10 +163,10 @@ impl Layout {
 /// Whether a number keeps its value in this type.
 fn number_fits(kind: FieldType, digits: &str) -> bool {
     match kind {
-        FieldType::Float => match digits.parse::<i128>() {
-            // A whole float is written with all its digits, or is a power that has an exponent.
-            Ok(whole) => digits.parse::<f64>().is_ok_and(|float| float as i128 == whole),
-            Err(_) => true,
+        FieldType::Float => match (digits.parse::<i128>(), digits.parse::<f64>()) {
+            // InfluxDB writes a whole float with as many digits as tell it from others, and zeros.
+            (Ok(whole), Ok(float)) => float as i128 == whole || float.to_string() == digits,
+            _ => true,
         },
         FieldType::Integer => digits.parse::<i64>().is_ok(),
         FieldType::Unsigned => digits.parse::<u64>().is_ok(),
@@ -192,12 +197,19 @@ mod tests {
     #[test]
     fn several_types() {
         let layout = layout(&[Text, Integer, Float, Boolean], &["v_string"]);
+        let padded = [60, 63, 69].map(|power| 2f64.powi(power).to_string());
         let place = |value| layout.place("v", value).unwrap();
         assert_eq!(place(Value::Number("1.5")), ("v", Float));
         assert_eq!(place(Value::Number("9007199254740992")), ("v", Float));
         assert_eq!(place(Value::Number("9007199254740993")), ("v_integer", Integer));
         assert_eq!(place(Value::Number("9223372036854775807")), ("v_integer", Integer));
         assert_eq!(place(Value::Number("1e+30")), ("v", Float));
+        for digits in &padded {
+            assert!(digits.ends_with("000"), "{digits}");
+            assert_eq!(place(Value::Number(digits)), ("v", Float));
+        }
+        // Of no type exactly: too long for an integer.
+        assert_eq!(place(Value::Number("1180591620717411303425")), ("v", Float));
         assert_eq!(place(Value::Text("a")), ("v_string_", Text));
         assert_eq!(place(Value::Boolean(true)), ("v_boolean", Boolean));
         assert_eq!(layout.names_of("v").len(), 4);

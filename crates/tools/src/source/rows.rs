@@ -6,7 +6,7 @@ use super::layout::{FieldType, Layout, Value};
 use super::slices::Slice;
 use crate::http::Client;
 use crate::influx::{self, Documents, ident};
-use crate::line::{push_key, push_measurement, push_text};
+use crate::line::{push_key, push_series, push_text};
 
 /// Rows in a part of an answer.
 const CHUNK_ROWS: &str = "5000";
@@ -93,13 +93,7 @@ fn take_series(
 /// Makes a line of a row, without the line end.
 pub(crate) fn line_of(measurement: &str, row: &Row<'_>, line: &mut Vec<u8>) {
     line.clear();
-    push_measurement(line, measurement);
-    for (key, value) in row.tags.iter().filter(|(_, value)| !value.is_empty()) {
-        line.push(b',');
-        push_key(line, key);
-        line.push(b'=');
-        push_key(line, value);
-    }
+    push_series(line, measurement, row.tags);
     let mut separator = b' ';
     for (name, kind, value) in row.fields {
         line.push(separator);

@@ -6,9 +6,17 @@ use model::key::escape;
 use model::{FieldType, LineBatch, LineRow};
 use store::RejectedRow;
 
-/// The rows that were stored, a line each, times in nanoseconds.
-pub(super) fn lines(batch: &LineBatch<'_>, rejected: &[RejectedRow]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(batch.text.len() + 24 * batch.rows.len());
+/// About what a time takes that the text did not have.
+const TIME_BYTES: usize = 24;
+
+/// About how long the lines of a batch are, bytes: what [`lines`] asks memory for.
+pub(crate) fn bytes_of(batch: &LineBatch<'_>) -> usize {
+    batch.text.len().saturating_add(batch.rows.len().saturating_mul(TIME_BYTES))
+}
+
+/// The rows that were not rejected, a line each, times in nanoseconds.
+pub(crate) fn lines(batch: &LineBatch<'_>, rejected: &[RejectedRow]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes_of(batch));
     let mut refused = rejected.iter().map(|row| row.row as usize).peekable();
     for (at, row) in batch.rows.iter().enumerate() {
         if refused.next_if_eq(&at).is_none() {
