@@ -79,7 +79,8 @@ fn measure(
     let loading = LoadOptions {
         url: server.url().to_owned(),
         target: target("/write", &[("db", DB)]),
-        workers: 2,
+        // Rows of a host come in order, as its agent sends them.
+        workers: 1,
         batch_rows: 10_000,
         rows_per_second: None,
         pregenerate: false,

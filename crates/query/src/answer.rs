@@ -79,15 +79,19 @@ impl Answer {
         self
     }
 
-    /// The answer with some of the rows of each series only, if they are all there already: `offset`
-    /// left out, then at most `limit`; 0: no limit.
+    /// The answer with some of the rows of each series only: `offset` left out, then at most
+    /// `limit`; 0: no limit.
+    ///
+    /// # Panics
+    /// If the rows are not all there already.
     #[must_use]
     pub fn limited(mut self, limit: u64, offset: u64) -> Self {
-        if let Source::Ready(parts) = &mut self.source {
-            for part in parts {
-                let (from, to) = window(part.rows(), limit, offset);
-                part.narrow(from..to);
-            }
+        let Source::Ready(parts) = &mut self.source else {
+            panic!("BUG: LIMIT of rows that are still to be read belongs to who reads them")
+        };
+        for part in parts {
+            let (from, to) = window(part.rows(), limit, offset);
+            part.narrow(from..to);
         }
         self
     }
