@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 
+use futures_util::future::join_all;
 use kudu_client::{Predicate, ReadMode, Table};
 use model::DatabaseId;
 use store::StoreError;
@@ -16,7 +17,6 @@ use crate::error::cluster;
 use crate::layout::SERIES_ID;
 use crate::registry::{Entry, Which, number_of, ordered, space};
 use crate::shared::Shared;
-use crate::write::join_all;
 
 /// Series that are looked at at a time.
 const LOOKS_AT_ONCE: usize = 32;

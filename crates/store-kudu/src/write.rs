@@ -10,6 +10,7 @@ mod prepare;
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use kudu_client::Error;
 use model::DatabaseId;
 use store::{RejectedRow, StoreError, WriteOutcome, WriteRequest};
@@ -151,23 +152,6 @@ impl Shared {
         let of_it = |table: &str| self.names.measurement_of(table) == Some(measurement);
         self.drop_tables(&self.names.of_database(database), of_it).await
     }
-}
-
-/// Drives futures together; results in their order.
-pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut pending: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut ready = true;
-        for (future, output) in pending.iter_mut().filter(|(_, output)| output.is_none()) {
-            match future.as_mut().poll(context) {
-                std::task::Poll::Ready(value) => *output = Some(value),
-                std::task::Poll::Pending => ready = false,
-            }
-        }
-        if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    pending.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 /// A measurement of a batch.
