@@ -80,7 +80,8 @@ pub(crate) fn range_entry(policy: PolicyId, range: TimeRange) -> Entry {
     Entry::new(space::RANGE, key).number(range.max)
 }
 
-fn range_of(entry: &Entry) -> Option<(PolicyId, TimeRange)> {
+/// Policy and range of a range's entry; `None`: it is damaged.
+pub(crate) fn registered_range(entry: &Entry) -> Option<(PolicyId, TimeRange)> {
     let (policy, first) = entry.key.split_at_checked(4)?;
     let policy = PolicyId(u32::from_be_bytes(policy.try_into().ok()?));
     Some((policy, TimeRange::new(number_of(first)?, entry.number?)))
@@ -130,8 +131,8 @@ impl Shared {
                 }
                 (space::TAG_KEY, Some(name)) => state.tag_keys.push(name.as_str().into()),
                 (space::RANGE, _) => {
-                    let (policy, range) =
-                        range_of(&entry).ok_or_else(|| unintelligible(table, "a damaged range"))?;
+                    let (policy, range) = registered_range(&entry)
+                        .ok_or_else(|| unintelligible(table, "a damaged range"))?;
                     state.ranges.entry(policy).or_default().push(range);
                 }
                 (space::IDS, _) => state.series_end = state.series_end.max(end_of(&entry, table)?),

@@ -86,6 +86,28 @@ fn they_agree_on_everything_new() {
     }
 }
 
+/// Few new series here, many there, at once: blocks of ids of different sizes do not overlap.
+#[test]
+fn they_give_no_id_twice() {
+    let daemons = daemons::<2>();
+    for round in 0..4 {
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for (store, count) in daemons.iter().zip([10, 200]) {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    let row = |n| integer(&format!("m,round={round},of={count},n={n}"), "x", n, 0);
+                    let rows: Vec<Row> = (0..count).map(row).collect();
+                    barrier.wait();
+                    assert_eq!(write(store, POLICY, &rows, 0).unwrap().rows_written, count as u64);
+                });
+            }
+        });
+    }
+    let rows = read_all(&daemons[0], POLICY, "m").unwrap();
+    assert_eq!(rows.len(), 4 * 210, "series with the same id have the same row");
+}
+
 /// The same new field with another type from each: one type holds for all.
 #[test]
 fn they_agree_on_types() {

@@ -29,13 +29,8 @@ fn a_killed_server_takes_nothing_with_it() {
     let (store, other) = (KuduStore::open(&options).unwrap(), KuduStore::open(&options).unwrap());
     write(&store, POLICY, &rows_at(0), 0).unwrap();
     let (stop, written) = (AtomicBool::new(false), AtomicI64::new(0));
-    let reached = |count: i64| {
-        while written.load(Ordering::Relaxed) < count {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    };
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let writer = scope.spawn(|| {
             for time in 1.. {
                 if stop.load(Ordering::Relaxed) {
                     break;
@@ -45,6 +40,12 @@ fn a_killed_server_takes_nothing_with_it() {
                 written.store(time, Ordering::Relaxed);
             }
         });
+        let reached = |count: i64| {
+            while written.load(Ordering::Relaxed) < count {
+                assert!(!writer.is_finished(), "the writer has failed");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
         for victim in 0..2 {
             let before = written.load(Ordering::Relaxed);
             reached(before + 10);
