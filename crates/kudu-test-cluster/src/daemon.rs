@@ -130,6 +130,12 @@ impl Daemon {
         lock(&self.running).as_ref().map_or(0, |running| running.started_us)
     }
 
+    /// Its process, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        lock(&self.running).as_ref().map(|running| running.pid.as_raw_nonzero().get())
+    }
+
     /// Whether it has ended by itself. Its shell waits for the pipe and so leaves it a zombie.
     pub(crate) fn failed(&self) -> bool {
         lock(&self.running).as_ref().is_some_and(|running| {

@@ -41,6 +41,7 @@ pub(crate) struct View {
     request: ScanRequest,
     /// `None`: nothing to read.
     table: Option<Table>,
+    pin: Option<Pin>,
     moment: u64,
     /// By ordinal: bucket and id, ascending.
     series: Vec<(u32, i64)>,
@@ -56,10 +57,22 @@ pub(crate) struct View {
     scanned: AtomicU64,
 }
 
-impl Drop for View {
+/// Keeps a table from being dropped by this handle.
+struct Pin {
+    shared: Arc<Shared>,
+    id: String,
+}
+
+impl Pin {
+    fn new(shared: &Arc<Shared>, table: &Table) -> Self {
+        shared.pins.pin(&table.id());
+        Self { shared: Arc::clone(shared), id: table.id() }
+    }
+}
+
+impl Drop for Pin {
     fn drop(&mut self) {
-        let Some(table) = &self.table else { return };
-        if let Some(name) = self.shared.pins.unpin(&table.id()) {
+        if let Some(name) = self.shared.pins.unpin(&self.id) {
             let client = self.shared.client.clone();
             self.shared.handle.spawn(async move {
                 if let Err(error) = client.delete_table(&name).await {
@@ -82,6 +95,7 @@ impl KuduScan {
             shared: Arc::clone(shared),
             request: request.clone(),
             table: None,
+            pin: None,
             moment,
             series: Vec::new(),
             ranges: Vec::new(),
@@ -118,7 +132,7 @@ impl View {
             open_data(&shared, &name),
             list(&shared, id, &request, self.moment, held),
         )?;
-        let Some(table) = table else { return Ok(Vec::new()) };
+        let Some((table, pin)) = table else { return Ok(Vec::new()) };
         let time = request.time.intersect(&TimeRange::ALL);
         let ranges = state.ranges.remove(&policy).unwrap_or_default();
         let all_ranges = ranges.len();
@@ -140,8 +154,8 @@ impl View {
         placed.sort_unstable_by_key(|(bucket, series)| (*bucket, series.id));
         self.series = placed.iter().map(|(bucket, series)| (*bucket, series.id)).collect();
         self.estimate(&table, &state, all_ranges).await?;
-        shared.pins.pin(&table.id());
         self.table = Some(table);
+        self.pin = Some(pin);
         Ok(placed.into_iter().map(|(_, series)| series).collect())
     }
 
@@ -188,9 +202,12 @@ impl View {
     }
 }
 
-async fn open_data(shared: &Shared, name: &str) -> Result<Option<Table>, StoreError> {
+async fn open_data(shared: &Arc<Shared>, name: &str) -> Result<Option<(Table, Pin)>, StoreError> {
     match shared.client.open_table(name).await {
-        Ok(table) => Ok(Some(table)),
+        Ok(table) => {
+            let pin = Pin::new(shared, &table);
+            Ok(Some((table, pin)))
+        }
         Err(Error::TableNotFound { .. }) => Ok(None),
         Err(error) => Err(cluster(error)),
     }
