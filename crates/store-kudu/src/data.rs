@@ -104,6 +104,17 @@ impl DataTable {
         *self.held.write() = Some(table);
     }
 
+    /// The table as a reader or writer has opened it last.
+    pub(crate) fn opened(&self) -> Option<Table> {
+        let held = self.held.read().clone();
+        held.or_else(|| self.known().map(|known| known.table.clone()))
+    }
+
+    /// Opens the table anew when it is read next.
+    pub(crate) fn release(&self) {
+        *self.held.write() = None;
+    }
+
     /// Looks at the table anew when it is needed next.
     pub(crate) fn forget(&self) {
         *self.known.write() = None;

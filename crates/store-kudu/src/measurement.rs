@@ -101,6 +101,31 @@ impl Shared {
         Ok(found.first().and_then(|entry| entry.number))
     }
 
+    /// The id a name has at a moment, and what `read` finds out by it. Where the id is remembered,
+    /// both are asked for at once.
+    pub(crate) async fn lookup_and<T>(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+        moment: Option<u64>,
+        mut read: impl AsyncFnMut(i64) -> Result<T, StoreError>,
+    ) -> Result<Option<(i64, T)>, StoreError> {
+        let remembered = self.measurements.get(&(database, name.clone())).map(|known| known.id);
+        let guess = async {
+            match remembered {
+                Some(id) => Some(read(id).await),
+                None => None,
+            }
+        };
+        let (id, guess) = tokio::join!(self.lookup(database, name, moment), guess);
+        let Some(id) = id? else { return Ok(None) };
+        let found = match guess.filter(|_| remembered == Some(id)) {
+            Some(found) => found?,
+            None => read(id).await?,
+        };
+        Ok(Some((id, found)))
+    }
+
     /// Names and ids of a database's measurements.
     pub(crate) async fn measurements_of(
         &self,
@@ -283,10 +308,17 @@ impl Shared {
         database: DatabaseId,
         name: &str,
     ) -> Result<Option<MeasurementSchema>, StoreError> {
-        let now = self.now().await?;
-        let Some(id) = self.lookup(database, name, Some(now)).await? else { return Ok(None) };
-        let state = self.state(id, Some(now)).await?;
-        let tag_keys = self.live_tag_keys(id, &state, now).await?;
+        // A server's own present is after all that it has acknowledged: no common moment is needed.
+        let read = async |id| self.state(id, None).await;
+        let found = self.lookup_and(database, &Name::from(name), None, read).await?;
+        let Some((id, state)) = found else { return Ok(None) };
+        let tag_keys = match state.dead.is_empty() {
+            true => state.tag_keys.clone(),
+            false => {
+                let now = self.now().await?;
+                self.live_tag_keys(id, &state, now).await?
+            }
+        };
         Ok(Some(MeasurementSchema { fields: state.fields.into_iter().collect(), tag_keys }))
     }
 

@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 use super::View;
 use super::decode::{Block, decode};
 use super::stream::{Handed, Piece, builder, rows_wanted};
-use crate::error::cluster;
 
 /// Rows that a window should have.
 const WINDOW_ROWS: u64 = 4096;
@@ -61,10 +60,10 @@ async fn read(
 ) -> Result<Option<Option<Block>>, StoreError> {
     let Some(table) = &view.table else { return Ok(Some(None)) };
     let scan = builder(view, table, piece, window).limit(WINDOW_ROWS_MAX + 1);
-    let mut scanner = scan.open().map_err(cluster)?;
+    let mut scanner = scan.open().map_err(|error| view.failed(error))?;
     let mut seen = 0;
     let mut all: Option<Block> = None;
-    while let Some(batch) = scanner.next().await.map_err(cluster)? {
+    while let Some(batch) = scanner.next().await.map_err(|error| view.failed(error))? {
         seen += batch.rows() as u64;
         // A window of one moment has one row.
         if seen > WINDOW_ROWS_MAX {
