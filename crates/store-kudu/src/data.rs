@@ -5,6 +5,7 @@
 //! success, and after any surprise the table is looked at anew.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kudu_client::{DataType, Error, Table, TableSpec};
 use model::{FieldType, TimeRange};
@@ -34,6 +35,9 @@ pub(crate) struct DataTable {
     held: RwLock<Option<Table>>,
     /// One change at a time.
     changing: AsyncMutex<()>,
+    /// Latest time that this handle has written or met, in nanoseconds since the earliest; 0: none.
+    /// A guess only: others write, too, and rows are deleted.
+    latest: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -108,6 +112,17 @@ impl DataTable {
     pub(crate) fn opened(&self) -> Option<Table> {
         let held = self.held.read().clone();
         held.or_else(|| self.known().map(|known| known.table.clone()))
+    }
+
+    /// The latest time that this handle has written or met.
+    pub(crate) fn latest_ns(&self) -> Option<i64> {
+        let latest = self.latest.load(Ordering::Relaxed);
+        (latest > 0).then(|| (latest ^ 1 << 63).cast_signed())
+    }
+
+    /// Notes a time that rows have.
+    pub(crate) fn met(&self, time_ns: i64) {
+        self.latest.fetch_max(time_ns.cast_unsigned() ^ 1 << 63, Ordering::Relaxed);
     }
 
     /// Opens the table anew when it is read next.

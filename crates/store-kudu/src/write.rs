@@ -105,7 +105,12 @@ impl Shared {
         let known = self.ensure(measurement, &data, &needs).await?;
         match upsert.send(&known.table).await {
             Ok(outcome) => match outcome.row_errors.first() {
-                None => Ok(Attempt::Done),
+                None => {
+                    if let Some(latest) = upsert.times.iter().max() {
+                        data.met(*latest);
+                    }
+                    Ok(Attempt::Done)
+                }
                 Some(error) => {
                     let table = known.table.name();
                     let message = &error.message;

@@ -162,7 +162,6 @@ async fn forward(
 
 /// Counts what came from the servers.
 pub(super) fn count(view: &View, block: &Block) {
-    let bytes: usize = block.columns.iter().map(|column| column.values.memory_bytes()).sum();
-    view.bytes.fetch_add((bytes + block.rows() * 8) as u64, Ordering::Relaxed);
+    view.bytes.fetch_add(block.memory_bytes() as u64, Ordering::Relaxed);
     view.scanned.fetch_add(1, Ordering::Relaxed);
 }
