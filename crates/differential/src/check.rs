@@ -16,8 +16,6 @@ use crate::runner::Runner;
 pub struct Options {
     /// Only cases whose `FILE: CASE` contains this text. A script runs whole if one of its steps matches.
     pub filter: Option<String>,
-    /// Only files of cases with one of these names; none: all.
-    pub files: Vec<String>,
     /// Leave the data sets on the server afterwards.
     pub keep: bool,
     /// Drop databases of the names used here if the server has them; otherwise they are an error.
@@ -28,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { filter: None, files: Vec::new(), keep: false, replace: false, root: crate::root() }
+        Self { filter: None, keep: false, replace: false, root: crate::root() }
     }
 }
 
@@ -94,9 +92,7 @@ pub fn check(url: &str, options: &Options) -> Result<Report> {
         runner.load(dataset)?;
     }
     let mut report = Report::default();
-    let is_wanted =
-        |file: &&CaseFile| options.files.is_empty() || options.files.contains(&file.name);
-    for file in files.iter().filter(is_wanted) {
+    for file in &files {
         let recorded = fixture::read(&options.root, &file.name)?.unwrap_or_default();
         for group in file.groups.iter().filter(|group| selected(options, file, group)) {
             runner.run(group, |case, answer| match answer {
