@@ -193,3 +193,24 @@ fn are_registered(entries: &[Entry], policy: PolicyId, times: impl Iterator<Item
 
 /// A measurement of a batch.
 type Measured = Arc<Measurement>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::range_entry;
+
+    #[test]
+    fn times_outside_of_registered_ranges_are_noticed() {
+        let (one, two) = (PolicyId(1), PolicyId(2));
+        let entries = [
+            range_entry(one, TimeRange::new(10, 19)),
+            range_entry(one, TimeRange::new(0, 9)),
+            range_entry(two, TimeRange::new(20, 29)),
+            Entry::new(space::IDS, b"another fact".as_slice()).number(1),
+        ];
+        let registered =
+            |policy, times: &[i64]| are_registered(&entries, policy, times.iter().copied());
+        assert!(registered(one, &[0, 19, 5, 10]) && registered(two, &[20]) && registered(one, &[]));
+        assert!(!registered(one, &[0, 20]) && !registered(one, &[-1]) && !registered(two, &[5]));
+    }
+}

@@ -258,6 +258,26 @@ fn a_closed_store_does_not_look_like_the_end() {
     }
 }
 
+/// Each gives types to fields that fit by themselves; together they do not.
+#[test]
+fn fields_too_many_together_are_an_error_at_once() {
+    let [one, two] = daemons::<2>();
+    write(&one, POLICY, &[integer("w", "first", 1, 1)], 0).unwrap();
+    write(&two, POLICY, &[integer("w", "first", 1, 2)], 0).unwrap();
+    let wide = |name: &str| -> Row {
+        let names: Vec<String> = (0..200).map(|n| format!("{name}{n}")).collect();
+        let fields: Vec<(&str, Scalar)> =
+            names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
+        Row::new("w", &fields, 3)
+    };
+    assert_eq!(write(&one, POLICY, &[wide("a")], 0).unwrap().rows_written, 1);
+    let error = write(&two, POLICY, &[wide("b")], 0).unwrap_err().to_string();
+    assert!(error.contains("300 columns"), "{error}");
+    // What fits goes on.
+    write(&two, POLICY, &[integer("w", "first", 2, 4)], 0).unwrap();
+    assert_eq!(read_all(&one, POLICY, "w").unwrap().len(), 4);
+}
+
 #[test]
 fn what_kudu_cannot_hold_is_refused_row_by_row() {
     let [store] = daemons::<1>();
