@@ -21,7 +21,7 @@ use crate::proto::{
     master_feature,
 };
 use crate::retry::Attempts;
-use crate::rpc::Pool;
+use crate::rpc::{Endpoint, Pool};
 use crate::table::Table;
 use crate::write::Requests;
 
@@ -137,14 +137,25 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn list_tablet_servers(&self) -> Result<Vec<TabletServer>, Error> {
-        let answer: ListTabletServersResponse =
-            self.ask_master("ListTabletServers", &Empty {}).await?;
+        let mut attempts = self.attempts("ListTabletServers".to_owned(), None);
+        self.tablet_servers(&mut attempts).await
+    }
+
+    pub(crate) async fn tablet_servers(
+        &self,
+        attempts: &mut Attempts,
+    ) -> Result<Vec<TabletServer>, Error> {
+        let method = "ListTabletServers";
+        let reply: MasterReply<ListTabletServersResponse> =
+            self.inner.masters.call(method, &Empty {}, &[], attempts).await?;
+        let answer = reply.answer.map_err(|e| master_error(method, "", &e))?;
         let servers = answer.servers.into_iter().map(|server| {
             let registration = server.registration.unwrap_or_default();
             let addresses = registration.rpc_addresses.iter();
+            let addresses = addresses.filter_map(|a| Endpoint::try_from(a).ok());
             TabletServer {
                 uuid: String::from_utf8_lossy(&server.instance_id.permanent_uuid).into_owned(),
-                addresses: addresses.map(|a| format!("{}:{}", a.host, a.port)).collect(),
+                addresses: addresses.map(|endpoint| endpoint.to_string()).collect(),
                 version: registration.software_version,
                 heartbeat_age_ms: server.millis_since_heartbeat.unwrap_or(0),
             }

@@ -44,6 +44,14 @@ pub(crate) struct Security {
     pub(crate) pinned_fingerprints: Vec<[u8; 32]>,
 }
 
+impl Security {
+    /// Whether a peer without TLS is refused: pins say who it has to be, which only TLS shows.
+    pub(crate) fn must_encrypt(&self) -> bool {
+        let pinned = !(self.pinned_authorities.is_empty() && self.pinned_fingerprints.is_empty());
+        pinned || self.encryption == Encryption::Required
+    }
+}
+
 impl std::fmt::Debug for Security {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Security")
@@ -86,7 +94,7 @@ impl ClientConfig {
     }
 
     /// User name and password for SASL PLAIN. The name is what the cluster's access rules see;
-    /// without this call it is the operating system's user.
+    /// without this call it is what the environment says (`USER`, `LOGNAME`), or `kudu-client`.
     #[must_use]
     pub fn user(mut self, name: &str, password: &str) -> Self {
         name.clone_into(&mut self.security.user);

@@ -191,7 +191,10 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::TimedOut { .. } | Self::MastersUnreachable { .. } | Self::ScanInterrupted(_)
+            Self::TimedOut { .. }
+                | Self::MastersUnreachable { .. }
+                | Self::ScanInterrupted(_)
+                | Self::OutcomeUnknown(_)
         )
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct Attempts {
     operation: String,
     limit: Duration,
     deadline: Instant,
+    attempt_began: Instant,
     attempt_timeout: Duration,
     waits: u32,
     count: u32,
@@ -34,6 +35,7 @@ impl Attempts {
             operation,
             limit,
             deadline: Instant::now() + limit,
+            attempt_began: Instant::now(),
             attempt_timeout,
             waits: 0,
             count: 0,
@@ -47,6 +49,7 @@ impl Attempts {
             operation,
             limit: self.limit,
             deadline: self.deadline,
+            attempt_began: Instant::now(),
             attempt_timeout: self.attempt_timeout,
             waits: 0,
             count: 0,
@@ -55,9 +58,15 @@ impl Attempts {
     }
 
     /// How long the next attempt may take.
-    pub(crate) fn next_timeout(&self) -> Result<Duration, Error> {
+    pub(crate) fn next_timeout(&mut self) -> Result<Duration, Error> {
+        self.attempt_began = Instant::now();
         let left = self.until_deadline();
         if left.is_zero() { Err(self.timed_out()) } else { Ok(left.min(self.attempt_timeout)) }
+    }
+
+    /// When the time limit of the last attempt was asked for.
+    pub(crate) fn attempt_began(&self) -> Instant {
+        self.attempt_began
     }
 
     /// How long the whole operation may still take.
@@ -115,6 +124,7 @@ pub(crate) mod status {
 
 /// Codes of errors of tablet servers.
 mod tablet_code {
+    pub(super) const UNKNOWN_ERROR: i32 = 1;
     pub(super) const INVALID_SCHEMA: i32 = 2;
     pub(super) const MISMATCHED_SCHEMA: i32 = 5;
     pub(super) const TABLET_NOT_FOUND: i32 = 6;
@@ -215,6 +225,10 @@ pub(crate) fn on_tablet_error(
             Reaction::Fail(Error::SchemaChanged { table: table.to_owned(), message })
         }
         (tablet_code::MISMATCHED_SCHEMA, _) => Reaction::Fail(refused()),
+        // A row for another tablet: it was routed by partitions that have changed since.
+        (tablet_code::UNKNOWN_ERROR, status::NOT_FOUND) if operation == "write" => {
+            Reaction::Fail(Error::SchemaChanged { table: table.to_owned(), message })
+        }
         // Followers, and leaders that lost their office, say no more than this.
         (_, status::ILLEGAL_STATE | status::ABORTED) => Reaction::OtherReplica,
         (_, status::SERVICE_UNAVAILABLE) => Reaction::Wait,
@@ -228,7 +242,7 @@ mod tests {
     use crate::proto::AppStatus;
 
     fn tablet_error(code: i32, status: i32) -> Reaction {
-        let status = AppStatus { code: status, message: None, posix_code: None };
+        let status = AppStatus { code: status, message: None };
         on_tablet_error(&ServiceError { code, status }, "s", "write", "t")
     }
 
@@ -243,7 +257,7 @@ mod tests {
         assert!(matches!(tablet_error(1, 9), Reaction::OtherReplica));
         assert!(matches!(tablet_error(1, 11), Reaction::OtherReplica));
         assert!(matches!(tablet_error(6, 9), Reaction::Relocate));
-        assert!(matches!(tablet_error(1, 1), Reaction::Fail(_)));
+        assert!(matches!(tablet_error(1, 1), Reaction::Fail(Error::SchemaChanged { .. })));
     }
 
     #[tokio::test]

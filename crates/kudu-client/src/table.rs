@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::client::Client;
-use crate::cluster::locations::{Locations, Tablet, WHOLE};
+use crate::cluster::locations::{Locations, Stretch, Tablet, WHOLE};
 use crate::error::Error;
-use crate::proto::{GetTableSchemaResponse, SchemaOut, SignedToken, TableIdentifier};
+use crate::proto::{GetTableSchemaResponse, SchemaOut, SignedToken, TableIdentifier, WriteRequest};
 use crate::retry::{Attempts, Reaction};
 use crate::rpc::Endpoint;
 use crate::schema::{PartitionSchema, RangePartition, Schema, Value, key, ranges_of};
@@ -17,7 +17,9 @@ use crate::schema::{PartitionSchema, RangePartition, Schema, Value, key, ranges_
 /// An open table. Clones share everything.
 ///
 /// The schema is that of the moment of opening. After somebody has altered the table, writes and
-/// scans of columns that stayed go on; open it again to see the new ones.
+/// scans of columns that stayed go on; open it again to see the new ones. So are the hash dimensions:
+/// after somebody has added a range with hash dimensions of its own, open the table again, or scans
+/// whose conditions hit that range miss rows of it (writes to it are refused).
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) inner: Arc<TableInner>,
@@ -31,6 +33,8 @@ pub(crate) struct TableInner {
     pub(crate) schema: Schema,
     /// The schema as writes carry it.
     pub(crate) reference: SchemaOut,
+    /// The same as the field of a write's message.
+    pub(crate) encoded_reference: Bytes,
     pub(crate) partition: PartitionSchema,
     pub(crate) locations: Arc<Locations>,
     replicas: i32,
@@ -38,8 +42,21 @@ pub(crate) struct TableInner {
 }
 
 impl TableInner {
+    /// The stretch of a partition key; see [`Locations::find`].
+    pub(crate) async fn find(
+        &self,
+        key: &[u8],
+        since: Instant,
+        prefetch: Option<u32>,
+        attempts: &mut Attempts,
+    ) -> Result<Stretch, Error> {
+        let masters = &self.client.inner.masters;
+        let found = self.locations.find(key, since, prefetch, masters, attempts).await;
+        found.map_err(|error| self.named(error))
+    }
+
     /// The error with the table's name: its locations know it by its id only.
-    pub(crate) fn named(&self, error: Error) -> Error {
+    fn named(&self, error: Error) -> Error {
         match error {
             Error::TableNotFound { .. } => Error::TableNotFound { table: self.name.clone() },
             other => other,
@@ -58,8 +75,10 @@ impl Table {
         let partition = answer.partition_schema.unwrap_or_default();
         let partition = PartitionSchema::from_message(&partition, &schema, &ids)?;
         let id = answer.table_id.ok_or_else(|| missing("id"))?;
+        let reference = schema.reference();
         let inner = TableInner {
-            reference: schema.reference(),
+            encoded_reference: WriteRequest::schema_field(&reference).into(),
+            reference,
             schema,
             partition,
             locations: client.locations(&id),
@@ -171,12 +190,10 @@ impl Table {
         attempts: &mut Attempts,
     ) -> Result<Vec<Arc<Tablet>>, Error> {
         let inner = &self.inner;
-        let masters = &inner.client.inner.masters;
         let mut tablets = Vec::new();
         let mut cursor = start.to_vec();
         loop {
-            let found = inner.locations.find(&cursor, since, Some(WHOLE), masters, attempts);
-            let stretch = found.await?;
+            let stretch = inner.find(&cursor, since, Some(WHOLE), attempts).await?;
             tablets.extend(stretch.tablet);
             if stretch.end.is_empty() {
                 return Ok(tablets);

@@ -143,7 +143,7 @@ async fn a_frozen_leader_is_replaced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn scanners_expire_and_servers_are_busy() {
     let options = Options::new(1)
-        .tablet_server_flag("--scanner_ttl_ms=1500")
+        .tablet_server_flag("--scanner_ttl_ms=4000")
         .tablet_server_flag("--scanner_gc_check_interval_us=200000")
         .tablet_server_flag("--rpc_service_queue_length=2")
         .tablet_server_flag("--rpc_num_service_threads=1")
@@ -167,13 +167,13 @@ async fn scanners_expire_and_servers_are_busy() {
     let scan = || table.scan().batch_bytes(10_000);
     let mut scanner = scan().open().unwrap();
     scanner.next().await.unwrap().unwrap();
-    for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+    for _ in 0..9 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
         scanner.keep_alive().await.unwrap();
     }
     scanner.next().await.unwrap().unwrap();
     scanner.next().await.unwrap().unwrap();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     scanner.next().await.unwrap().unwrap();
     let expired = scanner.next().await;
     assert!(matches!(expired, Err(Error::ScanInterrupted(_))), "{expired:?}");
@@ -181,7 +181,7 @@ async fn scanners_expire_and_servers_are_busy() {
     let tolerant = scan().read_mode(ReadMode::Snapshot(None)).fault_tolerant();
     let mut scanner = tolerant.open().unwrap();
     let mut rows = scanner.next().await.unwrap().unwrap().rows();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     while let Some(batch) = scanner.next().await.unwrap() {
         rows += batch.rows();
     }

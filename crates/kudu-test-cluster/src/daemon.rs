@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -42,6 +43,7 @@ pub struct Daemon {
 struct Running {
     pid: Pid,
     guard: Child,
+    started_us: u128,
     _pipe: ChildStdin,
 }
 
@@ -77,6 +79,7 @@ impl Daemon {
     /// The process cannot be started.
     pub fn restart(&self, more_flags: &[&str]) -> Result<()> {
         self.kill();
+        let started_us = UNIX_EPOCH.elapsed().unwrap_or_default().as_micros();
         let inner = command(&self.home, &self.program);
         let mut guard = shell(GUARD);
         guard
@@ -93,7 +96,7 @@ impl Daemon {
         let mut line = String::new();
         BufReader::new(guard.stdout.take().context("no pipe")?).read_line(&mut line)?;
         let pid = Pid::from_raw(line.trim().parse()?).context("no process id")?;
-        *lock(&self.running) = Some(Running { pid, guard, _pipe: pipe });
+        *lock(&self.running) = Some(Running { pid, guard, started_us, _pipe: pipe });
         Ok(())
     }
 
@@ -120,6 +123,17 @@ impl Daemon {
         if let Some(running) = &*lock(&self.running) {
             let _gone_anyway = kill_process(running.pid, signal);
         }
+    }
+
+    /// When it was started, microseconds since 1970; 0 while it is dead.
+    pub(crate) fn started_us(&self) -> u128 {
+        lock(&self.running).as_ref().map_or(0, |running| running.started_us)
+    }
+
+    /// Its process, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        lock(&self.running).as_ref().map(|running| running.pid.as_raw_nonzero().get())
     }
 
     /// Whether it has ended by itself. Its shell waits for the pipe and so leaves it a zombie.

@@ -162,7 +162,7 @@ impl Cluster {
         Daemon::start(&self.home, program, &self.directory.join(name), port, flags)
     }
 
-    /// Waits until as many tablet servers as there are have reported to a leading master.
+    /// Waits until all tablet servers have reported to a leading master since they were started.
     ///
     /// # Errors
     /// That does not happen within a minute.
@@ -175,17 +175,27 @@ impl Cluster {
                 bail!("a Kudu daemon ended at once: {}", dead.output());
             }
             let masters = self.master_list();
-            let list = ["tserver", "list", &masters, "-columns=uuid", "-timeout_ms=5000"];
+            let list = ["tserver", "list", &masters, "-columns=seqno", "-timeout_ms=5000"];
             match self.cli(&list) {
-                Ok(listed) if listed.lines().count() >= 2 + self.tablet_servers.len() => {
-                    return Ok(());
-                }
+                Ok(listed) if self.are_running(&listed) => return Ok(()),
                 Ok(listed) => last = listed,
                 Err(error) => last = format!("{error:#}"),
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
         bail!("Kudu is not complete after a minute: {last}")
+    }
+
+    /// Whether a list of when the servers known to the master were started, microseconds, is of
+    /// those that run now: masters list dead ones, too.
+    fn are_running(&self, listed: &str) -> bool {
+        let mut told: Vec<u128> =
+            listed.lines().filter_map(|line| line.trim().parse().ok()).collect();
+        let mut made: Vec<u128> = self.tablet_servers.iter().map(Daemon::started_us).collect();
+        told.sort_unstable();
+        made.sort_unstable();
+        told.len() >= made.len()
+            && told.iter().rev().zip(made.iter().rev()).all(|(told, made)| told >= made)
     }
 
     /// Addresses of the masters.

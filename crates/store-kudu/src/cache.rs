@@ -27,12 +27,31 @@ impl<K: Eq + Hash + Clone, V: Clone> Cache<K, V> {
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.get_locked(&mut self.generations.lock(), key)
+    }
+
+    /// Entries of many keys; neighbours are often the same.
+    pub(crate) fn get_all(&self, keys: impl Iterator<Item = K>) -> Vec<Option<V>> {
         let mut generations = self.generations.lock();
+        let mut last: Option<(K, Option<V>)> = None;
+        let mut found = Vec::with_capacity(keys.size_hint().0);
+        for key in keys {
+            let value = match last.take() {
+                Some((same, value)) if same == key => value,
+                _ => self.get_locked(&mut generations, &key),
+            };
+            found.push(value.clone());
+            last = Some((key, value));
+        }
+        found
+    }
+
+    fn get_locked(&self, generations: &mut Generations<K, V>, key: &K) -> Option<V> {
         if let Some(value) = generations.young.get(key) {
             return Some(value.clone());
         }
         let (key, value) = generations.old.remove_entry(key)?;
-        self.put(&mut generations, key, value.clone());
+        self.put(generations, key, value.clone());
         Some(value)
     }
 
@@ -72,6 +91,7 @@ mod tests {
         for n in 0..100 {
             cache.insert(n, n);
             assert_eq!(cache.get(&0), Some(0), "{n}");
+            assert_eq!(cache.get_all([0, 0, n, 0].into_iter()), [0, 0, n, 0].map(Some), "{n}");
             assert!(cache.len() <= 10);
         }
         assert_eq!(cache.get(&1), None);

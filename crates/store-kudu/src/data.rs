@@ -5,6 +5,7 @@
 //! success, and after any surprise the table is looked at anew.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kudu_client::{DataType, Error, Table, TableSpec};
 use model::{FieldType, TimeRange};
@@ -13,7 +14,7 @@ use store::{Policy, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::error::{cluster, contended};
-use crate::layout::{SERIES_ID, TIME, column_type, data_schema, field_column};
+use crate::layout::{COLUMNS_MAX, SERIES_ID, TIME, column_type, data_schema, field_column};
 use crate::measurement::{Measurement, range_entry};
 use crate::ranges::{
     Needs, RANGES_PER_REQUEST, ahead, missing_ranges, partition_of, range_at, range_of,
@@ -34,6 +35,9 @@ pub(crate) struct DataTable {
     held: RwLock<Option<Table>>,
     /// One change at a time.
     changing: AsyncMutex<()>,
+    /// Latest time that this handle has written or met, in nanoseconds since the earliest; 0: none.
+    /// A guess only: others write, too, and rows are deleted.
+    latest: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -83,6 +87,18 @@ pub(crate) fn check_type(
     )))
 }
 
+/// Complains where fields that several daemons gave types at once are too many for a table.
+fn check_width(measurement: &Measurement, columns: usize) -> Result<(), StoreError> {
+    match columns <= COLUMNS_MAX {
+        true => Ok(()),
+        false => Err(StoreError::Invalid(format!(
+            "the fields of measurement \"{}\" do not fit into a Kudu table, which has at most 300 \
+             columns: use several measurements",
+            measurement.name
+        ))),
+    }
+}
+
 impl DataTable {
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
         self.known.read().clone()
@@ -90,6 +106,28 @@ impl DataTable {
 
     pub(crate) fn hold(&self, table: Table) {
         *self.held.write() = Some(table);
+    }
+
+    /// The table as a reader or writer has opened it last.
+    pub(crate) fn opened(&self) -> Option<Table> {
+        let held = self.held.read().clone();
+        held.or_else(|| self.known().map(|known| known.table.clone()))
+    }
+
+    /// The latest time that this handle has written or met.
+    pub(crate) fn latest_ns(&self) -> Option<i64> {
+        let latest = self.latest.load(Ordering::Relaxed);
+        (latest > 0).then(|| (latest ^ 1 << 63).cast_signed())
+    }
+
+    /// Notes a time that rows have.
+    pub(crate) fn met(&self, time_ns: i64) {
+        self.latest.fetch_max(time_ns.cast_unsigned() ^ 1 << 63, Ordering::Relaxed);
+    }
+
+    /// Opens the table anew when it is read next.
+    pub(crate) fn release(&self) {
+        *self.held.write() = None;
     }
 
     /// Looks at the table anew when it is needed next.
@@ -203,19 +241,41 @@ impl Shared {
         let name = self.data_name(measurement, needs.policy);
         let columns: Vec<(&str, FieldType)> =
             needs.columns.iter().map(|(name, ty)| (name.as_str(), *ty)).collect();
-        let ranges = missing_ranges(&[], needs);
+        // Without ranges: masters limit how many tablets a table begins with.
         let spec = TableSpec::new(&name, data_schema(&columns)?)
             .hash(&[SERIES_ID], self.buckets)
             .range(&[TIME])
-            .ranges(ranges.iter().copied().map(partition_of))
+            .ranges([])
             .replicas(self.replicas);
         match self.client.create_table(&spec).await {
-            Ok(table) => {
-                self.register_ranges(measurement, needs.policy, &ranges).await?;
-                Ok(Some(data.learn(table, ranges)))
-            }
+            Ok(table) => Ok(Some(data.learn(table, Vec::new()))),
             Err(Error::TableExists { .. }) => Ok(None),
             Err(error) => Err(cluster(error)),
+        }
+    }
+
+    /// What it means that a master refuses to change a table: somebody else has changed it since it
+    /// was looked at, or it never will.
+    async fn why_refused(&self, table: &Table, there: &[TimeRange], error: Error) -> Surprise {
+        /// Status of changes that make no sense, such as ranges that overlap others.
+        const INVALID_ARGUMENT: i32 = 4;
+        if !matches!(error, Error::Master { status: INVALID_ARGUMENT, .. }) {
+            return error.into();
+        }
+        let look_again = async {
+            let now = self.client.open_table(table.name()).await?;
+            let ranges = self.ranges_there(&now).await?;
+            Ok::<_, Error>((now, ranges))
+        };
+        match look_again.await {
+            Ok::<_, Error>((now, ranges)) => {
+                let is_same = now.id() == table.id() && now.schema() == table.schema();
+                match is_same && ranges == there {
+                    true => Surprise::Failed(cluster(error)),
+                    false => Surprise::Changed,
+                }
+            }
+            Err(error) => error.into(),
         }
     }
 
@@ -252,9 +312,9 @@ impl Shared {
         let mut ranges = if table.id() == known.table.id() { known.ranges.clone() } else { vec![] };
         let mut missing = missing_ranges(&ranges, needs);
         let mut new_ranges = 0;
+        // Ranges that are there but not registered here count as they are.
+        let there = self.ranges_there(&table).await?;
         if !missing.is_empty() {
-            // Ranges that are there but not registered here count as they are.
-            let there = self.ranges_there(&table).await?;
             let wanted = needs.times.iter().copied().chain(ahead(&ranges, needs));
             let mut found: Vec<TimeRange> =
                 wanted.filter_map(|time| range_at(&there, time)).collect();
@@ -268,7 +328,17 @@ impl Shared {
             }
             missing.extend(found);
         }
-        let table = if new_columns + new_ranges > 0 { alter.apply().await? } else { table };
+        if new_columns > 0 {
+            let columns = table.schema().columns().len() + new_columns as usize;
+            check_width(measurement, columns)?;
+        }
+        let table = match new_columns + new_ranges {
+            0 => table,
+            _ => match alter.apply().await {
+                Ok(table) => table,
+                Err(error) => return Err(self.why_refused(&table, &there, error).await),
+            },
+        };
         self.metrics.columns_created.add(new_columns);
         self.register_ranges(measurement, needs.policy, &missing).await?;
         ranges.extend(missing);
@@ -293,12 +363,8 @@ impl From<StoreError> for Surprise {
 
 impl From<Error> for Surprise {
     fn from(error: Error) -> Self {
-        /// Status of ranges that overlap others.
-        const INVALID_ARGUMENT: i32 = 4;
         match error {
-            Error::AlreadyPresent(_)
-            | Error::TableNotFound { .. }
-            | Error::Master { status: INVALID_ARGUMENT, .. } => Self::Changed,
+            Error::AlreadyPresent(_) | Error::TableNotFound { .. } => Self::Changed,
             error => Self::Failed(cluster(error)),
         }
     }

@@ -8,29 +8,36 @@
 
 use std::collections::HashSet;
 
+use futures_util::future::join_all;
 use kudu_client::{Predicate, ReadMode, Table};
 use model::DatabaseId;
 use store::StoreError;
 
 use crate::error::cluster;
 use crate::layout::SERIES_ID;
-use crate::registry::{Entry, Which, number_of, ordered, space};
+use crate::registry::{Entry, number_of, ordered, space};
 use crate::shared::Shared;
-use crate::write::join_all;
 
 /// Series that are looked at at a time.
 const LOOKS_AT_ONCE: usize = 32;
 
 impl Shared {
-    /// Removes the marks of series that have just been written to.
-    pub(crate) async fn revive(&self, measurement: i64, series: &[i64]) -> Result<(), StoreError> {
-        let marks = self.registry.read(measurement, Which::Space(space::DEAD), None).await?;
-        if marks.is_empty() {
+    /// Removes the marks, among a measurement's entries, of series that have just been written to.
+    pub(crate) async fn revive(
+        &self,
+        measurement: i64,
+        entries: &[Entry],
+        series: &[i64],
+    ) -> Result<(), StoreError> {
+        if !entries.iter().any(|entry| entry.space == space::DEAD) {
             return Ok(());
         }
         let written: HashSet<i64> = series.iter().copied().collect();
-        let of_them = |mark: &Entry| number_of(&mark.key).is_some_and(|id| written.contains(&id));
-        let marks: Vec<Entry> = marks.into_iter().filter(of_them).collect();
+        let of_them = |entry: &&Entry| {
+            let id = number_of(&entry.key).filter(|_| entry.space == space::DEAD);
+            id.is_some_and(|id| written.contains(&id))
+        };
+        let marks: Vec<Entry> = entries.iter().filter(of_them).cloned().collect();
         self.registry.delete(measurement, &marks).await
     }
 

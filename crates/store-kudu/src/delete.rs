@@ -3,6 +3,8 @@
 //! Rows are found by their keys and removed one by one; a measurement, a policy or a database loses
 //! its names first and its tables then, so that nobody finds half of it.
 
+use std::collections::BTreeSet;
+
 use kudu_client::{Cells, Operation, Predicate, ReadMode, RowBatch, Table};
 use model::{DatabaseId, Name, PolicyId, TagExpr, TimeRange};
 use store::{DeleteRequest, DeleteTarget, StoreError};
@@ -67,19 +69,28 @@ impl Shared {
             return Ok(());
         }
         let tables = self.tables_of(database, measurement).await?;
+        let mut touched = BTreeSet::new();
         for table in &tables {
-            self.delete_from(table, &ids, time, now).await?;
+            self.delete_from(table, &ids, time, now, &mut touched).await?;
         }
-        self.mark_dead(database, measurement, &ids).await
+        // A write that failed half way leaves series without rows: dropping all is to hit them, too.
+        if time == TimeRange::ALL {
+            let state = self.state(measurement, Some(now)).await?;
+            touched.extend(ids.iter().filter(|id| !state.dead.contains(id)));
+        }
+        let touched: Vec<i64> = touched.into_iter().collect();
+        self.mark_dead(database, measurement, &touched).await
     }
 
-    /// Removes the rows of these series (ascending) as of a moment.
+    /// Removes the rows of these series (ascending) as of a moment; `touched` gets those that had
+    /// some.
     async fn delete_from(
         &self,
         table: &Table,
         ids: &[i64],
         time: TimeRange,
         moment: u64,
+        touched: &mut BTreeSet<i64>,
     ) -> Result<(), StoreError> {
         let mut scan = table
             .scan()
@@ -97,6 +108,7 @@ impl Shared {
             let rows = batch.column(0).i64s().zip(batch.column(1).i64s());
             let rows = rows.filter(|(series, _)| ids.binary_search(series).is_ok());
             let (series, times): (Vec<i64>, Vec<i64>) = rows.unzip();
+            touched.extend(series.chunk_by(|a, b| a == b).filter_map(|run| run.first()));
             let batch = RowBatch::new(Operation::DeleteIgnore, series.len())
                 .column(0, Cells::Int64(&series))
                 .column(1, Cells::Int64(&times));

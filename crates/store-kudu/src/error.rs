@@ -11,10 +11,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// An error of the client as one of the store.
 pub(crate) fn cluster(error: Error) -> StoreError {
     match error {
-        Error::TimedOut { .. }
-        | Error::MastersUnreachable { .. }
-        | Error::ScanInterrupted(_)
-        | Error::OutcomeUnknown(_) => StoreError::Overloaded {
+        _ if error.is_transient() => StoreError::Overloaded {
             reason: format!("the Kudu cluster does not answer in time: {error}"),
             retry_after: RETRY_AFTER,
         },

@@ -1,9 +1,10 @@
 //! Numbers that no two daemons give: blocks of them are reserved in the registry.
 //!
-//! A scope (the store for measurements, a measurement for its series) has the ends of its blocks as
-//! entries, the last one first. Whoever inserts the entry of an end has the numbers below it, down
-//! to the end before. Entries are never removed: an end that could be inserted again would be given
-//! twice. What a daemon has not used of its block is lost when it stops.
+//! A scope (the store for measurements, a measurement for its series) has its blocks as entries, the
+//! last one first: the key is the first number, the value the one behind the block. A block begins
+//! where the one before ends, so whoever is first to insert a beginning has all of the block,
+//! whatever size others wanted. Entries are never removed: a beginning that could be inserted again
+//! would be given twice. What a daemon has not used of its block is lost when it stops.
 
 use store::StoreError;
 
@@ -59,7 +60,7 @@ impl Block {
                 None => 1,
                 Some(entry) => end_of(&entry, registry.table.name())?,
             };
-            let entry = Entry::new(space::IDS, ordered(-(start + size)));
+            let entry = Entry::new(space::IDS, ordered(-start)).number(start + size);
             if registry.insert_one(scope, entry).await? {
                 *self = Self { next: start, end: start + size, size };
                 return Ok(());
@@ -71,9 +72,9 @@ impl Block {
 
 /// The number behind the block that an entry stands for.
 pub(crate) fn end_of(entry: &Entry, table: &str) -> Result<i64, StoreError> {
-    let negated = number_of(&entry.key);
-    negated
-        .map(|n| -n)
-        .filter(|n| *n > 0)
-        .ok_or_else(|| unintelligible(table, "a damaged id block"))
+    let start = number_of(&entry.key).map(i64::wrapping_neg);
+    match (start, entry.number) {
+        (Some(start), Some(end)) if 0 < start && start < end => Ok(end),
+        _ => Err(unintelligible(table, "a damaged id block")),
+    }
 }

@@ -11,6 +11,8 @@ use crate::error::cluster;
 pub(crate) const FORMAT: i64 = 1;
 /// Most fields a measurement may have: a table has at most 300 columns.
 pub(crate) const FIELDS_MAX: usize = 290;
+/// Columns of a data table: Kudu's own limit.
+pub(crate) const COLUMNS_MAX: usize = 300;
 /// Longest text in a field: a cell has at most 64 KiB.
 pub(crate) const TEXT_BYTES_MAX: usize = 65_536;
 /// Longest field name that a column is called by as it is.

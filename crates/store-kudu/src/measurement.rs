@@ -80,7 +80,8 @@ pub(crate) fn range_entry(policy: PolicyId, range: TimeRange) -> Entry {
     Entry::new(space::RANGE, key).number(range.max)
 }
 
-fn range_of(entry: &Entry) -> Option<(PolicyId, TimeRange)> {
+/// Policy and range of a range's entry; `None`: it is damaged.
+pub(crate) fn registered_range(entry: &Entry) -> Option<(PolicyId, TimeRange)> {
     let (policy, first) = entry.key.split_at_checked(4)?;
     let policy = PolicyId(u32::from_be_bytes(policy.try_into().ok()?));
     Some((policy, TimeRange::new(number_of(first)?, entry.number?)))
@@ -98,6 +99,31 @@ impl Shared {
         let which = Which::Key(space::MEASUREMENT, &key);
         let found = self.registry.read(owner_of(database), which, moment).await?;
         Ok(found.first().and_then(|entry| entry.number))
+    }
+
+    /// The id a name has at a moment, and what `read` finds out by it. Where the id is remembered,
+    /// both are asked for at once.
+    pub(crate) async fn lookup_and<T>(
+        &self,
+        database: DatabaseId,
+        name: &Name,
+        moment: Option<u64>,
+        mut read: impl AsyncFnMut(i64) -> Result<T, StoreError>,
+    ) -> Result<Option<(i64, T)>, StoreError> {
+        let remembered = self.measurements.get(&(database, name.clone())).map(|known| known.id);
+        let guess = async {
+            match remembered {
+                Some(id) => Some(read(id).await),
+                None => None,
+            }
+        };
+        let (id, guess) = tokio::join!(self.lookup(database, name, moment), guess);
+        let Some(id) = id? else { return Ok(None) };
+        let found = match guess.filter(|_| remembered == Some(id)) {
+            Some(found) => found?,
+            None => read(id).await?,
+        };
+        Ok(Some((id, found)))
     }
 
     /// Names and ids of a database's measurements.
@@ -130,8 +156,8 @@ impl Shared {
                 }
                 (space::TAG_KEY, Some(name)) => state.tag_keys.push(name.as_str().into()),
                 (space::RANGE, _) => {
-                    let (policy, range) =
-                        range_of(&entry).ok_or_else(|| unintelligible(table, "a damaged range"))?;
+                    let (policy, range) = registered_range(&entry)
+                        .ok_or_else(|| unintelligible(table, "a damaged range"))?;
                     state.ranges.entry(policy).or_default().push(range);
                 }
                 (space::IDS, _) => state.series_end = state.series_end.max(end_of(&entry, table)?),
@@ -282,10 +308,17 @@ impl Shared {
         database: DatabaseId,
         name: &str,
     ) -> Result<Option<MeasurementSchema>, StoreError> {
-        let now = self.now().await?;
-        let Some(id) = self.lookup(database, name, Some(now)).await? else { return Ok(None) };
-        let state = self.state(id, Some(now)).await?;
-        let tag_keys = self.live_tag_keys(id, &state, now).await?;
+        // A server's own present is after all that it has acknowledged: no common moment is needed.
+        let read = async |id| self.state(id, None).await;
+        let found = self.lookup_and(database, &Name::from(name), None, read).await?;
+        let Some((id, state)) = found else { return Ok(None) };
+        let tag_keys = match state.dead.is_empty() {
+            true => state.tag_keys.clone(),
+            false => {
+                let now = self.now().await?;
+                self.live_tag_keys(id, &state, now).await?
+            }
+        };
         Ok(Some(MeasurementSchema { fields: state.fields.into_iter().collect(), tag_keys }))
     }
 

@@ -18,12 +18,15 @@ pub struct KuduOptions {
     pub replicas: Option<i32>,
     /// Hash buckets of each range of a data table, at least 2.
     pub buckets: u32,
-    /// User name; `None`: that of the operating system.
+    /// User name; `None`: that of the environment (`USER`, `LOGNAME`), or `kudu-client`.
     pub user: Option<String>,
     /// Password of the user, for clusters that ask for one.
     pub password: String,
     /// Whether connections are encrypted.
     pub encryption: Encryption,
+    /// Certificates (PEM) that the servers' own must be signed by; none: the first master that
+    /// answers is believed.
+    pub ca: Option<Vec<u8>>,
     /// Longest time for an operation of the cluster with all its attempts.
     pub timeout: Duration,
     /// Memory for what is remembered of series, bytes.
@@ -47,7 +50,7 @@ impl std::fmt::Debug for KuduOptions {
 }
 
 const EXPECTED: &str = "expected kudu://host:port[,host:port...]/[?option=value&...]";
-const KNOWN: &str = "prefix, replicas, buckets, user, encryption, timeout-s";
+const KNOWN: &str = "prefix, replicas, buckets, user, encryption, ca-file, timeout-s";
 const BUCKETS_MAX: u32 = 64;
 const PREFIX_BYTES_MAX: usize = 60;
 
@@ -63,6 +66,7 @@ impl KuduOptions {
             user: None,
             password: String::new(),
             encryption: Encryption::Optional,
+            ca: None,
             timeout: Duration::from_secs(30),
             cache_bytes: 64 << 20,
         }
@@ -125,6 +129,10 @@ impl KuduOptions {
                     _ => return Err(bad("optional, required or disabled")),
                 }
             }
+            "ca-file" => {
+                let pem = read_file(value).map_err(|e| bad(&format!("a readable file ({e})")))?;
+                self.ca = Some(pem);
+            }
             "timeout-s" => {
                 let some = value.parse().ok().filter(|n| (1..=3600).contains(n));
                 let seconds = some.ok_or_else(|| bad("a number of seconds from 1 to 3600"))?;
@@ -140,11 +148,24 @@ impl KuduOptions {
     pub(crate) fn client_config(&self) -> Result<ClientConfig, StoreError> {
         let bad = |e: kudu_client::Error| invalid(format!("store address: {e}; {EXPECTED}"));
         let mut config = ClientConfig::new(&self.masters).map_err(bad)?;
-        if let Some(user) = &self.user {
-            config = config.user(user, &self.password);
+        match &self.user {
+            Some(user) => config = config.user(user, &self.password),
+            None if self.password.is_empty() => {}
+            None => {
+                let message = "store-password without a user name: name the user in the address";
+                return Err(invalid(format!("{message} (kudu://.../?user=NAME)")));
+            }
+        }
+        if let Some(pem) = &self.ca {
+            config = config.pin_authorities(pem).map_err(bad)?;
         }
         Ok(config.encryption(self.encryption).operation_timeout(self.timeout))
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a certificate is the operator's, not the store's")]
+fn read_file(path: &str) -> std::io::Result<Vec<u8>> {
+    std::fs::read(path)
 }
 
 fn invalid(message: String) -> StoreError {
@@ -172,6 +193,9 @@ mod tests {
         assert_eq!(options.timeout, Duration::from_secs(5));
         let with_password = KuduOptions { password: "hidden".to_owned(), ..options };
         assert!(!format!("{with_password:?}").contains("hidden"));
+        let nobody = KuduOptions { user: None, ..with_password };
+        let error = nobody.client_config().unwrap_err().to_string();
+        assert!(error.contains("?user=NAME"), "{error}");
         assert!(KuduOptions::parse("kudu://a").is_ok());
         assert!(KuduOptions::parse("kudu://a/").is_ok());
     }
@@ -189,6 +213,8 @@ mod tests {
             ("kudu://a/?prefix=", "letters"),
             ("kudu://a/?encryption=maybe", "optional, required"),
             ("kudu://a/?timeout-s=0", "seconds"),
+            ("kudu://a/?ca-file=/none/such", "readable file"),
+            ("kudu://a/?ca-file=Cargo.toml", "PEM"),
             ("kudu://a/?password=x", "store-password"),
         ] {
             let error = KuduOptions::parse(address).unwrap_err().to_string();

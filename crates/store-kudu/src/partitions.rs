@@ -34,13 +34,17 @@ impl Shared {
         Ok(rows)
     }
 
-    /// Drops what the tables of a policy have within `time`.
+    /// Drops a partition of a policy: exactly the one with this first and last time.
     pub(crate) async fn drop_partition(
         &self,
         database: DatabaseId,
         policy: PolicyId,
         time: TimeRange,
     ) -> Result<(), StoreError> {
+        let ranges = self.ranges_with_rows(database).await?.remove(&policy).unwrap_or_default();
+        if !united(ranges).contains(&time) {
+            return Ok(());
+        }
         let within = |range: TimeRange| time.min <= range.min && range.max <= time.max;
         self.drop_ranges_of_policy(database, policy, within).await.map(drop)
     }

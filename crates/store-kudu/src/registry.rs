@@ -25,7 +25,8 @@ pub(crate) mod space {
     pub(crate) const TAG_KEY: i8 = 6;
     /// Of a measurement: key is policy and first time of a range, `number` the last time.
     pub(crate) const RANGE: i8 = 7;
-    /// Of the store or a measurement: key is the end of a block of ids, last first.
+    /// Of the store or a measurement: key is the first of a block of ids, the last block first;
+    /// `number` is the one behind the block.
     pub(crate) const IDS: i8 = 8;
     /// Of a measurement: key is a series and a token; `number` is 1 once it is known to be dead.
     pub(crate) const DEAD: i8 = 9;

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kudu_client::{Error, Predicate, Table, Value};
 use model::{CompareOp, FieldFilter, FieldType, Name, Reservation, Scalar, Strings, TimeRange};
 use store::{
-    ExtentPart, Scan, ScanCursor, ScanRequest, ScanSlice, ScanStats, SeriesTable, StoreError,
-    TagColumn,
+    ExtentPart, Policy, Scan, ScanCursor, ScanRequest, ScanSlice, ScanStats, SeriesTable,
+    StoreError, TagColumn,
 };
 
 use self::cursor::KuduCursor;
-use crate::data::check_type;
+use crate::data::{DataTable, check_type};
 use crate::error::cluster;
 use crate::layout::column_name;
 use crate::measurement::State;
@@ -41,6 +41,9 @@ pub(crate) struct View {
     request: ScanRequest,
     /// `None`: nothing to read.
     table: Option<Table>,
+    pin: Option<Pin>,
+    /// What is remembered of the table.
+    data: Option<Arc<DataTable>>,
     moment: u64,
     /// By ordinal: bucket and id, ascending.
     series: Vec<(u32, i64)>,
@@ -56,10 +59,22 @@ pub(crate) struct View {
     scanned: AtomicU64,
 }
 
-impl Drop for View {
+/// Keeps a table from being dropped by this handle.
+struct Pin {
+    shared: Arc<Shared>,
+    id: String,
+}
+
+impl Pin {
+    fn new(shared: &Arc<Shared>, table: &Table) -> Self {
+        shared.pins.pin(&table.id());
+        Self { shared: Arc::clone(shared), id: table.id() }
+    }
+}
+
+impl Drop for Pin {
     fn drop(&mut self) {
-        let Some(table) = &self.table else { return };
-        if let Some(name) = self.shared.pins.unpin(&table.id()) {
+        if let Some(name) = self.shared.pins.unpin(&self.id) {
             let client = self.shared.client.clone();
             self.shared.handle.spawn(async move {
                 if let Err(error) = client.delete_table(&name).await {
@@ -82,6 +97,8 @@ impl KuduScan {
             shared: Arc::clone(shared),
             request: request.clone(),
             table: None,
+            pin: None,
+            data: None,
             moment,
             series: Vec::new(),
             ranges: Vec::new(),
@@ -104,21 +121,38 @@ impl KuduScan {
 }
 
 impl View {
+    /// What an error of the data table means; one that is gone or changed is opened anew next time.
+    fn failed(&self, error: Error) -> StoreError {
+        let is_other = matches!(error, Error::TableNotFound { .. } | Error::SchemaChanged { .. });
+        if let Some(data) = self.data.as_ref().filter(|_| is_other) {
+            data.release();
+            data.forget();
+        }
+        cluster(error)
+    }
+
     /// Finds series, table and ranges; the series come in the order of ordinals.
     async fn resolve(&mut self, held: &mut Reservation) -> Result<Vec<Series>, StoreError> {
         let (shared, request) = (Arc::clone(&self.shared), self.request.clone());
         let (database, policy) = (request.policy.database, request.policy.id);
         let now = Some(self.moment);
-        let Some(id) = shared.lookup(database, &request.measurement, now).await? else {
+        let moment = self.moment;
+        let read = async |id| {
+            held.resize(0)?;
+            tokio::try_join!(
+                shared.state(id, now),
+                remembered_or_open(&shared, &request, id),
+                list(&shared, id, &request, moment, held),
+            )
+        };
+        let read = shared.lookup_and(database, &request.measurement, now, read);
+        let Some((id, (mut state, mut table, mut found))) = read.await? else {
             return Ok(Vec::new());
         };
-        let name = shared.names.data(database, policy, id, &request.measurement);
-        let (mut state, table, mut found) = tokio::try_join!(
-            shared.state(id, now),
-            open_data(&shared, &name),
-            list(&shared, id, &request, self.moment, held),
-        )?;
-        let Some(table) = table else { return Ok(Vec::new()) };
+        if table.as_ref().is_some_and(|(table, _)| lacks_columns(table, &state, &request)) {
+            table = open_data(&shared, &request, id).await?;
+        }
+        let Some((table, pin)) = table else { return Ok(Vec::new()) };
         let time = request.time.intersect(&TimeRange::ALL);
         let ranges = state.ranges.remove(&policy).unwrap_or_default();
         let all_ranges = ranges.len();
@@ -126,7 +160,9 @@ impl View {
         self.ranges.sort_unstable_by_key(|range| range.min);
         // Where its tablets are is remembered as long as somebody holds it.
         let remembered = shared.remember(database, &request.measurement, id, &state);
-        remembered.table(policy).hold(table.clone());
+        let data = remembered.table(policy);
+        data.hold(table.clone());
+        self.data = Some(data);
         if self.ranges.is_empty() || !self.choose_columns(&table, &state)? {
             return Ok(Vec::new());
         }
@@ -140,8 +176,8 @@ impl View {
         placed.sort_unstable_by_key(|(bucket, series)| (*bucket, series.id));
         self.series = placed.iter().map(|(bucket, series)| (*bucket, series.id)).collect();
         self.estimate(&table, &state, all_ranges).await?;
-        shared.pins.pin(&table.id());
         self.table = Some(table);
+        self.pin = Some(pin);
         Ok(placed.into_iter().map(|(_, series)| series).collect())
     }
 
@@ -188,9 +224,46 @@ impl View {
     }
 }
 
-async fn open_data(shared: &Shared, name: &str) -> Result<Option<Table>, StoreError> {
-    match shared.client.open_table(name).await {
-        Ok(table) => Ok(Some(table)),
+/// Whether the table was opened before a field that is asked for got its column.
+fn lacks_columns(table: &Table, state: &State, request: &ScanRequest) -> bool {
+    let fields = request.fields.iter().map(|(field, _)| field);
+    let mut asked = fields.chain(request.filters.iter().map(|filter| &filter.field));
+    asked.any(|field| {
+        state.fields.contains_key(field) && table.schema().find(&column_name(field)).is_none()
+    })
+}
+
+/// The table as it was opened before, if it was. A table keeps its name for life, and no other gets
+/// it: names are made of ids.
+async fn remembered_or_open(
+    shared: &Arc<Shared>,
+    request: &ScanRequest,
+    measurement: i64,
+) -> Result<Option<(Table, Pin)>, StoreError> {
+    let Policy { database, id: policy, .. } = request.policy;
+    let known = shared.measurements.get(&(database, request.measurement.clone()));
+    let known = known.filter(|known| known.id == measurement);
+    match known.and_then(|known| known.table(policy).opened()) {
+        Some(table) => {
+            let pin = Pin::new(shared, &table);
+            Ok(Some((table, pin)))
+        }
+        None => open_data(shared, request, measurement).await,
+    }
+}
+
+async fn open_data(
+    shared: &Arc<Shared>,
+    request: &ScanRequest,
+    measurement: i64,
+) -> Result<Option<(Table, Pin)>, StoreError> {
+    let Policy { database, id: policy, .. } = request.policy;
+    let name = shared.names.data(database, policy, measurement, &request.measurement);
+    match shared.client.open_table(&name).await {
+        Ok(table) => {
+            let pin = Pin::new(shared, &table);
+            Ok(Some((table, pin)))
+        }
         Err(Error::TableNotFound { .. }) => Ok(None),
         Err(error) => Err(cluster(error)),
     }

@@ -29,6 +29,8 @@ const STATISTICS_TTL: Duration = Duration::from_secs(10);
 const SERIES_BYTES: usize = 96;
 /// Copies of a tablet where nothing is said and there are servers enough.
 const REPLICAS: usize = 3;
+/// Hash buckets of the tables that are there once: masters limit what a table begins with.
+const FIXED_BUCKETS_MAX: u32 = 16;
 /// How long a dropped table that a scan still reads is left alone at most, microseconds.
 const DROPPED_KEPT_US: u64 = 3_600_000_000;
 
@@ -65,7 +67,7 @@ impl Shared {
         refuse_orphans(&client, &names).await?;
         let make = |name, schema, columns: &'static [&'static str]| {
             let client = client.clone();
-            let buckets = options.buckets;
+            let buckets = options.buckets.min(FIXED_BUCKETS_MAX);
             async move { open_or_create(&client, name, schema?, columns, buckets, replicas).await }
         };
         let (registry, series, tags) = tokio::try_join!(

@@ -1,24 +1,27 @@
 //! Writing: names to ids, rows to columns, and a look back before the answer.
 //!
 //! After its rows are in, a write looks whether the measurement still has the id they were written
-//! under, and whether one of its series counts as dead. The first means that the measurement was
-//! dropped meanwhile, and the rows are written again to the one that took its place; the second is
-//! put right. So whatever is acknowledged is found.
+//! under, whether their ranges are still registered, and whether one of its series counts as dead.
+//! Where the first two do not hold, measurement or range were dropped meanwhile, and the rows are
+//! written again to what took their place; the third is put right. So whatever is acknowledged is
+//! found.
 
 mod encode;
 mod prepare;
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use kudu_client::Error;
-use model::DatabaseId;
+use model::{DatabaseId, PolicyId, TimeRange};
 use store::{RejectedRow, StoreError, WriteOutcome, WriteRequest};
 
 use self::encode::Upsert;
 use self::prepare::{Prepared, Share};
 use crate::error::{cluster, contended};
-use crate::measurement::Measurement;
-use crate::ranges::Needs;
+use crate::measurement::{Measurement, registered_range};
+use crate::ranges::{Needs, range_at};
+use crate::registry::{Entry, Which, space};
 use crate::shared::Shared;
 
 /// Times a write is done again because somebody changed what it stands on.
@@ -80,7 +83,7 @@ impl Shared {
             }
             from = to;
         }
-        self.look_back(share).await
+        self.look_back(request, share).await
     }
 
     async fn upsert(
@@ -102,7 +105,12 @@ impl Shared {
         let known = self.ensure(measurement, &data, &needs).await?;
         match upsert.send(&known.table).await {
             Ok(outcome) => match outcome.row_errors.first() {
-                None => Ok(Attempt::Done),
+                None => {
+                    if let Some(latest) = upsert.times.iter().max() {
+                        data.met(*latest);
+                    }
+                    Ok(Attempt::Done)
+                }
                 Some(error) => {
                     let table = known.table.name();
                     let message = &error.message;
@@ -123,13 +131,24 @@ impl Shared {
     }
 
     /// Whether what the rows were written under still holds.
-    async fn look_back(&self, share: &Share) -> Result<Attempt, StoreError> {
+    async fn look_back(
+        &self,
+        request: &WriteRequest<'_>,
+        share: &Share,
+    ) -> Result<Attempt, StoreError> {
         let measurement = &share.measurement;
-        let (id, ()) = tokio::try_join!(
+        let (id, entries) = tokio::try_join!(
             self.lookup(measurement.database, &measurement.name, None),
-            self.revive(measurement.id, &share.series),
+            self.registry.read(measurement.id, Which::From(space::RANGE), None),
         )?;
         if id == Some(measurement.id) {
+            let times = share.rows.iter().map(|at| request.batch.rows[*at as usize].time_ns);
+            if !are_registered(&entries, request.policy.id, times) {
+                // A range was dropped while the rows were on their way, or will be in a moment.
+                measurement.table(request.policy.id).forget();
+                return Ok(Attempt::Again);
+            }
+            self.revive(measurement.id, &entries, &share.series).await?;
             return Ok(Attempt::Done);
         }
         self.forget(measurement);
@@ -153,22 +172,45 @@ impl Shared {
     }
 }
 
-/// Drives futures together; results in their order.
-pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut pending: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut ready = true;
-        for (future, output) in pending.iter_mut().filter(|(_, output)| output.is_none()) {
-            match future.as_mut().poll(context) {
-                std::task::Poll::Ready(value) => *output = Some(value),
-                std::task::Poll::Pending => ready = false,
-            }
+/// Whether all times lie in ranges of the policy that are among a measurement's entries.
+fn are_registered(entries: &[Entry], policy: PolicyId, times: impl Iterator<Item = i64>) -> bool {
+    let ranges = entries.iter().filter(|entry| entry.space == space::RANGE);
+    let ranges = ranges.filter_map(registered_range).filter(|(of, _)| *of == policy);
+    let mut ranges: Vec<TimeRange> = ranges.map(|(_, range)| range).collect();
+    ranges.sort_unstable_by_key(|range| range.min);
+    let mut last: Option<TimeRange> = None;
+    for time in times {
+        if last.is_some_and(|range| range.contains(time)) {
+            continue;
         }
-        if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    pending.into_iter().filter_map(|(_, output)| output).collect()
+        last = range_at(&ranges, time);
+        if last.is_none() {
+            return false;
+        }
+    }
+    true
 }
 
 /// A measurement of a batch.
 type Measured = Arc<Measurement>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::range_entry;
+
+    #[test]
+    fn times_outside_of_registered_ranges_are_noticed() {
+        let (one, two) = (PolicyId(1), PolicyId(2));
+        let entries = [
+            range_entry(one, TimeRange::new(10, 19)),
+            range_entry(one, TimeRange::new(0, 9)),
+            range_entry(two, TimeRange::new(20, 29)),
+            Entry::new(space::IDS, b"another fact".as_slice()).number(1),
+        ];
+        let registered =
+            |policy, times: &[i64]| are_registered(&entries, policy, times.iter().copied());
+        assert!(registered(one, &[0, 19, 5, 10]) && registered(two, &[20]) && registered(one, &[]));
+        assert!(!registered(one, &[0, 20]) && !registered(one, &[-1]) && !registered(two, &[5]));
+    }
+}

@@ -86,6 +86,28 @@ fn they_agree_on_everything_new() {
     }
 }
 
+/// Few new series here, many there, at once: blocks of ids of different sizes do not overlap.
+#[test]
+fn they_give_no_id_twice() {
+    let daemons = daemons::<2>();
+    for round in 0..4 {
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for (store, count) in daemons.iter().zip([10, 200]) {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    let row = |n| integer(&format!("m,round={round},of={count},n={n}"), "x", n, 0);
+                    let rows: Vec<Row> = (0..count).map(row).collect();
+                    barrier.wait();
+                    assert_eq!(write(store, POLICY, &rows, 0).unwrap().rows_written, count as u64);
+                });
+            }
+        });
+    }
+    let rows = read_all(&daemons[0], POLICY, "m").unwrap();
+    assert_eq!(rows.len(), 4 * 210, "series with the same id have the same row");
+}
+
 /// The same new field with another type from each: one type holds for all.
 #[test]
 fn they_agree_on_types() {
@@ -234,6 +256,26 @@ fn a_closed_store_does_not_look_like_the_end() {
         Ok(_) => assert_eq!(seen, rows.len()),
         Err(error) => assert!(matches!(error, StoreError::Closed), "{error}"),
     }
+}
+
+/// Each gives types to fields that fit by themselves; together they do not.
+#[test]
+fn fields_too_many_together_are_an_error_at_once() {
+    let [one, two] = daemons::<2>();
+    write(&one, POLICY, &[integer("w", "first", 1, 1)], 0).unwrap();
+    write(&two, POLICY, &[integer("w", "first", 1, 2)], 0).unwrap();
+    let wide = |name: &str| -> Row {
+        let names: Vec<String> = (0..200).map(|n| format!("{name}{n}")).collect();
+        let fields: Vec<(&str, Scalar)> =
+            names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
+        Row::new("w", &fields, 3)
+    };
+    assert_eq!(write(&one, POLICY, &[wide("a")], 0).unwrap().rows_written, 1);
+    let error = write(&two, POLICY, &[wide("b")], 0).unwrap_err().to_string();
+    assert!(error.contains("300 columns"), "{error}");
+    // What fits goes on.
+    write(&two, POLICY, &[integer("w", "first", 2, 4)], 0).unwrap();
+    assert_eq!(read_all(&one, POLICY, "w").unwrap().len(), 4);
 }
 
 #[test]

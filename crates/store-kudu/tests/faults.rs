@@ -1,12 +1,16 @@
-//! A tablet server is killed while rows are written to three copies: none acknowledged is lost.
+//! Servers that die, freeze or lose a tablet to another one while rows are written and read through
+//! different handles: no acknowledged row is lost or doubled, reads are right, and all go on by
+//! themselves.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use common::fresh;
+use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
 use model::{DatabaseId, PolicyId, Scalar};
 use store::testing::{Row, read_all, write};
@@ -16,53 +20,195 @@ use store_kudu::{KuduOptions, KuduStore};
 const HOUR: i64 = 3_600_000_000_000;
 const POLICY: Policy =
     Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
+/// Rows of a write.
+const ROWS: i64 = 10;
 
 fn rows_at(time: i64) -> Vec<Row> {
     let row = |n| Row::new(&format!("m,h={n}"), &[("x", Scalar::Integer(time))], time);
-    (0..10).map(row).collect()
+    (0..ROWS).map(row).collect()
+}
+
+/// How far writer and reader are.
+#[derive(Default)]
+struct Work {
+    stop: AtomicBool,
+    failed: AtomicBool,
+    written: AtomicI64,
+    read: AtomicI64,
+}
+
+impl Work {
+    /// Waits for so many more writes, and for two more reads: the second has begun since.
+    fn go_on(&self, writes: i64) {
+        let (written, read) =
+            (self.written.load(Ordering::Relaxed), self.read.load(Ordering::Relaxed));
+        while self.written.load(Ordering::Relaxed) < written + writes
+            || self.read.load(Ordering::Relaxed) < read + 2
+        {
+            assert!(!self.failed.load(Ordering::Relaxed), "writer or reader has failed");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn write(&self, store: &dyn Store) {
+        for time in 1.. {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let outcome = write(store, POLICY, &rows_at(time), 0).unwrap();
+            assert_eq!(outcome.rows_written, ROWS as u64);
+            self.written.store(time, Ordering::Relaxed);
+        }
+    }
+
+    /// Every read has whatever was acknowledged before it began, once.
+    fn read(&self, store: &dyn Store) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let acknowledged = self.written.load(Ordering::Relaxed);
+            let seen = read_all(store, POLICY, "m").unwrap();
+            let whole = seen.iter().filter(|row| row.time_ns <= acknowledged).count();
+            assert_eq!(whole as i64, (acknowledged + 1) * ROWS);
+            self.read.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Tells when a thread ends by a panic.
+struct Alarm<'a>(&'a AtomicBool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
+}
+
+/// Writes and reads while `trouble` is made.
+fn while_working(options: &KuduOptions, trouble: impl FnOnce(&Work)) {
+    let (writer, reader) = (KuduStore::open(options).unwrap(), KuduStore::open(options).unwrap());
+    write(&writer, POLICY, &rows_at(0), 0).unwrap();
+    let work = Work::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _alarm = Alarm(&work.failed);
+            work.write(&writer);
+        });
+        scope.spawn(|| {
+            let _alarm = Alarm(&work.failed);
+            work.read(&reader);
+        });
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            work.go_on(10);
+            trouble(&work);
+            work.go_on(10);
+        }));
+        work.stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = made {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    let last = work.written.load(Ordering::Relaxed);
+    let fresh = KuduStore::open(options).unwrap();
+    let mut keys: Vec<(String, i64)> = read_all(&fresh, POLICY, "m")
+        .unwrap()
+        .into_iter()
+        .map(|row| (row.key, row.time_ns))
+        .collect();
+    assert_eq!(keys.len() as i64, (last + 1) * ROWS);
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len() as i64, (last + 1) * ROWS, "rows are there twice");
+}
+
+fn ask<T>(cluster: &Cluster, question: impl AsyncFnOnce(Client) -> T) -> T {
+    let config = ClientConfig::new(cluster.masters()).unwrap().user("tester", "");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(question(Client::new(config)))
+}
+
+/// Leaders of the tablets of the data table.
+fn leaders(cluster: &Cluster, options: &KuduOptions) -> Vec<usize> {
+    let addresses = ask(cluster, async |client| {
+        let names = client.list_tables(&options.prefix).await.unwrap();
+        let name = names.iter().find(|name| name.ends_with(".m")).unwrap();
+        client.open_table(name).await.unwrap().tablet_leaders().await.unwrap()
+    });
+    addresses.iter().filter_map(|address| cluster.tablet_server_at(address)).collect()
 }
 
 #[test]
-fn a_killed_server_takes_nothing_with_it() {
+fn killed_servers_take_nothing_with_them() {
     let cluster = Cluster::start(&Options::new(3)).unwrap();
     let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
-    let (store, other) = (KuduStore::open(&options).unwrap(), KuduStore::open(&options).unwrap());
-    write(&store, POLICY, &rows_at(0), 0).unwrap();
-    let (stop, written) = (AtomicBool::new(false), AtomicI64::new(0));
-    let reached = |count: i64| {
-        while written.load(Ordering::Relaxed) < count {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for time in 1.. {
-                if stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                let outcome = write(&store, POLICY, &rows_at(time), 0).unwrap();
-                assert_eq!(outcome.rows_written, 10);
-                written.store(time, Ordering::Relaxed);
-            }
-        });
+    while_working(&options, |work| {
         for victim in 0..2 {
-            let before = written.load(Ordering::Relaxed);
-            reached(before + 10);
             cluster.tablet_server(victim).kill();
-            let before = written.load(Ordering::Relaxed);
-            // Writing goes on without it, and others see what was acknowledged.
-            reached(before + 20);
-            let acknowledged = written.load(Ordering::Relaxed);
-            let seen = read_all(&other, POLICY, "m").unwrap();
-            let whole = seen.iter().filter(|row| row.time_ns <= acknowledged).count();
-            assert_eq!(whole as i64, (acknowledged + 1) * 10);
+            work.go_on(20);
             cluster.tablet_server(victim).restart(&[]).unwrap();
             cluster.wait_until_complete().unwrap();
         }
-        stop.store(true, Ordering::Relaxed);
     });
-    let last = written.load(Ordering::Relaxed);
-    let rows = read_all(&other, POLICY, "m").unwrap();
-    assert_eq!(rows.len() as i64, (last + 1) * 10);
-    store.close().unwrap();
+}
+
+/// The leading master dies; new series, fields and partitions wait for the next one.
+#[test]
+fn a_killed_master_stops_nothing() {
+    let cluster = Cluster::start(&Options::new(3).masters(3)).unwrap();
+    let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
+    let other = KuduStore::open(&options).unwrap();
+    while_working(&options, |work| {
+        let leader = ask(&cluster, async |client| client.leading_master().await.unwrap());
+        let leader = cluster.master_at(&leader).unwrap();
+        cluster.master(leader).kill();
+        work.go_on(20);
+        let row = Row::new("n,new=series", &[("new", Scalar::Boolean(true))], 30 * HOUR);
+        write(&other, POLICY, std::slice::from_ref(&row), 0).unwrap();
+        assert_eq!(read_all(&other, POLICY, "n").unwrap(), [row]);
+        cluster.master(leader).restart(&[]).unwrap();
+    });
+}
+
+/// A leading tablet server stands still for some seconds: others lead, or it is waited for.
+#[test]
+fn a_frozen_server_is_left_or_waited_for() {
+    let cluster = Cluster::start(&Options::new(3)).unwrap();
+    let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
+    while_working(&options, |work| {
+        let victim = leaders(&cluster, &options)[0];
+        cluster.tablet_server(victim).freeze();
+        std::thread::sleep(Duration::from_secs(4));
+        cluster.tablet_server(victim).thaw();
+        work.go_on(20);
+    });
+}
+
+/// All tablets of the data go to the other server, one after another.
+#[test]
+fn moved_tablets_are_found() {
+    let cluster = Cluster::start(&Options::new(2)).unwrap();
+    let options = fresh(&cluster);
+    let masters = cluster.master_list();
+    while_working(&options, |work| {
+        let listed = cluster.cli(&["tserver", "list", &masters, "-columns=uuid"]).unwrap();
+        let servers: Vec<&str> =
+            listed.lines().map(str::trim).filter(|line| line.len() == 32).collect();
+        let filter = format!("-tables={}.db*", options.prefix);
+        let all = cluster.cli(&["table", "list", &masters, "-list_tablets", &filter]).unwrap();
+        let mut moved = 0;
+        let mut tablet = "";
+        for line in all.lines() {
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("T"), Some(id)) => tablet = id,
+                (Some("L"), Some(from)) => {
+                    let to = servers.iter().find(|server| **server != from).unwrap();
+                    let change = ["tablet", "change_config", "move_replica", &masters, tablet];
+                    cluster.cli(&[&change[..], &[from, to]].concat()).unwrap();
+                    work.go_on(5);
+                    moved += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(moved > 0, "{all}");
+    });
 }

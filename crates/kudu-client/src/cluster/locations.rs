@@ -24,8 +24,9 @@ use crate::rpc::Endpoint;
 
 /// Tablets asked for at once when one is looked for: the neighbours are likely to be next.
 const PREFETCH: u32 = 10;
-/// Tablets asked for when prefetching failed because of a neighbour. One would never get past a gap.
-const CAUTIOUS: u32 = 2;
+/// Tablets asked for, in turns, when prefetching failed because a neighbour is still being made: two
+/// get past a gap, one past a neighbour.
+const CAUTIOUS: [u32; 2] = [2, 1];
 /// Tablets asked for when all are wanted.
 pub(crate) const WHOLE: u32 = 1000;
 /// How long locations are believed when the master does not say.
@@ -161,13 +162,15 @@ impl Locations {
         if let Some(stretch) = find_in(&self.snapshot(), key, since) {
             return Ok(stretch);
         }
-        let waiting = tokio::time::timeout(attempts.until_deadline(), self.asking.acquire());
-        let _turn = waiting.await.map_err(|_| attempts.timed_out())?;
-        if let Some(stretch) = find_in(&self.snapshot(), key, since) {
-            return Ok(stretch);
-        }
         let mut wanted = prefetch.unwrap_or(PREFETCH);
+        let mut cautious = CAUTIOUS.into_iter().cycle();
         loop {
+            // Held for one question only: others may be after tablets that are there.
+            let waiting = tokio::time::timeout(attempts.until_deadline(), self.asking.acquire());
+            let turn = waiting.await.map_err(|_| attempts.timed_out())?;
+            if let Some(stretch) = find_in(&self.snapshot(), key, since) {
+                return Ok(stretch);
+            }
             let learned = Instant::now();
             match self.ask(key, wanted, masters, attempts).await? {
                 Ok(answer) => {
@@ -181,14 +184,15 @@ impl Locations {
                 Err(error) if error.code == master_code::TABLET_NOT_RUNNING => {
                     let message = error.status.message.unwrap_or_default();
                     attempts.failed("master", &message);
-                    if wanted > CAUTIOUS {
-                        wanted = CAUTIOUS;
-                        continue;
-                    }
                 }
                 Err(error) => return Err(self.refused(&error)),
             }
-            attempts.back_off().await?;
+            drop(turn);
+            let was_bold = !CAUTIOUS.contains(&wanted);
+            wanted = cautious.next().unwrap_or(1);
+            if !was_bold {
+                attempts.back_off().await?;
+            }
         }
     }
 
@@ -269,9 +273,14 @@ fn overlap(a: &Stretch, b: &Stretch) -> bool {
 
 /// The believed stretch of a key in a snapshot.
 pub(crate) fn find_in(known: &[Stretch], key: &[u8], since: Instant) -> Option<Stretch> {
-    let after = known.partition_point(|s| s.start.as_ref() <= key);
-    let stretch = known.get(after.checked_sub(1)?)?;
-    (stretch.contains(key) && stretch.is_believed(since, Instant::now())).then(|| stretch.clone())
+    let stretch = known.get(place_of(known, key)?)?;
+    stretch.is_believed(since, Instant::now()).then(|| stretch.clone())
+}
+
+/// Index of the stretch of a key.
+pub(crate) fn place_of(known: &[Stretch], key: &[u8]) -> Option<usize> {
+    let place = known.partition_point(|s| s.start.as_ref() <= key).checked_sub(1)?;
+    known.get(place).is_some_and(|stretch| stretch.contains(key)).then_some(place)
 }
 
 fn tablet(located: &TabletLocations, servers: &[TabletServerInfo]) -> Result<Tablet, Error> {

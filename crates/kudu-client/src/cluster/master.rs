@@ -104,8 +104,12 @@ impl Masters {
         Ok(leader.endpoint.to_string())
     }
 
-    /// Gets a new authentication token: whatever the leader was, it is asked again.
+    /// Gets a new authentication token: whatever the leader was, it is asked again. Nothing to do
+    /// where another call has got one since this attempt began.
     pub(crate) async fn renew_authentication(&self, attempts: &mut Attempts) -> Result<(), Error> {
+        if self.pool.has_credentials_since(attempts.attempt_began()) {
+            return Ok(());
+        }
         self.pool.set_credentials(None);
         let slot = Arc::clone(&self.leader.lock());
         self.forget(&slot);
@@ -181,8 +185,16 @@ impl Masters {
 
     async fn leader(&self, attempts: &mut Attempts) -> Result<(Leader, LeaderSlot), Error> {
         let slot = Arc::clone(&self.leader.lock());
-        let found = slot.get_or_try_init(|| self.discover(attempts)).await?.clone();
-        Ok((found, slot))
+        // Whoever discovers may have more time than this one.
+        let left = attempts.until_deadline();
+        let found = tokio::time::timeout(left, slot.get_or_try_init(|| self.discover(attempts)));
+        match found.await {
+            Ok(found) => {
+                let found = found?.clone();
+                Ok((found, slot))
+            }
+            Err(_) => Err(attempts.timed_out()),
+        }
     }
 
     /// Asks all masters until one says that it leads.
@@ -200,6 +212,8 @@ impl Masters {
             let mut reachable = 0;
             let mut known: Vec<Endpoint> = Vec::new();
             let mut last = String::new();
+            // One master that refuses says nothing about the others.
+            let mut refusal = None;
             while let Some(joined) = asked.join_next().await {
                 let Ok((endpoint, answer)) = joined else { continue };
                 let server = endpoint.to_string();
@@ -213,17 +227,19 @@ impl Masters {
                         let others = answer.master_addrs.iter();
                         known.extend(others.filter_map(|a| Endpoint::try_from(a).ok()));
                     }
-                    Err(CallError::Definitive(error)) => return Err(*error),
                     Err(error) => {
                         last = format!("{server}: {error}");
                         attempts.failed(&server, &error);
                         match on_call_error(&error, &server, "ConnectToMaster") {
-                            Reaction::Fail(error) => return Err(error),
+                            Reaction::Fail(error) => refusal = Some(error),
                             Reaction::Wait => reachable += 1,
                             _ => {}
                         }
                     }
                 }
+            }
+            if let Some(error) = refusal {
+                return Err(error);
             }
             self.check_missing(&known)?;
             if let Err(error) = attempts.back_off().await {

@@ -10,8 +10,10 @@ use crate::proto::{
     DropColumnStep, DropRangePartitionStep, ErrorOnlyResponse, RenameColumnStep, alter_step,
     master_feature,
 };
-use crate::retry::status;
-use crate::schema::{Column, HashDimension, RangePartition, hash_to_message};
+use crate::retry::{Attempts, status};
+use crate::schema::{
+    Column, HashDimension, PartitionSchema, RangePartition, Schema, hash_to_message,
+};
 use crate::table::Table;
 
 /// Changes of a table that are made together or not at all: begin with [`Table::alter`].
@@ -103,13 +105,12 @@ impl AlterTable {
         let reply: MasterReply<ErrorOnlyResponse> =
             masters.call("AlterTable", &request, &self.features(), &mut attempts).await?;
         if let Err(error) = reply.answer {
-            let own = reply.repeated
-                && match error.status.code {
-                    status::ALREADY_PRESENT => true,
-                    status::INVALID_ARGUMENT => self.dropped_ranges_are_gone().await?,
-                    _ => false,
-                };
-            if !own {
+            let may_be_done = matches!(
+                error.status.code,
+                status::ALREADY_PRESENT | status::INVALID_ARGUMENT | status::NOT_FOUND
+            );
+            let is_done = reply.repeated && may_be_done && self.is_done(&mut attempts).await?;
+            if !is_done {
                 return Err(master_error("AlterTable", &inner.name, &error));
             }
         }
@@ -122,14 +123,21 @@ impl AlterTable {
         Table::new(client.clone(), answer, &inner.name)
     }
 
-    /// After a repeated request: whether the first one has dropped all ranges it was to drop.
-    async fn dropped_ranges_are_gone(&self) -> Result<bool, Error> {
-        let left = self.table.range_partitions().await?;
-        let mut dropped = self.steps.iter().filter_map(|step| match step {
-            Change::DropRange(range) => Some(range),
-            _ => None,
-        });
-        Ok(dropped.clone().next().is_some() && dropped.all(|range| !left.contains(range)))
+    /// After a repeated request: whether an attempt before has made all of the changes.
+    async fn is_done(&self, attempts: &mut Attempts) -> Result<bool, Error> {
+        let inner = &self.table.inner;
+        let (client, id) = (&inner.client, self.table.identifier());
+        client.wait_until_done("IsAlterTableDone", id.clone(), &inner.name, attempts).await?;
+        let answer = client.table_schema(id, &inner.name, attempts).await?;
+        let table = Table::new(client.clone(), answer, &inner.name)?;
+        let ranges = match self.changes_ranges() {
+            true => table.ranges(attempts).await?,
+            false => Vec::new(),
+        };
+        let is_named = self.new_name.as_ref().is_none_or(|name| table.name() == name);
+        let partition = table.partition_schema();
+        let is_made = |change: &Change| is_made(change, table.schema(), partition, &ranges);
+        Ok(is_named && self.steps.iter().all(is_made))
     }
 
     fn changes_ranges(&self) -> bool {
@@ -162,7 +170,6 @@ impl AlterTable {
             new_table_name: self.new_name.clone(),
             // Needed to read the bounds; the message has no place for column ids.
             schema: self.changes_ranges().then(|| inner.reference.clone()),
-            new_extra_configs: Default::default(),
         })
     }
 
@@ -203,5 +210,82 @@ impl AlterTable {
             }
         });
         Ok(step)
+    }
+}
+
+/// Whether a table is as it is after a change.
+fn is_made(
+    change: &Change,
+    schema: &Schema,
+    partition: &PartitionSchema,
+    ranges: &[RangePartition],
+) -> bool {
+    let same = |a: &Column, b: &Column| {
+        (a.data_type, a.nullable, a.immutable) == (b.data_type, b.nullable, b.immutable)
+    };
+    match change {
+        Change::AddColumn(column) => {
+            let found = schema.find(&column.name).and_then(|at| schema.columns().get(at));
+            found.is_some_and(|found| same(found, column))
+        }
+        Change::DropColumn(name) => schema.find(name).is_none(),
+        Change::RenameColumn(old, new) => schema.find(old).is_none() && schema.find(new).is_some(),
+        Change::AddRange(range, hash) => {
+            let has_hash = |hash: &Vec<HashDimension>| {
+                partition.custom.iter().any(|custom| same_dimensions(&custom.hash, hash))
+            };
+            ranges.contains(range) && hash.as_ref().is_none_or(has_hash)
+        }
+        Change::DropRange(range) => !ranges.contains(range),
+    }
+}
+
+/// Whether rows are spread in the same way. Masters tell the columns in an order of their own.
+pub(super) fn same_dimensions(a: &[HashDimension], b: &[HashDimension]) -> bool {
+    let sorted = |dimension: &HashDimension| {
+        let mut columns = dimension.columns.clone();
+        columns.sort_unstable();
+        (columns, dimension.buckets, dimension.seed)
+    };
+    a.iter().map(sorted).eq(b.iter().map(sorted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::DataType;
+
+    #[test]
+    fn a_repeated_change_counts_as_made_only_if_it_is() {
+        let columns = vec![
+            Column::new("time", DataType::Int64),
+            Column::new("usage", DataType::Double).nullable(),
+        ];
+        let schema = Schema::new(columns, 1).unwrap();
+        let partition = PartitionSchema::default();
+        let ranges = [RangePartition::between(0_i64, 10_i64)];
+        let made = |change: Change| is_made(&change, &schema, &partition, &ranges);
+        let column = |name: &str, ty| Change::AddColumn(Column::new(name, ty).nullable());
+        assert!(made(column("usage", DataType::Double)));
+        assert!(!made(column("usage", DataType::Int64)), "somebody else's, of another type");
+        assert!(!made(column("more", DataType::Double)));
+        assert!(made(Change::DropColumn("more".to_owned())));
+        assert!(!made(Change::DropColumn("usage".to_owned())));
+        assert!(made(Change::RenameColumn("old".to_owned(), "usage".to_owned())));
+        assert!(made(Change::AddRange(ranges[0].clone(), None)));
+        assert!(!made(Change::AddRange(RangePartition::between(0_i64, 5_i64), None)));
+        assert!(!made(Change::DropRange(ranges[0].clone())));
+        let hash = vec![HashDimension { columns: vec![0], buckets: 2, seed: 0 }];
+        assert!(!made(Change::AddRange(ranges[0].clone(), Some(hash))));
+    }
+
+    #[test]
+    fn dimensions_are_the_same_in_any_order_of_columns() {
+        let hash = |columns: &[usize], buckets| {
+            vec![HashDimension { columns: columns.to_vec(), buckets, seed: 0 }]
+        };
+        assert!(same_dimensions(&hash(&[0, 1], 2), &hash(&[1, 0], 2)));
+        assert!(!same_dimensions(&hash(&[0, 1], 2), &hash(&[0, 1], 3)));
+        assert!(!same_dimensions(&hash(&[0], 2), &[]));
     }
 }

@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-
+use super::alter::same_dimensions;
 use crate::client::{Client, master_error};
 use crate::cluster::master::MasterReply;
 use crate::error::Error;
-use crate::proto::{
-    CreateTableRequest, CreateTableResponse, RowOperations, TableIdentifier, master_feature,
-};
+use crate::proto::{CreateTableRequest, CreateTableResponse, TableIdentifier, master_feature};
 use crate::retry::{Attempts, status};
-use crate::schema::{HashDimension, PartitionSchema, RangePartition, Schema};
+use crate::schema::{Bounds, HashDimension, PartitionSchema, RangePartition, Schema};
 use crate::table::Table;
 
 /// A table to be created.
@@ -114,8 +111,11 @@ impl TableSpec {
         let bounds = match self.ranges.as_deref() {
             None | Some([]) => None,
             Some(ranges) => {
-                let encoded = ranges.iter().map(|r| r.encode(&self.schema, &partition.range));
-                Some(concatenate(encoded.collect::<Result<_, _>>()?)?)
+                let mut bounds = Bounds::default();
+                for range in ranges {
+                    range.encode_into(&self.schema, &partition.range, &mut bounds)?;
+                }
+                Some(bounds.into_message())
             }
         };
         Ok(CreateTableRequest {
@@ -124,26 +124,11 @@ impl TableSpec {
             num_replicas: self.replicas,
             split_rows_range_bounds: bounds,
             partition_schema: Some(partition.to_message(&self.schema)?),
-            owner: None,
             extra_configs: self.configuration.clone(),
             comment: self.comment.clone(),
             allow_empty_partition: self.ranges.as_ref().map(Vec::is_empty),
         })
     }
-}
-
-/// Pairs of bounds in one message: offsets into text have to be moved, which decoding does.
-fn concatenate(parts: Vec<RowOperations>) -> Result<RowOperations, Error> {
-    let mut rows = BytesMut::new();
-    for part in parts {
-        if part.indirect_data.is_some_and(|text| !text.is_empty()) {
-            return Err(Error::invalid(
-                "ranges on text columns cannot be given at creation: add them afterwards",
-            ));
-        }
-        rows.extend_from_slice(&part.rows.unwrap_or_default());
-    }
-    Ok(RowOperations { rows: Some(rows.freeze()), indirect_data: Some(Bytes::new()) })
 }
 
 impl Client {
@@ -190,10 +175,17 @@ impl Client {
     ) -> Result<(), Error> {
         let answer = self.table_schema(name.clone(), &spec.name, attempts).await?;
         let found = Table::new(self.clone(), answer, &spec.name)?;
+        let id = found.identifier();
+        self.wait_until_done("IsCreateTableDone", id, &spec.name, attempts).await?;
         let same_columns = found.schema().reference() == spec.schema.reference();
         let wanted = spec.partition()?;
         let same_range = found.partition_schema().range_columns() == wanted.range_columns();
-        if same_columns && same_range {
+        let same_hash = same_dimensions(&found.partition_schema().hash, &wanted.hash);
+        let ranges = found.ranges(attempts).await?;
+        let wanted_ranges = spec.ranges.clone().unwrap_or_else(|| vec![RangePartition::default()]);
+        let same_ranges = ranges.len() == wanted_ranges.len()
+            && wanted_ranges.iter().all(|range| ranges.contains(range));
+        if same_columns && same_range && same_hash && same_ranges {
             return Ok(());
         }
         Err(Error::TableExists { table: spec.name.clone() })

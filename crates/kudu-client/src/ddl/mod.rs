@@ -25,6 +25,12 @@ impl Client {
     pub async fn delete_table(&self, name: &str) -> Result<(), Error> {
         let mut attempts = self.attempts(format!("dropping table {name}"), None);
         let table = TableIdentifier { table_id: None, table_name: Some(name.to_owned()) };
+        // By its id: repeated by name, the request could hit a table made meanwhile.
+        let found = self.table_schema(table.clone(), name, &mut attempts).await?;
+        let table = match found.table_id {
+            Some(id) => TableIdentifier { table_id: Some(id), table_name: None },
+            None => table,
+        };
         let request = DeleteTableRequest { table, reserve_seconds: Some(0) };
         let reply: MasterReply<ErrorOnlyResponse> =
             self.inner.masters.call("DeleteTable", &request, &[], &mut attempts).await?;

@@ -45,8 +45,6 @@ pub(crate) struct ConnectToMasterResponse {
     pub(crate) authn_token: Option<SignedToken>,
     #[prost(message, repeated, tag = "5")]
     pub(crate) master_addrs: Vec<HostPort>,
-    #[prost(string, optional, tag = "7")]
-    pub(crate) client_location: Option<String>,
     #[prost(string, optional, tag = "8")]
     pub(crate) cluster_id: Option<String>,
 }
@@ -95,12 +93,6 @@ pub(crate) struct GetTableSchemaResponse {
     pub(crate) table_name: Option<String>,
     #[prost(message, optional, tag = "8")]
     pub(crate) authz_token: Option<SignedToken>,
-    #[prost(map = "string, string", tag = "9")]
-    pub(crate) extra_configs: ExtraConfigs,
-    #[prost(string, optional, tag = "10")]
-    pub(crate) owner: Option<String>,
-    #[prost(string, optional, tag = "11")]
-    pub(crate) comment: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -115,8 +107,6 @@ pub(crate) struct CreateTableRequest {
     pub(crate) split_rows_range_bounds: Option<RowOperations>,
     #[prost(message, optional, tag = "7")]
     pub(crate) partition_schema: Option<PartitionSchemaMessage>,
-    #[prost(string, optional, tag = "8")]
-    pub(crate) owner: Option<String>,
     #[prost(map = "string, string", tag = "9")]
     pub(crate) extra_configs: ExtraConfigs,
     #[prost(string, optional, tag = "13")]
@@ -217,8 +207,6 @@ pub(crate) struct AlterTableRequest {
     pub(crate) new_table_name: Option<String>,
     #[prost(message, optional, tag = "4")]
     pub(crate) schema: Option<SchemaOut>,
-    #[prost(map = "string, string", tag = "6")]
-    pub(crate) new_extra_configs: ExtraConfigs,
 }
 
 /// An answer of which only the error matters.
@@ -252,12 +240,8 @@ pub(crate) struct GetTableLocationsRequest {
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct TabletServerInfo {
-    #[prost(bytes = "vec", optional, tag = "1")]
-    pub(crate) permanent_uuid: Option<Vec<u8>>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) rpc_addresses: Vec<HostPort>,
-    #[prost(string, optional, tag = "3")]
-    pub(crate) location: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

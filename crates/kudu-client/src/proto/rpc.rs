@@ -91,10 +91,6 @@ pub(crate) struct AuthenticationType {
     pub(crate) sasl: Option<Empty>,
     #[prost(message, optional, tag = "2")]
     pub(crate) token: Option<Empty>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) certificate: Option<Empty>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) jwt: Option<Empty>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -133,8 +129,6 @@ pub(crate) struct AppStatus {
     pub(crate) code: i32,
     #[prost(string, optional, tag = "2")]
     pub(crate) message: Option<String>,
-    #[prost(int32, optional, tag = "4")]
-    pub(crate) posix_code: Option<i32>,
 }
 
 /// Error of a master (codes of `MasterErrorCode`) or a tablet server (`TabletErrorCode`).

@@ -46,6 +46,15 @@ pub(crate) struct WriteRequest {
     pub(crate) authz_token: Option<SignedToken>,
 }
 
+impl WriteRequest {
+    /// The field `schema` as it is sent: it may be behind the others of an encoded message.
+    pub(crate) fn schema_field(schema: &SchemaOut) -> Vec<u8> {
+        let mut out = Vec::new();
+        prost::encoding::message::encode(2, schema, &mut out);
+        out
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct PerRowError {
     #[prost(int32, required, tag = "1")]
@@ -78,10 +87,6 @@ pub(crate) struct NewScanRequest {
     pub(crate) snap_timestamp: Option<u64>,
     #[prost(fixed64, optional, tag = "7")]
     pub(crate) propagated_timestamp: Option<u64>,
-    #[prost(bytes = "bytes", optional, tag = "8")]
-    pub(crate) start_primary_key: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "9")]
-    pub(crate) stop_primary_key: Option<Bytes>,
     #[prost(bool, optional, tag = "10")]
     pub(crate) cache_blocks: Option<bool>,
     #[prost(int32, optional, tag = "11")]

@@ -205,7 +205,8 @@ impl Driver {
 
     async fn drive(&mut self) -> Result<(), CallError> {
         let mut handles_left = true;
-        while handles_left || !self.pending.is_empty() {
+        // Whoever waits for an answer holds a handle.
+        while handles_left || self.transport.outgoing_bytes() > 0 {
             let room = self.transport.outgoing_bytes() < OUTGOING_BYTES_SOFT;
             tokio::select! {
                 next = self.queue.recv(), if handles_left && room => match next {

@@ -57,9 +57,11 @@ pub(crate) async fn negotiate(
         if !both(rpc_feature::TLS_AUTHENTICATION_ONLY) {
             transport.encrypt(session)?;
         }
-    } else if peer.security.encryption == Encryption::Required {
+    } else if peer.security.must_encrypt() {
         let server = peer.address.to_owned();
         return Err(definitive(Error::EncryptionUnavailable { server }));
+    } else if use_token {
+        return Err(CallError::Protocol("a token is asked for without TLS".to_owned()));
     }
     if use_token {
         exchange_token(&mut transport, peer).await?;
@@ -251,6 +253,10 @@ mod tests {
 
     /// Negotiates with a server that answers everything with one prepared frame.
     async fn against(answer: Vec<u8>, encryption: Encryption) -> CallError {
+        against_with(answer, &security(encryption)).await
+    }
+
+    async fn against_with(answer: Vec<u8>, security: &Security) -> CallError {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -262,13 +268,13 @@ mod tests {
                 let _ = socket.read(&mut request).await;
             }
         });
-        let security = security(encryption);
+        let token = SignedToken::default();
         let peer = Peer {
             address: "server:7051",
             host: "server",
             is_loopback: true,
-            security: &security,
-            token: None,
+            security,
+            token: Some((token, Vec::new())),
         };
         let stream = TcpStream::connect(address).await.unwrap();
         negotiate(Transport::new(stream), &peer).await.unwrap_err()
@@ -305,6 +311,18 @@ mod tests {
     async fn a_server_without_tls_is_refused_where_tls_is_required() {
         let error = against(frame(false, &offers("PLAIN")), Encryption::Required).await;
         assert!(error.to_string().contains("does not offer TLS"), "{error}");
+        let mut pinned = security(Encryption::Optional);
+        pinned.pinned_fingerprints = vec![[7; 32]];
+        let error = against_with(frame(false, &offers("PLAIN")), &pinned).await;
+        assert!(error.to_string().contains("does not offer TLS"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_not_shown_without_tls() {
+        let token = AuthenticationType { token: Some(Empty {}), ..AuthenticationType::default() };
+        let answer = Negotiate { authn_types: vec![token], ..offers("PLAIN") };
+        let error = against(frame(false, &answer), Encryption::Optional).await;
+        assert!(error.to_string().contains("without TLS"), "{error}");
     }
 
     #[tokio::test]

@@ -59,7 +59,15 @@ pub(crate) struct Pool {
     /// By server, and whether the cluster's token may be used: a master issues a new token only on
     /// a connection that was authenticated otherwise.
     slots: Mutex<HashMap<(Endpoint, bool), Slot>>,
-    credentials: Mutex<Option<(SignedToken, Vec<Vec<u8>>)>>,
+    credentials: Mutex<Option<Credentials>>,
+}
+
+/// The cluster's token and certificates.
+#[derive(Debug)]
+struct Credentials {
+    told: Instant,
+    token: SignedToken,
+    authorities: Vec<Vec<u8>>,
 }
 
 impl Pool {
@@ -74,12 +82,20 @@ impl Pool {
 
     /// Sets or forgets the token that tablet servers are shown, with the cluster's certificates.
     pub(crate) fn set_credentials(&self, credentials: Option<(SignedToken, Vec<Vec<u8>>)>) {
-        *self.credentials.lock() = credentials;
+        let told = Instant::now();
+        *self.credentials.lock() =
+            credentials.map(|(token, authorities)| Credentials { told, token, authorities });
+    }
+
+    /// Whether a master has told a token after `since`.
+    pub(crate) fn has_credentials_since(&self, since: Instant) -> bool {
+        self.credentials.lock().as_ref().is_some_and(|known| known.told > since)
     }
 
     /// The cluster's certificates (DER), once a master has told them.
     pub(crate) fn authorities(&self) -> Vec<Vec<u8>> {
-        self.credentials.lock().as_ref().map(|(_, certs)| certs.clone()).unwrap_or_default()
+        let known = self.credentials.lock();
+        known.as_ref().map(|known| known.authorities.clone()).unwrap_or_default()
     }
 
     /// Makes a call on a connection to the server; the call's time limit is for both.
@@ -107,12 +123,17 @@ impl Pool {
     ) -> Result<Connection, CallError> {
         let slot = self.slot(endpoint, may_use_token);
         let made = slot.get_or_try_init(|| async {
-            let token = may_use_token.then(|| self.credentials.lock().clone()).flatten();
+            let token = may_use_token.then(|| self.credentials()).flatten();
             tokio::time::timeout(NEGOTIATION_TIMEOUT, self.connect(endpoint, token))
                 .await
                 .map_err(|_| CallError::TimedOut(NEGOTIATION_TIMEOUT))?
         });
         made.await.cloned()
+    }
+
+    fn credentials(&self) -> Option<(SignedToken, Vec<Vec<u8>>)> {
+        let known = self.credentials.lock();
+        known.as_ref().map(|known| (known.token.clone(), known.authorities.clone()))
     }
 
     fn slot(&self, endpoint: &Endpoint, may_use_token: bool) -> Slot {

@@ -143,10 +143,8 @@ impl Scanner {
         attempts: &mut Attempts,
     ) -> Result<Stretch, Error> {
         let table = &self.table.inner;
-        let masters = &table.client.inner.masters;
         let wanted = if self.ranges.len() > 1 { None } else { Some(WHOLE) };
-        let found = table.locations.find(key, since, wanted, masters, attempts).await;
-        found.map_err(|error| table.named(error))
+        table.find(key, since, wanted, attempts).await
     }
 
     /// Asks the master where the tablet is now. A tablet that was dropped has no rows.

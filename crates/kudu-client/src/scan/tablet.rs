@@ -6,6 +6,7 @@
 //! - A scanner left open on a server is closed when this is dropped.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::JoinHandle;
@@ -35,6 +36,28 @@ struct Open {
     next: NextAnswer,
     /// Number of the call in `next`.
     sequence: u32,
+    /// Whether the server still has it.
+    to_close: bool,
+    timeout: Duration,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.next.abort();
+        if !self.to_close {
+            return;
+        }
+        // A server carries out one call of a scanner at a time, so the close comes after the call
+        // that is under way.
+        let request = ScanRequest {
+            scanner_id: Some(std::mem::take(&mut self.id)),
+            call_seq_id: Some(self.sequence.wrapping_add(1)),
+            batch_size_bytes: Some(0),
+            close_scanner: Some(true),
+            ..ScanRequest::default()
+        };
+        self.connection.call_and_forget(scan_call(&request, Vec::new(), self.timeout));
+    }
 }
 
 /// Where the scan of a tablet stands.
@@ -108,7 +131,7 @@ impl TabletScan {
             let waiting = tokio::time::timeout(attempts.until_deadline(), &mut open.next).await;
             let result = waiting.map_err(|_| attempts.timed_out())?;
             let result = result.unwrap_or_else(|e| Err(CallError::Network(e.to_string())));
-            let Some(open) = self.open.take() else { continue };
+            let Some(mut open) = self.open.take() else { continue };
             let server = open.endpoint.to_string();
             let reaction = match result {
                 Ok(answer) => {
@@ -117,6 +140,8 @@ impl TabletScan {
                         None => {
                             if response.has_more_results.unwrap_or(false) {
                                 self.go_on(open, 1);
+                            } else {
+                                open.to_close = false;
                             }
                             return self.take(&answer, &response, &server);
                         }
@@ -142,10 +167,10 @@ impl TabletScan {
     }
 
     /// Asks the scanner for more, `advance` calls later than before.
-    fn go_on(&mut self, open: Open, advance: u32) {
-        let sequence = open.sequence.wrapping_add(advance);
-        let next = self.ask(&open.connection, &open.id, sequence);
-        self.open = Some(Open { next, sequence, ..open });
+    fn go_on(&mut self, mut open: Open, advance: u32) {
+        open.sequence = open.sequence.wrapping_add(advance);
+        open.next = self.ask(&open.connection, &open.id, open.sequence);
+        self.open = Some(open);
     }
 
     /// A scanner was lost between two answers.
@@ -201,7 +226,16 @@ impl TabletScan {
                         let has_more = response.has_more_results.unwrap_or(false);
                         if let Some(id) = response.scanner_id.clone().filter(|_| has_more) {
                             let next = self.ask(&connection, &id, 1);
-                            self.open = Some(Open { id, endpoint, connection, next, sequence: 1 });
+                            let timeout = self.attempt_timeout();
+                            self.open = Some(Open {
+                                id,
+                                endpoint,
+                                connection,
+                                next,
+                                sequence: 1,
+                                to_close: true,
+                                timeout,
+                            });
                         }
                         return self.take(&answer, &response, &server).map(Some);
                     }
@@ -246,8 +280,11 @@ impl TabletScan {
             column_predicates: spec.predicates.clone(),
             row_format_flags: Some(COLUMNAR_LAYOUT),
             authz_token: self.table.authorization(),
-            ..NewScanRequest::default()
         }
+    }
+
+    fn attempt_timeout(&self) -> Duration {
+        self.spec.timeout.min(self.table.inner.client.inner.config.attempt_timeout)
     }
 
     /// Asks for more rows without waiting for them.
@@ -258,9 +295,7 @@ impl TabletScan {
             batch_size_bytes: Some(self.spec.batch_bytes),
             ..ScanRequest::default()
         };
-        let attempt_timeout = self.table.inner.client.inner.config.attempt_timeout;
-        let timeout = self.spec.timeout.min(attempt_timeout);
-        let call = scan_call(&request, Vec::new(), timeout);
+        let call = scan_call(&request, Vec::new(), self.attempt_timeout());
         let connection = connection.clone();
         tokio::spawn(async move { connection.call(call).await })
     }
@@ -323,25 +358,7 @@ impl TabletScan {
     }
 }
 
-impl Drop for TabletScan {
-    fn drop(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        // A server carries out one call of a scanner at a time, so the close comes after the call
-        // that is under way.
-        let request = ScanRequest {
-            scanner_id: Some(open.id),
-            call_seq_id: Some(open.sequence.wrapping_add(1)),
-            batch_size_bytes: Some(0),
-            close_scanner: Some(true),
-            ..ScanRequest::default()
-        };
-        let timeout = self.table.inner.client.inner.config.attempt_timeout;
-        open.connection.call_and_forget(scan_call(&request, Vec::new(), timeout));
-        open.next.abort();
-    }
-}
-
-fn scan_call(request: &ScanRequest, features: Vec<u32>, timeout: std::time::Duration) -> Call {
+fn scan_call(request: &ScanRequest, features: Vec<u32>, timeout: Duration) -> Call {
     Call {
         service: TABLET_SERVICE,
         method: "Scan",

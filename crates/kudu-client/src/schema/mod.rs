@@ -13,4 +13,4 @@ pub use types::{Compression, DataType, Encoding};
 pub use value::Value;
 
 pub(crate) use partition::{hash_to_message, ranges_of};
-pub(crate) use row::encode_bounds;
+pub(crate) use row::Bounds;

@@ -5,7 +5,7 @@
 //! be the one the table was created with.
 
 use super::row::decode;
-use super::{Schema, Value, key};
+use super::{Bounds, Schema, Value, key};
 use crate::error::Error;
 use crate::proto::{
     ColumnIdentifier, HashSchema, PartitionSchemaMessage, RangeSchema, RowOperations, operation,
@@ -53,6 +53,18 @@ impl RangePartition {
         schema: &Schema,
         range_columns: &[usize],
     ) -> Result<RowOperations, Error> {
+        let mut bounds = Bounds::default();
+        self.encode_into(schema, range_columns, &mut bounds)?;
+        Ok(bounds.into_message())
+    }
+
+    /// As one of several pairs.
+    pub(crate) fn encode_into(
+        &self,
+        schema: &Schema,
+        range_columns: &[usize],
+        bounds: &mut Bounds,
+    ) -> Result<(), Error> {
         let bound = |values: &[Value]| {
             if values.len() > range_columns.len() {
                 return Err(Error::invalid(format!(
@@ -70,7 +82,8 @@ impl RangePartition {
                 })
                 .collect::<Result<Vec<_>, Error>>()
         };
-        Ok(super::encode_bounds(schema, &bound(&self.lower)?, &bound(&self.upper)?))
+        bounds.push(schema, &bound(&self.lower)?, &bound(&self.upper)?);
+        Ok(())
     }
 }
 

@@ -9,18 +9,31 @@ use bytes::Bytes;
 use super::{DataType, Schema, Value};
 use crate::proto::{RowOperations, operation};
 
-/// A lower (inclusive) and an upper (exclusive) bound. Columns without a value stay unset, which
-/// means the least value; no value at all means no bound.
-pub(crate) fn encode_bounds(
-    schema: &Schema,
-    lower: &[(usize, Value)],
-    upper: &[(usize, Value)],
-) -> RowOperations {
-    let mut rows = Vec::new();
-    let mut indirect = Vec::new();
-    push_row(schema, operation::RANGE_LOWER_BOUND, lower, &mut rows, &mut indirect);
-    push_row(schema, operation::RANGE_UPPER_BOUND, upper, &mut rows, &mut indirect);
-    RowOperations { rows: Some(rows.into()), indirect_data: Some(indirect.into()) }
+/// Pairs of bounds for one message.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    rows: Vec<u8>,
+    indirect: Vec<u8>,
+}
+
+impl Bounds {
+    /// Adds a lower (inclusive) and an upper (exclusive) bound. Columns without a value stay unset,
+    /// which means the least value; no value at all means no bound.
+    pub(crate) fn push(
+        &mut self,
+        schema: &Schema,
+        lower: &[(usize, Value)],
+        upper: &[(usize, Value)],
+    ) {
+        let Self { rows, indirect } = self;
+        push_row(schema, operation::RANGE_LOWER_BOUND, lower, rows, indirect);
+        push_row(schema, operation::RANGE_UPPER_BOUND, upper, rows, indirect);
+    }
+
+    pub(crate) fn into_message(self) -> RowOperations {
+        let Self { rows, indirect } = self;
+        RowOperations { rows: Some(rows.into()), indirect_data: Some(indirect.into()) }
+    }
 }
 
 fn push_row(
@@ -107,9 +120,13 @@ mod tests {
         )
         .unwrap();
         let lower = [(0, Value::from(-5)), (1, Value::from("x"))];
-        let encoded = encode_bounds(&schema, &lower, &[]);
+        let mut bounds = Bounds::default();
+        bounds.push(&schema, &lower, &[]);
+        bounds.push(&schema, &[], &[(0, Value::from(1)), (1, Value::from("yz"))]);
+        let encoded = bounds.into_message();
         let rows = decode(&schema, &encoded).unwrap();
-        assert_eq!(rows.len(), 2);
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[3], (7, vec![Some(Value::from(1)), Some(Value::from("yz")), None]));
         assert_eq!(rows[0], (6, vec![Some(Value::from(-5)), Some(Value::from("x")), None]));
         assert_eq!(rows[1], (7, vec![None, None, None]));
         let cut = RowOperations {

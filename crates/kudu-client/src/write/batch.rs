@@ -99,6 +99,25 @@ impl Cells<'_> {
         }
     }
 
+    /// Complains about text of more than `length` characters: servers do not look.
+    fn check_length(&self, length: i32, name: &str) -> Result<(), Error> {
+        let max = usize::try_from(length).unwrap_or(0);
+        let characters = |text: &[u8]| text.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+        let is_long = |text: &[u8]| text.len() > max && characters(text) > max;
+        let found = match self {
+            Self::Slices(values) => values.iter().any(|value| is_long(value)),
+            Self::Bytes { offsets, data } => offsets.windows(2).any(|ends| match ends {
+                [from, to] => data.get(*from as usize..*to as usize).is_some_and(is_long),
+                _ => false,
+            }),
+            _ => false,
+        };
+        match found {
+            true => Err(Error::invalid(format!("column {name} takes {max} characters at most"))),
+            false => Ok(()),
+        }
+    }
+
     fn check(&self, rows: usize, name: &str) -> Result<(), Error> {
         if self.len() != rows {
             return Err(Error::invalid(format!(
@@ -185,6 +204,23 @@ impl<'a> RowBatch<'a> {
         self
     }
 
+    /// About how many bytes its rows take on the wire, never much less.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_column = |column: &BatchColumn<'_>| match column.cells {
+            Cells::Bytes { offsets, data } => {
+                let end = offsets.last().map_or(0, |end| *end as usize);
+                self.rows * 16 + end.min(data.len())
+            }
+            Cells::Slices(values) => {
+                self.rows * 16 + values.iter().map(|value| value.len()).sum::<usize>()
+            }
+            Cells::Int128(_) => self.rows * 16,
+            _ => self.rows * 8,
+        };
+        // Operation and bits of the row, and its number.
+        self.rows * 16 + self.columns.iter().map(of_column).sum::<usize>()
+    }
+
     /// Checks the batch against a schema. What passes cannot confuse a server's decoder.
     pub(crate) fn check(&self, schema: &Schema) -> Result<(), Error> {
         if u32::try_from(self.rows).is_err() {
@@ -206,6 +242,9 @@ impl<'a> RowBatch<'a> {
                 return Err(Error::invalid(format!("column {name} is {data_type:?}")));
             }
             batch_column.cells.check(self.rows, name)?;
+            if let Some(length) = column.length {
+                batch_column.cells.check_length(length, name)?;
+            }
             let Some((bits, missing)) = batch_column.present else { continue };
             if bits.0.len() < self.rows.div_ceil(8) {
                 return Err(Error::invalid(format!("too few bits for column {name}")));

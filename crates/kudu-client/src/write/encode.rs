@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::batch::{BatchColumn, Cells, Missing, RowBatch};
-use crate::cluster::locations::{Stretch, Tablet};
+use crate::cluster::locations::{Stretch, Tablet, place_of};
 use crate::error::Error;
 use crate::schema::{PartitionSchema, Schema, key};
 
@@ -114,7 +114,7 @@ impl<'a> Encoder<'a> {
             self.partition_key(row, &mut scratch);
             let place = match known.get(last) {
                 Some(stretch) if stretch.contains(&scratch.key) => Some(last),
-                _ => stretch_of(known, &scratch.key),
+                _ => place_of(known, &scratch.key),
             };
             let believed = place.filter(|i| known[*i].is_believed(since, now));
             let Some(place) = believed else {
@@ -222,11 +222,6 @@ fn push_text(text: &[u8], rows: &mut Vec<u8>, indirect: &mut Vec<u8>) {
 
 fn bytes_at<'a>(offsets: &[u32], data: &'a [u8], row: usize) -> &'a [u8] {
     &data[offsets[row] as usize..offsets[row + 1] as usize]
-}
-
-fn stretch_of(known: &[Stretch], key: &[u8]) -> Option<usize> {
-    let place = known.partition_point(|s| s.start.as_ref() <= key).checked_sub(1)?;
-    known[place].contains(key).then_some(place)
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Daemons over a real Kudu cluster.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use kudu_test_cluster::{Cluster, Options};
 
 use crate::support::{Server, nyala, temp_dir};
@@ -154,4 +157,61 @@ fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
     let output = nyala().args(["serve", "--http-bind", "127.0.0.1:0", "--store", &store]).output();
     let text = String::from_utf8(output.unwrap().stderr).unwrap();
     assert!(text.contains("away.registry") && text.contains("is missing"), "{text}");
+}
+
+/// Writes, and says whether the server has acknowledged that.
+fn is_stored(address: &str, lines: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address)?;
+    let length = lines.len();
+    let head = "POST /write?db=d HTTP/1.1\r\nHost: d\r\nConnection: close\r\nContent-Length:";
+    stream.write_all(format!("{head} {length}\r\n\r\n{lines}").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer.starts_with("HTTP/1.1 204"))
+}
+
+/// A daemon is killed while it loads: what it acknowledged is there once, and another one goes on.
+#[test]
+fn a_killed_daemon_takes_nothing_with_it() {
+    let (_cluster, store) = cluster("killed");
+    let (one, two) = (start(&store), start(&store));
+    one.create_database("d");
+    let lines = |batch: usize| {
+        let lines = (0..100).map(|n| format!("m,h={} v={batch}i {}\n", n % 7, batch * 100 + n));
+        lines.collect::<String>()
+    };
+    while two.write("d", lines(0)).status != 204 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let acknowledged = std::sync::atomic::AtomicUsize::new(1);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    let address = one.url().trim_start_matches("http://").to_owned();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for batch in 1.. {
+                // The connection ends in the middle of a request, or none is made any more.
+                match is_stored(&address, &lines(batch)) {
+                    Ok(true) => acknowledged.store(batch + 1, relaxed),
+                    _ => break,
+                }
+            }
+        });
+        while acknowledged.load(relaxed) < 20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        one.kill();
+    });
+    let acknowledged = acknowledged.load(relaxed);
+    let count = |server: &Server| {
+        let answer = server.query("d", "SELECT count(v) FROM m").json();
+        answer["results"][0]["series"][0]["values"][0][1].as_u64().unwrap() as usize
+    };
+    let found = count(&two);
+    // Of the batch under way some rows may have got there.
+    assert!((acknowledged * 100..=(acknowledged + 1) * 100).contains(&found), "{found}");
+    for batch in 0..acknowledged + 10 {
+        assert_eq!(two.write("d", lines(batch)).status, 204);
+    }
+    assert_eq!(count(&two), (acknowledged + 10) * 100);
+    two.stop();
 }

@@ -31,6 +31,12 @@ impl Block {
         self.times.len()
     }
 
+    /// Memory it takes, bytes, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|column| column.values.memory_bytes());
+        self.rows() * 8 + columns.sum::<usize>()
+    }
+
     pub(super) fn series_at(&self, row: usize) -> i64 {
         match &self.series {
             SeriesIds::One(id) => *id,

@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use super::View;
 use super::backward::backward;
 use super::decode::{Block, decode};
-use crate::error::cluster;
 use crate::layout::{SERIES_ID, TIME};
 use crate::runtime;
 
@@ -144,8 +143,8 @@ async fn forward(
         // Every row counts: those without the only field do not come.
         scan = scan.limit(rows);
     }
-    let mut scanner = scan.open().map_err(cluster)?;
-    while let Some(batch) = scanner.next().await.map_err(cluster)? {
+    let mut scanner = scan.open().map_err(|error| view.failed(error))?;
+    while let Some(batch) = scanner.next().await.map_err(|error| view.failed(error))? {
         let mut block = decode(view, piece, &batch)?;
         if let Some(left) = &mut left {
             block.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -163,7 +162,6 @@ async fn forward(
 
 /// Counts what came from the servers.
 pub(super) fn count(view: &View, block: &Block) {
-    let bytes: usize = block.columns.iter().map(|column| column.values.memory_bytes()).sum();
-    view.bytes.fetch_add((bytes + block.rows() * 8) as u64, Ordering::Relaxed);
+    view.bytes.fetch_add(block.memory_bytes() as u64, Ordering::Relaxed);
     view.scanned.fetch_add(1, Ordering::Relaxed);
 }

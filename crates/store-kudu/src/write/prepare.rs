@@ -34,7 +34,8 @@ pub(super) struct Share {
 /// A row's series.
 enum Found {
     Known(Measured, i64),
-    New(SeriesKey),
+    /// Parsed once for all rows of the batch that have it.
+    New(Arc<SeriesKey>),
     Rejected(RejectReason),
 }
 
@@ -42,13 +43,12 @@ pub(super) async fn prepare(
     shared: &Shared,
     request: &WriteRequest<'_>,
 ) -> Result<Prepared, StoreError> {
-    let mut found: Vec<Found> =
-        request.batch.rows.iter().map(|r| find(shared, request, r)).collect();
+    let mut found = find_all(shared, request);
     for _ in 0..TRIES_MAX {
         let mut types = Types::load(shared, request.policy.database, request.batch, &found).await?;
         let verdicts = types.judge(request.batch, &found);
         if types.refused_wrongly(shared, request.policy.database).await? {
-            found = request.batch.rows.iter().map(|r| find(shared, request, r)).collect();
+            found = find_all(shared, request);
             continue;
         }
         if types.register(shared, request.policy.database).await? {
@@ -58,30 +58,39 @@ pub(super) async fn prepare(
     Err(contended("the fields of a measurement"))
 }
 
-fn find(shared: &Shared, request: &WriteRequest<'_>, row: &LineRow) -> Found {
-    let is_old = |kept: i64| row.time_ns < request.now_ns.saturating_sub(kept);
-    let is_old = request.policy.retention_ns.is_some_and(is_old);
-    let known = shared.known_series.get(&(request.policy.database, row.key_hash));
-    if let Some((measurement, id)) = known {
-        return match is_old {
-            true => Found::Rejected(RejectReason::BeyondRetention),
-            false => Found::Known(measurement, id),
-        };
+fn find_all(shared: &Shared, request: &WriteRequest<'_>) -> Vec<Found> {
+    let rows = &request.batch.rows;
+    let database = request.policy.database;
+    let known = shared.known_series.get_all(rows.iter().map(|row| (database, row.key_hash)));
+    let mut parsed: HashMap<u128, Result<Arc<SeriesKey>, RejectReason>> = HashMap::new();
+    let found = rows.iter().zip(known).map(|(row, known)| {
+        let is_old = |kept: i64| row.time_ns < request.now_ns.saturating_sub(kept);
+        let is_old = request.policy.retention_ns.is_some_and(is_old);
+        match known {
+            Some(_) if is_old => Found::Rejected(RejectReason::BeyondRetention),
+            Some((measurement, id)) => Found::Known(measurement, id),
+            None => {
+                let key = parsed.entry(row.key_hash).or_insert_with(|| parse(request, row));
+                match key {
+                    Err(reason) => Found::Rejected(reason.clone()),
+                    Ok(_) if is_old => Found::Rejected(RejectReason::BeyondRetention),
+                    Ok(key) => Found::New(Arc::clone(key)),
+                }
+            }
+        }
+    });
+    found.collect()
+}
+
+fn parse(request: &WriteRequest<'_>, row: &LineRow) -> Result<Arc<SeriesKey>, RejectReason> {
+    let key = SeriesKey::parse(request.batch.raw_key(row))?;
+    if key.tag("time").is_empty() {
+        return Ok(Arc::new(key));
     }
-    let key = match SeriesKey::parse(request.batch.raw_key(row)) {
-        Ok(key) => key,
-        Err(error) => return Found::Rejected(error.into()),
-    };
-    if is_old {
-        return Found::Rejected(RejectReason::BeyondRetention);
-    }
-    if !key.tag("time").is_empty() {
-        let measurement = &key.measurement;
-        return Found::Rejected(RejectReason::ReservedName(format!(
-            "invalid tag key: input tag \"time\" on measurement \"{measurement}\" is invalid"
-        )));
-    }
-    Found::New(key)
+    let measurement = &key.measurement;
+    Err(RejectReason::ReservedName(format!(
+        "invalid tag key: input tag \"time\" on measurement \"{measurement}\" is invalid"
+    )))
 }
 
 fn text_too_long(batch: &LineBatch<'_>, row: &LineRow) -> Option<RejectReason> {
@@ -310,16 +319,19 @@ async fn series_of(
                 ids.push(*id);
                 continue;
             }
-            Found::New(key) => key.clone(),
-            _ => {
-                let raw = request.batch.raw_key(&request.batch.rows[*at as usize]);
-                SeriesKey::parse(raw).map_err(|e| StoreError::Invalid(e.to_string()))?
-            }
+            Found::New(key) => Some(key),
+            _ => None,
         };
         let next = keys.len();
         let place = *new.entry(hash).or_insert(next);
         if place == next {
-            keys.push(key);
+            keys.push(match key {
+                Some(key) => SeriesKey::clone(key),
+                None => {
+                    let raw = request.batch.raw_key(&request.batch.rows[*at as usize]);
+                    SeriesKey::parse(raw).map_err(|e| StoreError::Invalid(e.to_string()))?
+                }
+            });
         }
         ids.push(-1 - place as i64);
     }

@@ -185,6 +185,8 @@ pub(super) fn a_dropped_partition_is_gone(pair: &mut Pair) -> Result<(), String>
     for (time, left) in [
         (TimeRange::new(HOUR, HOUR + 7), 6),
         (TimeRange::new(9 * HOUR, 10 * HOUR - 1), 6),
+        (TimeRange::new(0, 2 * HOUR - 1), 6),
+        (TimeRange::ALL, 6),
         (whole, 5),
         (whole, 5),
     ] {
