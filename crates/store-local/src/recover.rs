@@ -18,7 +18,7 @@ use crate::compaction::remove_segment;
 use crate::delete::{with_tombstones, without_partitions};
 use crate::engine::{Definitions, Engine, EngineParts, segment_path};
 use crate::error::{corrupt_record, disk_error, segment_error, series_error, wal_error};
-use crate::manifest::{Manifest, SegmentMeta};
+use crate::manifest::{Manifest, ManifestState, SegmentMeta};
 use crate::options::{MemoryPlan, StoreOptions};
 use crate::schema::SchemaRegistry;
 use crate::view::{Partition, Segment, View};
@@ -80,7 +80,7 @@ pub(crate) fn open(
     let records = Mutex::new(Vec::new());
     let wal_options = WalOptions {
         sync: options.sync,
-        position_min: log_start,
+        position_min: manifest.read(ManifestState::positions_end),
         file_bytes: memory.log_file_bytes(),
         ..WalOptions::default()
     };

@@ -113,3 +113,78 @@ fn a_store_that_began_on_a_full_disk_opens_again() {
     ];
     run(300_264, &operations).unwrap();
 }
+
+/// A memtable was flushed whose rows the full disk kept out of the log. After a crash the log gave
+/// their positions again, and the next replay took what had them for flushed.
+#[test]
+fn a_flush_ahead_of_the_log_takes_no_positions_of_later_rows() {
+    let operations = [
+        Write {
+            policy: 1,
+            rows: vec![
+                row(2, 256, 8, 11456),
+                row(11, 377, 8, 99943),
+                row(17, 349, 8, 66903),
+                row(6, 300, 16, 68040),
+                row(19, 283, 91, 70571),
+                row(1, 442, 31, 66981),
+                row(12, 304, 31, 50720),
+                row(20, 309, 21, 11119),
+                row(4, 356, 16, 34264),
+                row(11, 359, 66, 84666),
+                row(2, 346, 0, 5548),
+                row(9, 299, 25, 51419),
+                row(20, 324, 0, 14192),
+                row(5, 478, 21, 69720),
+            ],
+        },
+        Write {
+            policy: 2,
+            rows: vec![
+                row(2, 16, 24, 10600),
+                row(21, 366, 14, 6918),
+                row(20, 424, 11, 4204),
+                row(7, 325, 4, 70801),
+                row(22, 358, 18, 91905),
+                row(10, 233, 27, 30068),
+                row(23, 373, 11, 24549),
+                row(17, 277, 12, 77181),
+                row(19, 65534, 6, 43570),
+                row(0, 375, 19, 30888),
+                row(21, 362, 27, 47493),
+                row(20, 305, 2, 78579),
+                row(21, 351, 22, 76903),
+                row(14, 64, 2, 12193),
+                row(7, 306, 1, 25993),
+                row(18, 131, 5, 17376),
+                row(15, 314, 6, 39539),
+                row(4, 315, 11, 43834),
+                row(8, 293, 2, 21634),
+                row(9, 368, 27, 84023),
+                row(23, 256, 15, 24367),
+                row(21, 268, 27, 56250),
+                row(20, 255, 2, 13689),
+                row(1, 264, 29, 75260),
+                row(9, 358, 18, 88321),
+                row(17, 307, 10, 56109),
+                row(0, 291, 13, 19838),
+                row(1, 341, 27, 18847),
+                row(20, 259, 76, 23849),
+                row(7, 323, 12, 91033),
+                row(7, 52, 9, 86743),
+                row(0, 336, 9, 79573),
+                row(8, 335, 10, 73),
+                row(22, 310, 25, 40463),
+                row(8, 266, 62, 57579),
+                row(10, 294, 20, 86821),
+                row(13, 214, 28, 19123),
+                row(16, 302, 26, 62310),
+            ],
+        },
+        Begin(Full(7205)),
+        Bulk { policy: 0, first: row(7, 372, 27, 68207), rows: 304, spread: false },
+        Crash { kill: false, again: vec![] },
+        Write { policy: 0, rows: vec![row(20, 360, 14, 34474)] },
+    ];
+    run(2_201_386, &operations).unwrap();
+}

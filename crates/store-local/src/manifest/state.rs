@@ -36,6 +36,14 @@ pub(crate) struct ManifestState {
 }
 
 impl ManifestState {
+    /// Up to where positions of the log are taken. A memtable may have been flushed before the log
+    /// had its rows, and never have got them: to whoever gives these positions again, what they
+    /// stand for is in segments already.
+    pub(crate) fn positions_end(&self) -> Lsn {
+        let flushed = self.flushed.values().map(|(_, before)| *before);
+        flushed.chain(self.log_start).max().unwrap_or(Lsn(0))
+    }
+
     /// Adds an edit to the sum.
     pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Malformed> {
         match edit {
