@@ -50,7 +50,7 @@ fn awkward() -> Database {
     let options = ReferenceOptions { item_rows, summaries, filters: true, rows_per_series: true };
     let mut database = limited(Database::new(options));
     database.context.threads = 2;
-    database.context.chunk_rows = 2;
+    database.context.batch_rows = 2;
     database.context.tuning = QueryTuning {
         parallel_cells: 1,
         gather_rows: 2,
