@@ -131,8 +131,8 @@ impl Gathered {
     fn reserve(&mut self) -> Result<(), QueryError> {
         let columns: usize = self.slots.iter().map(|c| c.values.memory_bytes()).sum();
         let bytes = columns + self.times.capacity() * 12;
-        // Rows exist twice while they are put in order.
-        let wanted = bytes * 2;
+        // Rows exist twice while they are put in order, which takes keys and numbers of rows besides.
+        let wanted = bytes * 2 + self.times.len() * (size_of::<Key>() + size_of::<u32>());
         if wanted > self.reservation.bytes() {
             self.reservation.resize(wanted)?;
         }
