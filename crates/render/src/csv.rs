@@ -61,7 +61,7 @@ impl Sink for CsvSink {
         push_text(&mut self.prefix, tags_text(&header.tags).as_bytes());
     }
 
-    fn rows(&mut self, out: &mut Vec<u8>, batch: &ColumnBatch, rows: Range<usize>) {
+    fn rows(&mut self, out: &mut Vec<u8>, batch: &Arc<ColumnBatch>, rows: Range<usize>) {
         out.reserve(rows.len() * (self.prefix.len() + 4 * batch.columns.len() + 20));
         for row in rows {
             out.extend_from_slice(&self.prefix);

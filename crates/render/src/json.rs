@@ -4,6 +4,7 @@
 //! late (`series`, `values`) are opened when their first element comes.
 
 mod rows;
+mod texts;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use model::{ColumnBatch, Name, SeriesHeader};
 
 use self::rows::push_rows;
+use self::texts::BatchTexts;
 use crate::options::{Epoch, ZoneOffset};
 use crate::sink::{Message, Sink};
 use crate::text::push_string;
@@ -40,6 +42,7 @@ pub(crate) struct JsonSink {
     list: Option<usize>,
     /// Names of columns as they were written last: many series have the same.
     columns: (Arc<[Name]>, Vec<u8>),
+    texts: BatchTexts,
 }
 
 impl JsonSink {
@@ -54,6 +57,7 @@ impl JsonSink {
             has_rows: false,
             list: None,
             columns: Default::default(),
+            texts: BatchTexts::default(),
         }
     }
 
@@ -140,6 +144,7 @@ impl Sink for JsonSink {
     }
 
     fn begin_result(&mut self, out: &mut Vec<u8>, id: u32, zone: Option<&ZoneOffset>) {
+        self.texts.clear();
         self.time = TimeWriter::new(zone.cloned());
         self.series = 0;
         self.result_start = Some(out.len());
@@ -185,7 +190,7 @@ impl Sink for JsonSink {
         out.extend_from_slice(&self.columns.1);
     }
 
-    fn rows(&mut self, out: &mut Vec<u8>, batch: &ColumnBatch, rows: Range<usize>) {
+    fn rows(&mut self, out: &mut Vec<u8>, batch: &Arc<ColumnBatch>, rows: Range<usize>) {
         if rows.is_empty() {
             return;
         }
@@ -196,10 +201,11 @@ impl Sink for JsonSink {
         let is_first = !self.has_rows;
         self.has_rows = true;
         let times = (self.epoch, &mut self.time);
+        let texts = self.texts.of(batch);
         if self.pretty {
-            push_rows::<true>(out, batch, rows, is_first, self.list, times);
+            push_rows::<true>(out, batch, texts, rows, is_first, self.list, times);
         } else {
-            push_rows::<false>(out, batch, rows, is_first, self.list, times);
+            push_rows::<false>(out, batch, texts, rows, is_first, self.list, times);
         }
     }
 
@@ -215,6 +221,7 @@ impl Sink for JsonSink {
     }
 
     fn end_result(&mut self, out: &mut Vec<u8>, messages: &[Message], partial: bool) {
+        self.texts.clear();
         self.close_series_list(out);
         self.push_messages(out, messages);
         if partial {

@@ -2,6 +2,7 @@
 //! end: rows, then series, then results are counted and copied behind their length.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::{Column, ColumnBatch, SeriesHeader, Values};
 
@@ -70,7 +71,7 @@ impl Sink for MessagePackSink {
         self.rows.clear();
     }
 
-    fn rows(&mut self, _out: &mut Vec<u8>, batch: &ColumnBatch, rows: Range<usize>) {
+    fn rows(&mut self, _out: &mut Vec<u8>, batch: &Arc<ColumnBatch>, rows: Range<usize>) {
         self.rows.count += rows.len();
         let out = &mut self.rows.bytes;
         for row in rows {

@@ -22,6 +22,36 @@ const fn digits(padded: bool) -> [[u8; 4]; 1000] {
     table
 }
 
+/// A comma and the digits of the numbers below 1000, with the count of both.
+static COMMA_SMALL: [[u8; 8]; 1000] = comma_digits();
+
+const fn comma_digits() -> [[u8; 8]; 1000] {
+    let mut table = [[0; 8]; 1000];
+    let mut n = 0;
+    while n < 1000 {
+        let [a, b, c, len] = SMALL[n];
+        table[n] = [b',', a, b, c, 0, 0, 0, len + 1];
+        n += 1;
+    }
+    table
+}
+
+/// Writes a comma and an integer.
+#[inline]
+pub(crate) fn push_comma_i64(out: &mut Vec<u8>, value: i64) {
+    match COMMA_SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {
+        Some(entry) => {
+            let end = out.len() + usize::from(entry[7]);
+            out.extend_from_slice(entry);
+            out.truncate(end);
+        }
+        None => {
+            out.push(b',');
+            out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        }
+    }
+}
+
 /// Writes an integer.
 pub(crate) fn push_i64(out: &mut Vec<u8>, value: i64) {
     match SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {

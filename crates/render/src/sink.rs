@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::{ColumnBatch, SeriesHeader};
 
@@ -22,7 +23,7 @@ pub(crate) trait Sink: fmt::Debug + Send {
 
     fn begin_series(&mut self, out: &mut Vec<u8>, header: &SeriesHeader);
 
-    fn rows(&mut self, out: &mut Vec<u8>, batch: &ColumnBatch, rows: Range<usize>);
+    fn rows(&mut self, out: &mut Vec<u8>, batch: &Arc<ColumnBatch>, rows: Range<usize>);
 
     fn end_series(&mut self, out: &mut Vec<u8>, partial: bool);
 

@@ -164,10 +164,38 @@ impl KeyRange {
     }
 }
 
+/// What `partition_point` finds, in steps that double from `near` on: entries are large, and those
+/// far away are not in any cache.
+fn partition_point_near<T>(entries: &[T], near: usize, holds: impl Fn(&T) -> bool) -> usize {
+    let near = near.min(entries.len());
+    let (mut low, mut high, mut step) = (0, near, 1);
+    if entries.get(near).is_some_and(&holds) {
+        (low, high) = (near + 1, entries.len());
+        while let Some(entry) = entries.get(low + step - 1) {
+            if !holds(entry) {
+                high = low + step - 1;
+                break;
+            }
+            (low, step) = (low + step, step * 2);
+        }
+    } else {
+        while high > 0 {
+            let at = high.saturating_sub(step);
+            if holds(&entries[at]) {
+                low = at + 1;
+                break;
+            }
+            (high, step) = (at, step * 2);
+        }
+    }
+    low + entries[low..high].partition_point(holds)
+}
+
 impl Chunk {
-    pub(crate) fn blocks_for(&self, keys: &KeyRange) -> Range<usize> {
-        let from = self.blocks.partition_point(|b| b.last < keys.low);
-        let to = self.blocks.partition_point(|b| b.first <= keys.high);
+    /// The blocks that can have rows of `keys`, fastest if they are `near` that place.
+    pub(crate) fn blocks_for(&self, keys: &KeyRange, near: usize) -> Range<usize> {
+        let from = partition_point_near(&self.blocks, near, |b| b.last < keys.low);
+        let to = partition_point_near(&self.blocks, from, |b| b.first <= keys.high);
         from..to.max(from)
     }
 
@@ -200,6 +228,12 @@ impl Block {
 
     pub(crate) fn field_type(&self, field: usize) -> FieldType {
         self.chunk.fields[field].1
+    }
+
+    /// Its place among the blocks around it, for [`Blocks::near`](crate::Blocks::near).
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.index as usize
     }
 
     /// Number of rows.
@@ -305,5 +339,23 @@ fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
         (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Some(a.cmp(b)),
         (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_finds_what_a_plain_one_finds_from_everywhere() {
+        for len in 0..20 {
+            let entries: Vec<usize> = (0..len).collect();
+            for point in 0..=len {
+                for near in 0..=len + 1 {
+                    let found = partition_point_near(&entries, near, |e| *e < point);
+                    assert_eq!(found, point, "{len} entries, from {near}");
+                }
+            }
+        }
     }
 }

@@ -153,6 +153,7 @@ fn merge_measurement(
         filters: Vec::new(),
         rows_per_series: None,
         windows: None,
+        row: Vec::new(),
     };
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;

@@ -259,6 +259,7 @@ fn look_for_rows(
             filters: Vec::new(),
             rows_per_series: Some(1),
             windows: None,
+            row: Vec::new(),
         };
         for series in &plan.series {
             let mut found = false;

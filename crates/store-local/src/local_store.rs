@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use model::{DatabaseId, MeasurementSchema, PolicyId, SeriesId, TagExpr};
+use model::{DatabaseId, MeasurementSchema, Name, PolicyId, SeriesId, TagExpr};
 use parking_lot::Mutex;
 use platform::{Disk, FileLock};
 use roaring::RoaringTreemap;
+use series::TagCodes;
 use store::{
     CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Scan, ScanRequest,
     SeriesTable, Store, StoreError, SwapOutcome, TagColumn, WriteOutcome, WriteRequest,
@@ -22,7 +23,7 @@ use crate::metadata;
 use crate::metrics;
 use crate::options::StoreOptions;
 use crate::recover::{self, OpenReport};
-use crate::scan::{EmptyScan, LocalScan, ScanPlan};
+use crate::scan::{EmptyScan, LocalScan, ScanPlan, TagCache};
 use crate::schema::Measurement;
 use crate::write;
 
@@ -32,6 +33,7 @@ pub struct LocalStore {
     engine: Arc<Engine>,
     busy: Arc<Busy>,
     workers: Mutex<Vec<JoinHandle<()>>>,
+    tags: TagCache,
     /// Keeps a second process away.
     lock: Mutex<Option<Box<dyn FileLock>>>,
     report: OpenReport,
@@ -55,6 +57,7 @@ impl LocalStore {
         let threads = options.maintenance_threads;
         let (engine, report) = recover::open(disk, options)?;
         let store = Self {
+            tags: TagCache::new(engine.memory.tag_cache),
             engine: Arc::new(engine),
             busy: Arc::default(),
             workers: Mutex::default(),
@@ -122,6 +125,7 @@ impl LocalStore {
     fn series_table(
         &self,
         request: &ScanRequest,
+        measurement: &Measurement,
         ids: &RoaringTreemap,
     ) -> Result<SeriesTable, StoreError> {
         let len = u32::try_from(ids.len())
@@ -129,27 +133,30 @@ impl LocalStore {
         if request.tags.is_empty() {
             return Ok(SeriesTable { len, tags: Vec::new() });
         }
+        let whole = matches!(request.series, TagExpr::True);
+        if whole && let Some(tags) = self.tags.get(measurement.no, ids, &request.tags) {
+            return Ok(SeriesTable { len, tags });
+        }
         let columns = self
             .engine
             .index
             .tag_columns(
-                request.policy.database,
-                &request.measurement,
+                measurement.database,
+                &measurement.name,
                 ids,
                 &request.tags,
                 &request.context.budget,
             )
             .map_err(series_error)?;
-        let tags = request
-            .tags
-            .iter()
-            .zip(columns)
-            .map(|(key, column)| TagColumn {
-                key: Arc::clone(key),
-                codes: column.codes,
-                values: Arc::new(column.values),
-            })
-            .collect();
+        let keys = request.tags.iter().map(Arc::clone);
+        let column = |(key, column): (Name, TagCodes)| {
+            let values = Arc::new(column.values);
+            TagColumn { key, codes: column.codes, values }
+        };
+        let tags: Vec<TagColumn> = keys.zip(columns).map(column).collect();
+        if whole {
+            self.tags.insert(measurement.no, ids, &tags);
+        }
         Ok(SeriesTable { len, tags })
     }
 }
@@ -171,7 +178,7 @@ impl Store for LocalStore {
         // is asked for.
         let view = self.engine.view();
         let ids = self.select(&measurement, &request.series)?;
-        let table = self.series_table(request, &ids)?;
+        let table = self.series_table(request, &measurement, &ids)?;
         let total = match request.series {
             TagExpr::True => ids.len(),
             _ => self.engine.index.cardinality(database, Some(name)).map_err(series_error)?,

@@ -54,6 +54,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) memtables_hard: usize,
     /// Pages, directories and postings.
     pub(crate) page_cache: usize,
+    /// Tags of whole measurements.
+    pub(crate) tag_cache: usize,
     /// Series not yet in a run of the index.
     pub(crate) series: usize,
     /// Hashes of raw keys.
@@ -80,7 +82,8 @@ impl MemoryPlan {
             memtable_flush,
             memtables_soft: memtable_flush * 5 / 2,
             memtables_hard: memtable_flush * 4,
-            page_cache: (total / 4).max(4 << 20),
+            page_cache: (total / 4 - total / 64).max(4 << 20),
+            tag_cache: total / 64,
             series: (total / 8).max(1 << 20),
             resolver: (total / 8).max(1 << 20),
             manifest_snapshot: (total / 64).clamp(16 << 10, 4 << 20),

@@ -4,6 +4,7 @@
 //! a partition its sources (segments, memtables) are read side by side, and only where their times
 //! overlap are rows merged, later writes over earlier ones.
 
+mod batch_builder;
 mod counters;
 mod edge;
 mod filter;
@@ -12,14 +13,12 @@ mod series_reader;
 mod source;
 mod span;
 mod summarise;
+mod tag_cache;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{
-    Column, ColumnBatch, FieldFilter, FieldType, Name, SeriesId, SeriesRun, SummaryBatch,
-    SummarySpan, TimeRange, Values,
-};
+use model::{FieldFilter, FieldType, Name, SeriesId, TimeRange};
 use roaring::RoaringTreemap;
 use store::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
@@ -31,19 +30,15 @@ use crate::rows::FieldNo;
 use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
 use crate::view::Partition;
+use batch_builder::BatchBuilder;
 use counters::Counters;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
 pub(crate) use source::{MemtableSource, SegmentSource, Source};
-use summarise::SpanSummaries;
+pub(crate) use tag_cache::TagCache;
 
 /// The number of a field that does not exist: no layout has it.
 const NO_FIELD: FieldNo = FieldNo(u32::MAX);
-
-/// Rows a batch holds, about: small enough for a core's cache, large enough to spread its cost.
-const BATCH_ROWS: usize = 8192;
-/// Spans a batch of summaries holds, about.
-const BATCH_SPANS: usize = 1024;
 
 /// What a scan reads.
 #[derive(Debug)]
@@ -229,6 +224,7 @@ impl Scan for LocalScan {
             filters: plan.filters.clone(),
             rows_per_series: plan.rows_per_series,
             windows: plan.windows,
+            row: Vec::new(),
         };
         Ok(Box::new(LocalCursor {
             next: 0,
@@ -369,6 +365,7 @@ impl ScanCursor for LocalCursor {
             let (batch, ready) = (&mut self.batch, &mut self.ready);
             self.reader.read(series, &mut |emitted| match emitted {
                 Emitted::Rows(piece) => batch.add(ordinal, piece, ready),
+                Emitted::Row(time, values) => batch.add_row(ordinal, time, values, ready),
                 Emitted::Summaries(summaries) => batch.add_summaries(ordinal, summaries, ready),
             })?;
         }
@@ -377,93 +374,5 @@ impl ScanCursor for LocalCursor {
             Counters::add(&self.counters.rows, batch.rows as u64);
         }
         Ok(Some(item))
-    }
-}
-
-/// Puts pieces together to batches. The series of what leaves ascends over rows and summaries alike:
-/// one kind leaves before the other begins with a later series.
-#[derive(Debug)]
-struct BatchBuilder {
-    empty: ColumnBatch,
-    batch: ColumnBatch,
-    summaries: SummaryBatch,
-}
-
-impl BatchBuilder {
-    fn new(fields: &[(Name, FieldType)]) -> Self {
-        let time = Column::new(Values::Time(Vec::new()));
-        let fields = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
-        let columns = std::iter::once(time).chain(fields).collect();
-        let empty = ColumnBatch { rows: 0, runs: Vec::new(), columns };
-        Self { batch: empty.clone(), empty, summaries: SummaryBatch::default() }
-    }
-
-    /// Adds summaries.
-    fn add_summaries(
-        &mut self,
-        ordinal: u32,
-        summaries: SpanSummaries,
-        ready: &mut VecDeque<ScanItem>,
-    ) {
-        if self.batch.rows > 0 {
-            ready.extend(self.finish());
-        }
-        let spans = summaries.spans.iter().map(|(time, rows)| SummarySpan {
-            series: ordinal,
-            min_time: time.min,
-            max_time: time.max,
-            rows: *rows,
-        });
-        self.summaries.spans.extend(spans);
-        self.summaries.fields.resize_with(summaries.fields.len(), Vec::new);
-        for (mine, theirs) in self.summaries.fields.iter_mut().zip(summaries.fields) {
-            mine.extend(theirs);
-        }
-        if self.summaries.spans.len() >= BATCH_SPANS {
-            ready.extend(self.finish());
-        }
-    }
-
-    /// Adds a piece; batches that are full go to `ready`.
-    fn add(&mut self, ordinal: u32, piece: Piece, ready: &mut VecDeque<ScanItem>) {
-        if !self.summaries.spans.is_empty() {
-            ready.extend(self.finish());
-        }
-        let rows = piece.times.len();
-        let run = SeriesRun { series: ordinal, rows: rows as u32 };
-        if rows >= BATCH_ROWS / 4 || self.batch.rows == 0 {
-            // Long pieces become batches of their own: nothing is copied.
-            ready.extend(self.finish());
-            let time = Column::new(Values::Time(piece.times));
-            let columns = std::iter::once(time).chain(piece.columns).collect();
-            self.batch = ColumnBatch { rows, runs: vec![run], columns };
-        } else {
-            let Values::Time(times) = &mut self.batch.columns[0].values else {
-                panic!("BUG: column 0 is the time")
-            };
-            times.extend_from_slice(&piece.times);
-            for (mine, theirs) in self.batch.columns[1..].iter_mut().zip(&piece.columns) {
-                mine.extend_from(theirs, 0..rows);
-            }
-            match self.batch.runs.last_mut() {
-                Some(last) if last.series == ordinal => last.rows += run.rows,
-                _ => self.batch.runs.push(run),
-            }
-            self.batch.rows += rows;
-        }
-        if self.batch.rows >= BATCH_ROWS {
-            ready.extend(self.finish());
-        }
-    }
-
-    /// What was added since the last batch, if anything.
-    fn finish(&mut self) -> Option<ScanItem> {
-        if !self.summaries.spans.is_empty() {
-            return Some(ScanItem::Summaries(std::mem::take(&mut self.summaries)));
-        }
-        if self.batch.rows == 0 {
-            return None;
-        }
-        Some(ScanItem::Rows(std::mem::replace(&mut self.batch, self.empty.clone())))
     }
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use model::{Bitmap, Column, ColumnBatch, Strings, Values};
 
-use crate::number::{push_i64, push_json_float, push_u64};
+use super::texts::{ShortText, Texts};
+use crate::number::{push_comma_i64, push_i64, push_json_float, push_u64};
 use crate::options::Epoch;
 use crate::text::push_string;
 use crate::time::TimeWriter;
@@ -25,37 +26,43 @@ enum Cells<'a> {
     Dictionary(&'a [u32], &'a Strings),
     /// Lists, an element a line.
     List(&'a Strings),
-    /// A dictionary that was escaped beforehand: every entry in quotes, with its boundaries.
-    Escaped(&'a [u32], Vec<u8>, Vec<usize>),
-    /// The same where all entries are short.
-    Short(&'a [u32], Vec<ShortText>),
+    /// A dictionary that was escaped beforehand.
+    Escaped(&'a [u32], &'a Texts),
 }
 
-/// Some bytes and, last, how many: all are copied at once and those too many taken back, which is
-/// faster than a copy of unknown length.
-type ShortText = [u8; 32];
+/// Neighbouring columns that one loop writes: what they are is looked at once a row, not once a cell.
+enum Stretch<'a> {
+    /// Integers without gaps behind another column.
+    Integers(Vec<&'a [i64]>),
+    /// Integers with gaps behind another column.
+    Gaps(Vec<(&'a [i64], &'a Bitmap)>),
+    /// Dictionaries of short texts without gaps behind another column.
+    Short(Vec<(&'a [u32], &'a [ShortText])>),
+    /// A column by itself, with its number.
+    Column(usize, Cells<'a>, Option<&'a Bitmap>),
+}
 
 /// Writes rows with the commas between them.
 pub(super) fn push_rows<const PRETTY: bool>(
     out: &mut Vec<u8>,
     batch: &ColumnBatch,
+    texts: &[Option<Texts>],
     rows: Range<usize>,
     mut is_first: bool,
     list: Option<usize>,
     (epoch, time): (Option<Epoch>, &mut TimeWriter),
 ) {
-    let columns = batch.columns.iter().enumerate();
-    let cells: Vec<(Cells<'_>, Option<&Bitmap>)> = columns
-        .map(|(at, column)| {
-            let epoch = epoch.filter(|_| at == 0);
-            let cells = match &column.values {
-                Values::String(texts) if list == Some(at) => Cells::List(texts),
-                _ => Cells::of(column, epoch, rows.len()),
-            };
-            (cells, column.validity.as_ref())
-        })
-        .collect();
-    out.reserve(rows.len() * (4 * cells.len() + 24));
+    let mut stretches = Vec::new();
+    for (at, column) in batch.columns.iter().enumerate() {
+        let epoch = epoch.filter(|_| at == 0);
+        let cells = match &column.values {
+            Values::String(texts) if list == Some(at) => Cells::List(texts),
+            _ => Cells::of(column, epoch, texts.get(at).and_then(Option::as_ref)),
+        };
+        let may_join = at > 0 && !PRETTY;
+        push_column(&mut stretches, may_join, (at, cells, column.validity.as_ref()));
+    }
+    out.reserve(rows.len() * (4 * batch.columns.len() + 24));
     for row in rows {
         if !is_first {
             out.push(b',');
@@ -65,25 +72,60 @@ pub(super) fn push_rows<const PRETTY: bool>(
             out.extend_from_slice(ROW_LINE);
         }
         out.push(b'[');
-        for (at, (cell, validity)) in cells.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            if PRETTY {
-                out.extend_from_slice(CELL_LINE);
-            }
-            if validity.is_some_and(|valid| !valid.get(row)) {
-                out.extend_from_slice(b"null");
-            } else if let Cells::List(texts) = cell {
-                push_list::<PRETTY>(out, texts.get(row));
-            } else {
-                cell.push(out, row, time);
+        for stretch in &stretches {
+            match stretch {
+                Stretch::Integers(columns) => {
+                    columns.iter().for_each(|values| push_comma_i64(out, values[row]));
+                }
+                Stretch::Gaps(columns) => {
+                    for (values, valid) in columns {
+                        if valid.get(row) {
+                            push_comma_i64(out, values[row]);
+                        } else {
+                            out.extend_from_slice(b",null");
+                        }
+                    }
+                }
+                Stretch::Short(columns) => {
+                    for (codes, texts) in columns {
+                        texts[codes[row] as usize].push(out);
+                    }
+                }
+                Stretch::Column(at, cells, validity) => {
+                    if *at > 0 {
+                        out.push(b',');
+                    }
+                    cells.push_or_null::<PRETTY>(out, row, *validity, time);
+                }
             }
         }
         if PRETTY {
             out.extend_from_slice(ROW_LINE);
         }
         out.push(b']');
+    }
+}
+
+/// Adds a column: to the stretch before it, if both are alike.
+fn push_column<'a>(
+    stretches: &mut Vec<Stretch<'a>>,
+    may_join: bool,
+    (at, cells, validity): (usize, Cells<'a>, Option<&'a Bitmap>),
+) {
+    match (cells, validity, stretches.last_mut()) {
+        (Cells::Integer(values), None, last) if may_join => match last {
+            Some(Stretch::Integers(columns)) => columns.push(values),
+            _ => stretches.push(Stretch::Integers(vec![values])),
+        },
+        (Cells::Integer(values), Some(valid), last) if may_join => match last {
+            Some(Stretch::Gaps(columns)) => columns.push((values, valid)),
+            _ => stretches.push(Stretch::Gaps(vec![(values, valid)])),
+        },
+        (Cells::Escaped(codes, Texts::Short(texts)), None, last) if may_join => match last {
+            Some(Stretch::Short(columns)) => columns.push((codes, texts)),
+            _ => stretches.push(Stretch::Short(vec![(codes, texts)])),
+        },
+        (cells, validity, _) => stretches.push(Stretch::Column(at, cells, validity)),
     }
 }
 
@@ -106,7 +148,7 @@ fn push_list<const PRETTY: bool>(out: &mut Vec<u8>, lines: &str) {
 }
 
 impl<'a> Cells<'a> {
-    fn of(column: &'a Column, epoch: Option<Epoch>, rows: usize) -> Self {
+    fn of(column: &'a Column, epoch: Option<Epoch>, texts: Option<&'a Texts>) -> Self {
         match (&column.values, epoch) {
             (Values::Time(times), None) => Self::Time(times),
             (Values::Time(times), Some(epoch)) => Self::Epoch(times, epoch),
@@ -115,18 +157,30 @@ impl<'a> Cells<'a> {
             (Values::Float(values), _) => Self::Float(values),
             (Values::Boolean(values), _) => Self::Boolean(values),
             (Values::String(texts), _) => Self::Text(texts),
-            (Values::Dictionary(codes, texts), _) if texts.len() <= rows => {
-                let (mut bytes, mut ends) = (Vec::new(), vec![0]);
-                for at in 0..texts.len() {
-                    push_string(&mut bytes, texts.get_bytes(at));
-                    ends.push(bytes.len());
-                }
-                match short_texts(&bytes, &ends) {
-                    Some(texts) => Self::Short(codes, texts),
-                    None => Self::Escaped(codes, bytes, ends),
-                }
-            }
-            (Values::Dictionary(codes, texts), _) => Self::Dictionary(codes, texts),
+            (Values::Dictionary(codes, dictionary), _) => match texts {
+                Some(texts) => Self::Escaped(codes, texts),
+                None => Self::Dictionary(codes, dictionary),
+            },
+        }
+    }
+
+    #[inline]
+    fn push_or_null<const PRETTY: bool>(
+        &self,
+        out: &mut Vec<u8>,
+        row: usize,
+        validity: Option<&Bitmap>,
+        time: &mut TimeWriter,
+    ) {
+        if PRETTY {
+            out.extend_from_slice(CELL_LINE);
+        }
+        if validity.is_some_and(|valid| !valid.get(row)) {
+            out.extend_from_slice(b"null");
+        } else if let Self::List(texts) = self {
+            push_list::<PRETTY>(out, texts.get(row));
+        } else {
+            self.push(out, row, time);
         }
     }
 
@@ -144,29 +198,9 @@ impl<'a> Cells<'a> {
             Self::Dictionary(codes, texts) => {
                 push_string(out, texts.get_bytes(codes[row] as usize));
             }
-            Self::Escaped(codes, bytes, ends) => {
-                let code = codes[row] as usize;
-                out.extend_from_slice(&bytes[ends[code]..ends[code + 1]]);
-            }
-            Self::Short(codes, texts) => {
-                let text = &texts[codes[row] as usize];
-                let end = out.len() + usize::from(text[31]);
-                out.extend_from_slice(text);
-                out.truncate(end);
-            }
+            Self::Escaped(codes, texts) => texts.push(out, codes[row] as usize),
         }
     }
-}
-
-fn short_texts(bytes: &[u8], ends: &[usize]) -> Option<Vec<ShortText>> {
-    let short = |bounds: &[usize]| {
-        let text = &bytes[bounds[0]..bounds[1]];
-        let mut padded = [0; 32];
-        padded[..31].get_mut(..text.len())?.copy_from_slice(text);
-        padded[31] = text.len() as u8;
-        Some(padded)
-    };
-    ends.windows(2).map(short).collect()
 }
 
 /// JSON has no notation for what is not finite.

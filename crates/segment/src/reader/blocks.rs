@@ -16,6 +16,8 @@ pub struct Blocks {
     reader: SegmentReader,
     directory: Arc<Directory>,
     keys: KeyRange,
+    /// Where in a chunk the first wanted block probably is.
+    near: usize,
     /// Chunks not yet opened from either end.
     chunks: Range<usize>,
     front: Option<OpenChunk>,
@@ -56,7 +58,13 @@ impl OpenChunk {
 impl Blocks {
     pub(crate) fn new(reader: SegmentReader, directory: Arc<Directory>, keys: KeyRange) -> Self {
         let chunks = directory.chunks_for(&keys);
-        Self { reader, directory, keys, chunks, front: None, back: None }
+        Self { reader, directory, keys, near: 0, chunks, front: None, back: None }
+    }
+
+    /// Finds blocks faster that are near a [`Block::place`]: that of the series before.
+    #[must_use]
+    pub fn near(self, place: usize) -> Self {
+        Self { near: place, ..self }
     }
 
     /// `None` if nothing in the chunk is wanted.
@@ -65,7 +73,7 @@ impl Blocks {
             return Ok(None);
         }
         let chunk = self.reader.chunk(&self.directory, index)?;
-        let blocks = chunk.blocks_for(&self.keys);
+        let blocks = chunk.blocks_for(&self.keys, self.near);
         Ok(Some(OpenChunk { chunk, blocks }))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use model::{Bitmap, Column, FieldType, Scalar, Values};
+use model::{Column, FieldType, Scalar, Values};
 use segment::{Block, Edge};
 
 /// Which end of a block of one series `rows` is, and its time, if it is just that row.
@@ -20,17 +20,23 @@ pub(crate) fn edge_of(block: &Block, rows: &Range<usize>) -> Option<(Edge, i64)>
 
 /// A column of one row.
 pub(crate) fn column_of(value: Option<Scalar>, field_type: FieldType) -> Column {
-    let values = match value {
-        None => {
-            let mut column = Column::new(Values::empty(field_type));
-            column.extend_missing(1);
-            return column;
-        }
-        Some(Scalar::Float(v)) => Values::Float(vec![v]),
-        Some(Scalar::Integer(v)) => Values::Integer(vec![v]),
-        Some(Scalar::Unsigned(v)) => Values::Unsigned(vec![v]),
-        Some(Scalar::Boolean(v)) => Values::Boolean(Bitmap::filled(1, v)),
-        Some(Scalar::String(v)) => Values::String(std::iter::once(&*v).collect()),
-    };
-    Column::new(values)
+    let mut column = Column::new(Values::empty(field_type));
+    push(&mut column, value.as_ref());
+    column
+}
+
+/// Adds a value of the column's type, or none.
+pub(crate) fn push(column: &mut Column, value: Option<&Scalar>) {
+    let Some(value) = value else { return column.extend_missing(1) };
+    match (&mut column.values, value) {
+        (Values::Float(values), Scalar::Float(value)) => values.push(*value),
+        (Values::Integer(values), Scalar::Integer(value)) => values.push(*value),
+        (Values::Unsigned(values), Scalar::Unsigned(value)) => values.push(*value),
+        (Values::Boolean(values), Scalar::Boolean(value)) => values.extend_filled(1, *value),
+        (Values::String(values), Scalar::String(value)) => values.push(value),
+        _ => panic!("BUG: a value of another type than its column's"),
+    }
+    if let Some(validity) = &mut column.validity {
+        validity.extend_filled(1, true);
+    }
 }

@@ -1,13 +1,15 @@
 //! Reads one series after another: gathers what each source has, lets later writes win, and hands
 //! out rows in time order.
 
-use model::{FieldFilter, SeriesId, TimeRange};
+use model::{FieldFilter, Scalar, SeriesId, TimeRange};
+use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
 
 use super::piece::{Piece, merge};
-use super::source::Source;
+use super::source::{SegmentSource, Source};
 use super::span::{Span, SpanRows, clusters};
 use super::summarise::{Part, SpanSummaries};
+use crate::error::segment_error;
 
 /// The sources of one partition, oldest first.
 #[derive(Debug)]
@@ -28,12 +30,16 @@ pub(crate) struct SeriesReader {
     pub(crate) rows_per_series: Option<u64>,
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
+    /// The row that was handed out last by itself; empty at first.
+    pub(crate) row: Vec<Option<Scalar>>,
 }
 
 /// What is handed out of a series.
 #[derive(Debug)]
-pub(crate) enum Emitted {
+pub(crate) enum Emitted<'a> {
     Rows(Piece),
+    /// One row: its time and a value, or none, of each field.
+    Row(i64, &'a [Option<Scalar>]),
     Summaries(SpanSummaries),
 }
 
@@ -46,7 +52,7 @@ impl SeriesReader {
     pub(crate) fn read(
         &mut self,
         series: SeriesId,
-        emit: &mut dyn FnMut(Emitted),
+        emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         let mut wanted = self.rows_per_series.map_or(usize::MAX, |n| n as usize);
         let count = self.partitions.len();
@@ -65,10 +71,17 @@ impl SeriesReader {
         at: usize,
         series: SeriesId,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Emitted),
+        emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         let partition = &mut self.partitions[at];
         let time = self.time.intersect(&partition.time);
+        if let [Source::Segment(segment)] = partition.sources.as_slice()
+            && self.rows_per_series.is_some()
+            && self.windows.is_none()
+            && !segment.has_tombstones()
+        {
+            return self.read_end(at, series, time, wanted, emit);
+        }
         let mut spans = Vec::new();
         for (source_no, source) in partition.sources.iter_mut().enumerate() {
             source.spans(source_no, series, time, &mut spans)?;
@@ -90,12 +103,56 @@ impl SeriesReader {
         Ok(())
     }
 
+    /// Reads a few rows of a partition that is a segment and nothing else: block by block from the
+    /// wanted end, until there are enough.
+    fn read_end(
+        &mut self,
+        at: usize,
+        series: SeriesId,
+        time: TimeRange,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Emitted<'_>),
+    ) -> Result<(), StoreError> {
+        let descending = self.order == TimeOrder::Descending;
+        let edge = if descending { Edge::Last } else { Edge::First };
+        let mut blocks = self.only_segment(at).blocks(series, time);
+        let mut spans = Vec::new();
+        let mut row = std::mem::take(&mut self.row);
+        while *wanted > 0 {
+            let block = if descending { blocks.next_back() } else { blocks.next() };
+            let Some(block) = block.transpose().map_err(segment_error)? else { break };
+            let segment = self.only_segment(at);
+            if *wanted == 1
+                && time.covers(&block.time())
+                && let Some(time) = segment.edge_values(&block, edge, &mut row)
+                && row.iter().any(Option::is_some)
+            {
+                *wanted = 0;
+                emit(Emitted::Row(time, &row));
+                break;
+            }
+            segment.block_span(0, series, time, block, &mut spans)?;
+            for span in spans.drain(..) {
+                self.read_alone(at, span, wanted, emit)?;
+            }
+        }
+        self.row = row;
+        Ok(())
+    }
+
+    fn only_segment(&mut self, at: usize) -> &mut SegmentSource {
+        match self.partitions[at].sources.as_mut_slice() {
+            [Source::Segment(segment)] => segment,
+            _ => panic!("BUG: the partition was looked at before"),
+        }
+    }
+
     fn read_cluster(
         &mut self,
         at: usize,
         mut cluster: Vec<Span>,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Emitted),
+        emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         if cluster.len() == 1 {
             let span = cluster.remove(0);
@@ -116,7 +173,7 @@ impl SeriesReader {
         at: usize,
         span: Span,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Emitted),
+        emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
         if let Some(windows) = &self.windows
@@ -161,7 +218,7 @@ impl SeriesReader {
         span: Span,
         parts: Vec<Part>,
         wanted: &mut usize,
-        emit: &mut dyn FnMut(Emitted),
+        emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         let SpanRows::Block(block, _) = span.rows else { panic!("BUG: only blocks are cut") };
         for part in parts {
@@ -179,7 +236,7 @@ impl SeriesReader {
         Ok(())
     }
 
-    fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Emitted)) {
+    fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Emitted<'_>)) {
         piece.drop_empty_rows();
         if piece.times.is_empty() {
             return;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, Directory, Edge, Runs, SegmentReader};
+use model::{Bitmap, Column, FieldFilter, FieldType, Name, Scalar, SeriesId, TimeRange, Values};
+use segment::{Block, Blocks, Directory, Edge, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::counters::Counters;
@@ -46,6 +46,8 @@ pub(crate) struct SegmentSource {
     /// Per requested field its number in the directory and its type.
     fields: Vec<(Option<usize>, FieldType)>,
     tombstones: Vec<Arc<Tombstone>>,
+    /// Place of the block that was found last: series are read in their order.
+    near: usize,
     shared: Option<SharedBlock>,
     counters: Arc<Counters>,
 }
@@ -162,6 +164,7 @@ impl SegmentSource {
             directory,
             fields,
             tombstones,
+            near: 0,
             shared: None,
             counters: Arc::clone(counters),
         }))
@@ -184,23 +187,52 @@ impl SegmentSource {
         if series < first || last < series || !self.segment.meta.time.overlaps(&time) {
             return Ok(());
         }
-        let reader = self.reader.clone();
         if self.tombstones.is_empty() {
-            for block in reader.blocks(&self.directory, &(series..=series), time) {
+            for block in self.blocks(series, time) {
                 self.block_span(source, series, time, block.map_err(segment_error)?, out)?;
             }
             return Ok(());
         }
         for part in visible(&self.tombstones, series, time) {
-            for block in reader.blocks(&self.directory, &(series..=series), part) {
+            for block in self.blocks(series, part) {
                 self.block_span(source, series, part, block.map_err(segment_error)?, out)?;
             }
         }
         Ok(())
     }
 
+    /// Whether tombstones may hide rows.
+    pub(crate) fn has_tombstones(&self) -> bool {
+        !self.tombstones.is_empty()
+    }
+
+    /// The blocks that can have rows of a series within `time`.
+    pub(crate) fn blocks(&self, series: SeriesId, time: TimeRange) -> Blocks {
+        self.reader.blocks(&self.directory, &(series..=series), time).near(self.near)
+    }
+
+    /// Puts the values of the row at an end of a block into `row`, if the directory says them all.
+    /// Returns the row's time.
+    pub(crate) fn edge_values(
+        &mut self,
+        block: &Block,
+        edge: Edge,
+        row: &mut Vec<Option<Scalar>>,
+    ) -> Option<i64> {
+        if !block.has_one_series() {
+            return None;
+        }
+        self.near = block.place();
+        row.clear();
+        for (field, _) in &self.fields {
+            row.push(field.map_or(Some(None), |field| block.edge(field, edge))?);
+        }
+        Counters::add(&self.counters.pages_summarised, row.len() as u64);
+        Some(if edge == Edge::First { block.first().1 } else { block.last().1 })
+    }
+
     /// Adds the rows of a series within `time` that a block has.
-    fn block_span(
+    pub(crate) fn block_span(
         &mut self,
         source: usize,
         series: SeriesId,
@@ -208,6 +240,7 @@ impl SegmentSource {
         block: Block,
         out: &mut Vec<Span>,
     ) -> Result<(), StoreError> {
+        self.near = block.place();
         if block.has_one_series() && time.covers(&block.time()) {
             let rows = 0..block.rows();
             out.push(Span { source, time: block.time(), rows: SpanRows::Block(block, rows) });

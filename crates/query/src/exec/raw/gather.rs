@@ -4,10 +4,12 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use hashbrown::HashMap;
 use model::{Column, FieldType, Reservation, TimeRange, Values};
 use store::ScanSlice;
 
 use crate::exec::column::{append, take, type_of};
+use crate::exec::input::ColumnSource;
 use crate::exec::rows::Block;
 use crate::exec::unit::{Item, Reader, Unit, on_threads};
 use crate::plan::Select;
@@ -16,26 +18,42 @@ use crate::{QueryContext, QueryError};
 /// Rows in the order they were read.
 pub(super) struct Gathered {
     times: Vec<i64>,
-    groups: Vec<u32>,
+    runs: Vec<Run>,
     slots: Vec<Column>,
-    /// Leading columns of text, which decide between equal times; of rows from the store only.
-    texts: usize,
+    tie: Tie,
     /// Rows stay in the order they were read.
     in_read_order: bool,
     reservation: Reservation,
 }
 
-/// What decides where a row goes.
-#[derive(Clone, Copy)]
-struct Key {
-    /// Group, then time, as one number.
-    place: u128,
-    row: u32,
+/// Rows that follow one another and are of one series.
+struct Run {
+    group: u32,
+    series: u32,
+    rows: usize,
 }
+
+/// What decides between rows of a group that have the same time.
+enum Tie {
+    /// The order they were read in.
+    Read,
+    /// The rank of each series by the texts of its leading tags.
+    Ranks(HashMap<u32, u32>),
+    /// The texts of this many leading columns.
+    Texts(usize),
+}
+
+/// Bytes that putting a row in order takes at most: a key and a number.
+const ORDER_BYTES: usize = size_of::<(u128, u32)>() + size_of::<u32>();
 
 /// A number that orders as the signed one does.
 fn ordered(time: i64) -> u64 {
     time.cast_unsigned() ^ (1 << 63)
+}
+
+/// Bits that numbers up to `max` take.
+fn bits(max: u64) -> u32 {
+    u64::BITS - max.leading_zeros()
 }
 
 impl Gathered {
@@ -66,11 +84,8 @@ impl Gathered {
                 all.append(part)?;
             }
         }
-        let is_text = |c: &Column| type_of(&c.values) == FieldType::String;
         all.in_read_order = select.shows_groups();
-        if unit.inputs.iter().all(|input| input.request.is_some()) {
-            all.texts = all.slots.iter().take_while(|c| is_text(c)).count();
-        }
+        all.tie = all.tie(unit);
         Ok(all)
     }
 
@@ -78,9 +93,9 @@ impl Gathered {
         let slots = select.aux.iter().map(|aux| Column::new(Values::empty(aux.kind.field_type())));
         Ok(Self {
             times: Vec::new(),
-            groups: Vec::new(),
+            runs: Vec::new(),
             slots: slots.collect(),
-            texts: 0,
+            tie: Tie::Read,
             in_read_order: false,
             reservation: context.budget.reserve(0)?,
         })
@@ -104,7 +119,7 @@ impl Gathered {
             for run in &batch.runs {
                 // A store may hand out only the series it was asked for.
                 let group = unit.groups.of(at, run.series).unwrap_or(u32::MAX);
-                self.groups.resize(self.groups.len() + run.rows as usize, group);
+                self.runs.push(Run { group, series: run.series, rows: run.rows as usize });
             }
             for (slot, source) in self.slots.iter_mut().zip(&input.aux) {
                 append(slot, &source.column(&batch, table));
@@ -120,7 +135,7 @@ impl Gathered {
             return Ok(());
         }
         self.times.extend(part.times);
-        self.groups.extend(part.groups);
+        self.runs.extend(part.runs);
         for (slot, more) in self.slots.iter_mut().zip(&part.slots) {
             append(slot, more);
         }
@@ -130,13 +145,52 @@ impl Gathered {
 
     fn reserve(&mut self) -> Result<(), QueryError> {
         let columns: usize = self.slots.iter().map(|c| c.values.memory_bytes()).sum();
-        let bytes = columns + self.times.capacity() * 12;
+        let bytes = columns + self.times.capacity() * 8 + self.runs.capacity() * size_of::<Run>();
         // Rows exist twice while they are put in order, which takes keys and numbers of rows besides.
-        let wanted = bytes * 2 + self.times.len() * (size_of::<Key>() + size_of::<u32>());
+        let wanted = bytes * 2 + self.times.len() * ORDER_BYTES;
         if wanted > self.reservation.bytes() {
             self.reservation.resize(wanted)?;
         }
         Ok(())
+    }
+
+    /// What decides between rows of the same time: the text of leading columns, of rows from the
+    /// store only. Mostly these are tags, so that it is the series that decides.
+    fn tie(&self, unit: &Unit) -> Tie {
+        let groups = unit.groups.len();
+        let one_series_each = unit.groups.series_count(0..groups) == groups;
+        let from_store = unit.inputs.iter().all(|input| input.request.is_some());
+        if self.in_read_order || one_series_each || !from_store {
+            return Tie::Read;
+        }
+        let is_text = |c: &&Column| type_of(&c.values) == FieldType::String;
+        let texts = self.slots.iter().take_while(is_text).count();
+        if texts == 0 {
+            return Tie::Read;
+        }
+        let [input] = unit.inputs.as_slice() else { return Tie::Texts(texts) };
+        let table = input.scan.series();
+        let tag = |source: &ColumnSource| match source {
+            // All series have the tag if the least of its values is a text.
+            ColumnSource::Tag { at, .. } => {
+                let tag = &table.tags[*at];
+                (tag.values.len() > 0 && !tag.values.get_bytes(0).is_empty()).then_some(&tag.codes)
+            }
+            _ => None,
+        };
+        let tags: Option<Vec<&Vec<u32>>> = input.aux[..texts].iter().map(tag).collect();
+        let Some(tags) = tags else { return Tie::Texts(texts) };
+        let mut series: Vec<u32> = self.runs.iter().map(|run| run.series).collect();
+        series.dedup();
+        let compare = |a: &u32, b: &u32| {
+            let codes = tags.iter().map(|codes| codes[*a as usize].cmp(&codes[*b as usize]));
+            codes.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        series.sort_unstable_by(compare);
+        let equal = series.chunk_by(|a, b| compare(a, b).is_eq());
+        let ranks =
+            equal.zip(0..).flat_map(|(series, rank)| series.iter().map(move |s| (*s, rank)));
+        Tie::Ranks(ranks.collect())
     }
 
     /// All rows in order, group after group in the direction of the query; where the rows of each
@@ -145,13 +199,20 @@ impl Gathered {
         self,
         ascending: bool,
     ) -> (Block, Vec<(usize, Range<usize>)>, Reservation) {
-        let order = self.order(ascending);
-        let group_of = |row: &u32| self.groups[*row as usize];
+        let mut order = self.order();
+        let mut of_groups: Vec<(u32, usize)> =
+            self.runs.iter().map(|run| (run.group, run.rows)).collect();
+        of_groups.sort_by_key(|(group, _)| *group);
+        if !ascending {
+            order.reverse();
+            of_groups.reverse();
+        }
         let mut groups = Vec::new();
         let mut from = 0;
-        for rows in order.chunk_by(|a, b| group_of(a) == group_of(b)) {
-            groups.push((group_of(&rows[0]) as usize, from..from + rows.len()));
-            from += rows.len();
+        for same in of_groups.chunk_by(|a, b| a.0 == b.0) {
+            let rows = same.iter().map(|(_, rows)| *rows).sum::<usize>();
+            groups.push((same[0].0 as usize, from..from + rows));
+            from += rows;
         }
         let block = if order.is_sorted() {
             Block { times: self.times, slots: self.slots }
@@ -164,33 +225,59 @@ impl Gathered {
         (block, groups, self.reservation)
     }
 
-    /// The rows by their numbers in the order of the result.
-    fn order(&self, ascending: bool) -> Vec<u32> {
-        let key = |row: usize| Key {
-            place: u128::from(self.groups[row]) << 64 | u128::from(ordered(self.times[row])),
-            row: row as u32,
-        };
-        let mut order: Vec<Key> = (0..self.times.len()).map(key).collect();
+    /// The rows by their numbers, ascending by group, time and what decides between equal times.
+    fn order(&self) -> Vec<u32> {
         if self.in_read_order {
-            order.sort_by_key(|key| key.place >> 64);
+            return self.order_by(|group, _, _| group);
+        }
+        let least = self.times.iter().min().map_or(0, |time| ordered(*time));
+        let span = self.times.iter().max().map_or(0, |time| ordered(*time) - least);
+        let group_max = self.runs.iter().map(|run| run.group).max().unwrap_or(0);
+        let rank_max = match &self.tie {
+            Tie::Ranks(ranks) => ranks.len() as u64,
+            _ => 0,
+        };
+        let (time_bits, rank_bits) = (bits(span), bits(rank_max));
+        // Mostly everything that counts fits into a word.
+        if bits(group_max.into()) + time_bits + rank_bits < u64::BITS {
+            self.order_by(|group, time, rank| {
+                let place = u64::from(group) << time_bits | (ordered(time) - least);
+                place << rank_bits | u64::from(rank)
+            })
         } else {
-            // Few rows have equal times: only those are looked at any closer.
-            order.sort_by_key(|key| key.place);
-            if self.texts > 0 {
-                for equal in order.chunk_by_mut(|a, b| a.place == b.place) {
-                    equal.sort_by(|a, b| self.compare_texts(a.row as usize, b.row as usize));
-                }
+            self.order_by(|group, time, rank| {
+                let place = u128::from(group) << 64 | u128::from(ordered(time));
+                place << 32 | u128::from(rank)
+            })
+        }
+    }
+
+    /// The rows by their numbers, ascending by a key of group, time and rank.
+    fn order_by<K: Ord + Copy>(&self, key: impl Fn(u32, i64, u32) -> K) -> Vec<u32> {
+        let mut keys = Vec::with_capacity(self.times.len());
+        for run in &self.runs {
+            let rank = match &self.tie {
+                Tie::Ranks(ranks) => ranks.get(&run.series).copied().unwrap_or(0),
+                _ => 0,
+            };
+            for row in keys.len()..keys.len() + run.rows {
+                keys.push((key(run.group, self.times[row], rank), row as u32));
             }
         }
-        if !ascending {
-            order.reverse();
+        // Rows of a series ascend or descend already, which this sort makes use of.
+        keys.sort();
+        if let Tie::Texts(texts) = self.tie {
+            // Few rows have equal times: only those are looked at any closer.
+            for equal in keys.chunk_by_mut(|a, b| a.0 == b.0) {
+                equal.sort_by(|a, b| self.compare_texts(texts, a.1 as usize, b.1 as usize));
+            }
         }
-        order.into_iter().map(|key| key.row).collect()
+        keys.into_iter().map(|(_, row)| row).collect()
     }
 
     /// Order by leading text, as far as both rows have it.
-    fn compare_texts(&self, x: usize, y: usize) -> Ordering {
-        for column in &self.slots[..self.texts] {
+    fn compare_texts(&self, texts: usize, x: usize, y: usize) -> Ordering {
+        for column in &self.slots[..texts] {
             if !column.is_valid(x) || !column.is_valid(y) {
                 return Ordering::Equal;
             }

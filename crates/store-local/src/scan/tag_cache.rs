@@ -1,0 +1,149 @@
+//! Tags of whole measurements, as columns: what dashboards over all series ask for again and again.
+//!
+//! The number of a series stands for the same tags as long as the store exists, so that an entry is
+//! right for exactly the set of series it was made for, and need not be told of changes.
+
+use hashbrown::HashMap;
+use model::Name;
+use parking_lot::RwLock;
+use roaring::RoaringTreemap;
+use store::TagColumn;
+
+use crate::rows::MeasurementNo;
+
+/// A bounded cache of tag columns.
+#[derive(Debug)]
+pub(crate) struct TagCache {
+    bytes_max: usize,
+    held: RwLock<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    entries: HashMap<MeasurementNo, Entry>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The series that each column has a code for, ascending.
+    series: RoaringTreemap,
+    columns: Vec<TagColumn>,
+    bytes: usize,
+}
+
+impl TagCache {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, held: RwLock::default() }
+    }
+
+    /// The columns of `keys` over exactly these series, if all of them are there.
+    pub(crate) fn get(
+        &self,
+        measurement: MeasurementNo,
+        series: &RoaringTreemap,
+        keys: &[Name],
+    ) -> Option<Vec<TagColumn>> {
+        let held = self.held.read();
+        let entry = held.entries.get(&measurement).filter(|entry| entry.series == *series)?;
+        let column = |key: &Name| entry.columns.iter().find(|column| column.key == *key).cloned();
+        keys.iter().map(column).collect()
+    }
+
+    /// Keeps columns over these series. What was kept over others is of no use any more; if there is
+    /// too much, everything else goes.
+    pub(crate) fn insert(
+        &self,
+        measurement: MeasurementNo,
+        series: &RoaringTreemap,
+        columns: &[TagColumn],
+    ) {
+        let mut held = self.held.write();
+        let known = held.entries.remove(&measurement);
+        held.bytes -= known.as_ref().map_or(0, |entry| entry.bytes);
+        let mut entry = match known {
+            Some(entry) if entry.series == *series => entry,
+            _ => Entry {
+                series: series.clone(),
+                columns: Vec::new(),
+                bytes: series.serialized_size(),
+            },
+        };
+        for column in columns {
+            if entry.columns.iter().all(|known| known.key != column.key) {
+                entry.bytes += bytes_of(column);
+                entry.columns.push(column.clone());
+            }
+        }
+        if entry.bytes > self.bytes_max {
+            return;
+        }
+        if held.bytes + entry.bytes > self.bytes_max {
+            *held = Held::default();
+        }
+        held.bytes += entry.bytes;
+        held.entries.insert(measurement, entry);
+    }
+}
+
+fn bytes_of(column: &TagColumn) -> usize {
+    size_of::<TagColumn>()
+        + column.codes.len() * 4
+        + column.values.bytes().len()
+        + column.values.len() * 4
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn column(key: &str, codes: &[u32]) -> TagColumn {
+        let values = Arc::new(["a", "b"].into_iter().collect());
+        TagColumn { key: key.into(), codes: codes.to_vec(), values }
+    }
+
+    fn codes(cache: &TagCache, no: u32, series: &[u64], keys: &[&str]) -> Option<Vec<Vec<u32>>> {
+        let keys: Vec<Name> = keys.iter().map(|key| Name::from(*key)).collect();
+        let series = series.iter().copied().collect();
+        let found = cache.get(MeasurementNo(no), &series, &keys)?;
+        Some(found.into_iter().map(|column| column.codes).collect())
+    }
+
+    #[test]
+    fn columns_are_right_for_the_series_they_were_made_for_only() {
+        let cache = TagCache::new(10_000);
+        let insert = |no, series: &[u64], columns: &[TagColumn]| {
+            cache.insert(MeasurementNo(no), &series.iter().copied().collect(), columns);
+        };
+        insert(1, &[1, 2], &[column("x", &[0, 1])]);
+        insert(1, &[1, 2], &[column("y", &[1, 1]), column("x", &[0, 1])]);
+        insert(2, &[7], &[column("x", &[1])]);
+        assert_eq!(codes(&cache, 1, &[1, 2], &["y", "x"]).unwrap(), [[1, 1], [0, 1]]);
+        assert_eq!(codes(&cache, 2, &[7], &["x"]).unwrap(), [[1]]);
+        assert_eq!(codes(&cache, 1, &[1, 2], &["y", "z"]), None);
+        assert_eq!(codes(&cache, 1, &[1, 3], &["x"]), None);
+        // Another series came.
+        insert(1, &[1, 2, 3], &[column("x", &[0, 1, 0])]);
+        assert_eq!(codes(&cache, 1, &[1, 2], &["x"]), None);
+        assert_eq!(codes(&cache, 1, &[1, 2, 3], &["x"]).unwrap(), [[0, 1, 0]]);
+        assert_eq!(codes(&cache, 1, &[1, 2, 3], &["y"]), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let cache = TagCache::new(10_000);
+        for no in 0..200 {
+            let series: RoaringTreemap = (0..50).collect();
+            cache.insert(MeasurementNo(no), &series, &[column("x", &[0; 50])]);
+            let held = cache.held.read();
+            assert_eq!(held.bytes, held.entries.values().map(|entry| entry.bytes).sum::<usize>());
+            assert!(held.bytes <= 10_000 && held.entries.contains_key(&MeasurementNo(no)));
+        }
+        let many: Vec<u32> = vec![0; 10_000];
+        let series: RoaringTreemap = (0..10_000).collect();
+        cache.insert(MeasurementNo(7), &series, &[column("x", &many)]);
+        assert!(!cache.held.read().entries.contains_key(&MeasurementNo(7)));
+    }
+}
