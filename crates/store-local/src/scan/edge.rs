@@ -19,9 +19,9 @@ pub(crate) fn edge_of(block: &Block, rows: &Range<usize>) -> Option<(Edge, i64)>
 }
 
 /// A column of one row.
-pub(crate) fn column_of(value: Option<Scalar>, field_type: FieldType) -> Column {
+pub(crate) fn column_of(value: Option<&Scalar>, field_type: FieldType) -> Column {
     let mut column = Column::new(Values::empty(field_type));
-    push(&mut column, value.as_ref());
+    push(&mut column, value);
     column
 }
 

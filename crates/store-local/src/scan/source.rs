@@ -373,7 +373,7 @@ impl SegmentSource {
             columns.push(match known {
                 Some(value) => {
                     Counters::add(&self.counters.pages_summarised, 1);
-                    column_of(value, field_type)
+                    column_of(value.as_ref(), field_type)
                 }
                 None => self.column(block, rows, at)?,
             });

@@ -174,7 +174,8 @@ impl Gathered {
             // All series have the tag if the least of its values is a text.
             ColumnSource::Tag { at, .. } => {
                 let tag = &table.tags[*at];
-                (tag.values.len() > 0 && !tag.values.get_bytes(0).is_empty()).then_some(&tag.codes)
+                (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty())
+                    .then_some(&tag.codes)
             }
             _ => None,
         };
