@@ -6,12 +6,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bench::compare::{CompareOptions, append_history, compare, create_database, plots, table};
+use bench::compare::{
+    CompareOptions, SETTLE_MAX, append_history, compare, create_database, plots, table,
+};
+use bench::discard::serve;
 use bench::functions::{FunctionsOptions, functions, functions_table};
 use bench::http::target;
-use bench::load::{LoadOptions, load};
+use bench::load::{Format, LoadOptions, load};
 use bench::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
 use bench::query_run::{Dialect, QueryOptions, run as run_queries};
+use bench::report::{ReportOptions, Section, report};
 use bench::system::System;
 use bench::workload::{HOUR_NS, SECOND_NS, Spec, TSBS_START_NS, Workload};
 use clap::{Args, Parser, Subcommand};
@@ -38,8 +42,12 @@ enum Command {
     Load(Load),
     /// Ask queries and measure.
     Query(Query),
-    /// Load and query InfluxDB, VictoriaMetrics, QuestDB and Nyala side by side.
+    /// Load and query InfluxDB, VictoriaMetrics, QuestDB, ClickHouse and Nyala side by side.
     Compare(Compare),
+    /// Measure everything that is published, and write it as one page; takes more than an hour.
+    Report(ReportCommand),
+    /// Serve nothing: read and forget what is written, answer every question with the same bytes.
+    Discard(Discard),
     /// Time every function of InfluxQL on InfluxDB and Nyala.
     Functions(Functions),
 }
@@ -171,7 +179,7 @@ struct Compare {
     /// Seconds that each query type runs
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// influxdb, victoria-metrics, questdb or nyala; may be given several times, all if absent
+    /// influxdb, victoria-metrics, questdb, clickhouse or nyala; may be given several times, all if absent
     #[arg(long = "system")]
     systems: Vec<String>,
     /// Nyala's binary
@@ -192,6 +200,44 @@ struct Compare {
     /// Append Nyala's figures to this file, a line of JSON a run
     #[arg(long)]
     history: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct ReportCommand {
+    /// queries, shapes, ceiling, series, published, ycsb or growth; may be given several times, all if absent
+    #[arg(long = "section", value_parser = parse_section)]
+    sections: Vec<Section>,
+    /// Seconds that each query type runs
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Divide all sizes by this, to see that everything works
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    shrink: u64,
+    /// Nyala's binary
+    #[arg(long, default_value = "target/release/nyala")]
+    nyala: PathBuf,
+    /// QuestDB's jar; where Maven keeps it if absent
+    #[arg(long)]
+    questdb: Option<PathBuf>,
+    /// Where the servers put their files: about 40 GB
+    #[arg(long, default_value = "target/report")]
+    directory: PathBuf,
+    /// The page
+    #[arg(long, default_value = "docs/benchmarks/results.md")]
+    out: PathBuf,
+    /// Write plots (SVG) into this directory
+    #[arg(long)]
+    plots: Option<PathBuf>,
+    /// Append Nyala's figures to this file, a line of JSON a run
+    #[arg(long)]
+    history: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Discard {
+    /// Where to listen
+    #[arg(long, default_value = "127.0.0.1:8086")]
+    address: String,
 }
 
 #[derive(Args)]
@@ -221,6 +267,8 @@ pub(crate) fn run() -> Result<()> {
         Command::Load(command) => run_load(&command),
         Command::Query(command) => run_query(&command),
         Command::Compare(command) => run_compare(&command),
+        Command::Report(command) => run_report(command),
+        Command::Discard(command) => serve(&command.address),
         Command::Functions(command) => run_functions(&command),
     }
 }
@@ -281,9 +329,11 @@ fn run_load(command: &Load) -> Result<()> {
     let options = LoadOptions {
         url: command.url.clone(),
         target: target("/write", &[("db", &command.db)]),
+        format: Format::Lines,
         workers: command.workers,
         batch_rows: command.batch,
         rows_per_second: command.rows_per_second,
+        duration_max: None,
         pregenerate: command.pregenerate,
         pid: command.pid,
         progress: true,
@@ -330,6 +380,7 @@ fn run_compare(command: &Compare) -> Result<()> {
         ("influxdb", System::InfluxDb),
         ("victoria-metrics", System::VictoriaMetrics),
         ("questdb", System::QuestDb(command.questdb.clone().unwrap_or_else(questdb_jar))),
+        ("clickhouse", System::ClickHouse),
         ("nyala", System::Nyala(command.nyala.clone())),
     ];
     let mut systems = Vec::new();
@@ -354,6 +405,7 @@ fn run_compare(command: &Compare) -> Result<()> {
         batch_rows: command.batch,
         query_workers: command.query_workers.clone(),
         query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
+        settle_max: SETTLE_MAX,
         systems,
         directory: command.directory.clone(),
     })?;
@@ -374,6 +426,35 @@ fn run_compare(command: &Compare) -> Result<()> {
         bail!("{} answers differ between systems, see the table", comparison.disagreements.len());
     }
     Ok(())
+}
+
+fn parse_section(name: &str) -> Result<Section> {
+    let known = || Section::ALL.map(|(known, _)| known).join(", ");
+    let found = Section::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, section)| *section).with_context(|| format!("use one of {}", known()))
+}
+
+fn run_report(command: ReportCommand) -> Result<()> {
+    let mut sections = command.sections;
+    if sections.is_empty() {
+        sections.extend(Section::ALL.iter().map(|(_, section)| *section));
+    }
+    report(&ReportOptions {
+        sections,
+        peers: vec![
+            System::InfluxDb,
+            System::VictoriaMetrics,
+            System::QuestDb(command.questdb.unwrap_or_else(questdb_jar)),
+            System::ClickHouse,
+        ],
+        nyala: System::Nyala(command.nyala),
+        query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
+        shrink: command.shrink,
+        directory: command.directory,
+        out: command.out,
+        plots: command.plots,
+        history: command.history,
+    })
 }
 
 fn run_functions(command: &Functions) -> Result<()> {

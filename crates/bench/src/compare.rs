@@ -10,9 +10,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::http::{Client, target};
 use crate::json::{Json, differences};
-use crate::load::{LoadOptions, LoadReport, load, note};
+use crate::load::{Format, LoadOptions, LoadReport, load, note};
 use crate::process::{disk_bytes, usage};
-use crate::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
+use crate::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES, clickhouse};
 use crate::query_run::{Dialect, QueryOptions, QueryReport, run as run_queries};
 use crate::system::{Running, System};
 use crate::workload::{Spec, Workload};
@@ -25,7 +25,7 @@ mod table;
 pub use history::append_history;
 pub use mixed::Mixed;
 pub use plots::plots;
-pub use table::table;
+pub use table::{print_comparison, table};
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,8 @@ const DB: &str = "benchmark";
 /// A system has settled when its files and its processor time have not moved for this long: some
 /// tidy up only after a minute without writes.
 const QUIET: Duration = Duration::from_secs(70);
-const SETTLE_MAX: Duration = Duration::from_secs(300);
+/// How long settling may take if nothing else is said.
+pub const SETTLE_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_secs(1);
 /// Processor time per second that housekeeping of an idle server may take.
 const IDLE_CPU_SECONDS: f64 = 0.05;
@@ -56,6 +57,8 @@ pub struct CompareOptions {
     pub query_workers: Vec<usize>,
     /// How long each query type runs.
     pub query_duration: Duration,
+    /// How long a system may take to settle; zero: sizes are taken right after the load.
+    pub settle_max: Duration,
     /// The systems, in the order of the table.
     pub systems: Vec<System>,
     /// Where the systems put their files; the system's directory for temporary files if absent.
@@ -114,8 +117,10 @@ pub struct Comparison {
 /// # Errors
 /// When no system is installed, or one of them fails.
 pub fn compare(options: &CompareOptions) -> Result<Comparison> {
-    let (installed, missing): (Vec<_>, Vec<_>) =
-        options.systems.iter().partition(|system| system.is_installed());
+    let able: Vec<&System> =
+        options.systems.iter().filter(|system| can_take(system, options.data.workload)).collect();
+    let (installed, missing): (Vec<&System>, Vec<&System>) =
+        able.into_iter().partition(|system| system.is_installed());
     let missing: Vec<String> =
         missing.iter().map(|system| system.how_to_install().to_owned()).collect();
     for hint in &missing {
@@ -133,6 +138,11 @@ pub fn compare(options: &CompareOptions) -> Result<Comparison> {
     Ok(Comparison { data: options.data.clone(), systems, missing, answers_compared, disagreements })
 }
 
+/// Whether a system can be given a workload: ClickHouse has no line protocol, and one table here.
+fn can_take(system: &System, workload: Workload) -> bool {
+    *system != System::ClickHouse || workload == Workload::CpuOnly
+}
+
 fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     let directory = match &options.directory {
         Some(parent) => std::fs::create_dir_all(parent).and_then(|()| tempfile::tempdir_in(parent)),
@@ -141,13 +151,11 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     let directory = directory.context("no place for the server's files")?;
     let server = system.start(directory.path())?;
     let dialect = dialect(system);
-    if let Dialect::InfluxQl { db } = &dialect {
-        create_database(server.url(), db)?;
-    }
-    let load = load(&options.data, &load_options(&server, options))?;
+    prepare(&server, &dialect)?;
+    let load = load(&options.data, &load_options(&server, &dialect, options))?;
     let resident_bytes = usage(server.pid())?.resident_bytes;
     note(&format!("loaded {:.2} M values/s, settling", load.rate() / 1e6));
-    let (disk_bytes, settled) = settle(&server)?;
+    let (disk_bytes, settled) = settle(&server, options.settle_max)?;
     note(&format!("settled after {:.0} s, {disk_bytes} bytes on disk", settled.as_secs_f64()));
     let mut queries = Vec::new();
     let asks = options.data.workload == Workload::CpuOnly;
@@ -158,6 +166,7 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
         let (name, query_type) = TSBS_TYPES[0];
         queries.push(query(&server, &dialect, name, query_type, workers, true, options)?);
     }
+    let asks = asks && !options.query_workers.is_empty();
     let answers =
         if asks { collect_answers(&server, &dialect, &options.data)? } else { Vec::new() };
     let mixed = if asks { mixed::measure(&server, &dialect, &load, options)? } else { None };
@@ -173,11 +182,31 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     })
 }
 
-fn dialect(system: &System) -> Dialect {
+/// The language that a system is asked in.
+pub(crate) fn dialect(system: &System) -> Dialect {
     match system {
         System::VictoriaMetrics => Dialect::PromQl,
         System::QuestDb(_) => Dialect::QuestDbSql,
-        System::InfluxDb | System::Nyala(_) => Dialect::InfluxQl { db: DB.to_owned() },
+        System::ClickHouse => Dialect::ClickHouseSql,
+        System::InfluxDb | System::Nyala(_) | System::Discard => {
+            Dialect::InfluxQl { db: DB.to_owned() }
+        }
+    }
+}
+
+/// Makes what rows are written to, where they do not make it themselves.
+pub(crate) fn prepare(server: &Running, dialect: &Dialect) -> Result<()> {
+    match dialect {
+        Dialect::InfluxQl { db } => create_database(server.url(), db),
+        Dialect::ClickHouseSql => {
+            let mut client = Client::new(server.url())?;
+            let response = client.post(&target("/", &[("query", clickhouse::TABLE)]), &[], &[])?;
+            if !response.is_success() {
+                bail!("no table: {}", String::from_utf8_lossy(response.body));
+            }
+            Ok(())
+        }
+        Dialect::PromQl | Dialect::QuestDbSql => Ok(()),
     }
 }
 
@@ -195,13 +224,32 @@ pub fn create_database(url: &str, db: &str) -> Result<()> {
     Ok(())
 }
 
-fn load_options(server: &Running, options: &CompareOptions) -> LoadOptions {
+fn load_options(server: &Running, dialect: &Dialect, options: &CompareOptions) -> LoadOptions {
+    load_options_of(server, dialect, options.load_workers, options.batch_rows)
+}
+
+/// How a server is loaded, in its own language, as fast as it takes rows.
+pub(crate) fn load_options_of(
+    server: &Running,
+    dialect: &Dialect,
+    workers: usize,
+    batch_rows: u64,
+) -> LoadOptions {
+    let (target, format) = match dialect {
+        Dialect::ClickHouseSql => {
+            let insert = "INSERT INTO cpu FORMAT TabSeparated";
+            (target("/", &[("query", insert)]), Format::ClickHouseTsv)
+        }
+        _ => (target("/write", &[("db", DB)]), Format::Lines),
+    };
     LoadOptions {
         url: server.url().to_owned(),
-        target: target("/write", &[("db", DB)]),
-        workers: options.load_workers,
-        batch_rows: options.batch_rows,
+        target,
+        format,
+        workers,
+        batch_rows,
         rows_per_second: None,
+        duration_max: None,
         pregenerate: false,
         pid: Some(server.pid()),
         progress: true,
@@ -209,12 +257,12 @@ fn load_options(server: &Running, options: &CompareOptions) -> LoadOptions {
 }
 
 /// Waits until nothing moves; returns the disk space and how long that took.
-fn settle(server: &Running) -> Result<(u64, Duration)> {
+pub(crate) fn settle(server: &Running, at_most: Duration) -> Result<(u64, Duration)> {
     let started = Instant::now();
     let mut quiet_since = started;
     let mut bytes_before = disk_bytes(server.data())?;
     let mut cpu_before = usage(server.pid())?.cpu_seconds;
-    while quiet_since.elapsed() < QUIET && started.elapsed() < SETTLE_MAX {
+    while quiet_since.elapsed() < QUIET && started.elapsed() < at_most {
         std::thread::sleep(POLL);
         let bytes = disk_bytes(server.data())?;
         let cpu = usage(server.pid())?.cpu_seconds;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use crate::compare::create_database;
 use crate::http::{Client, target};
 use crate::latency::Latencies;
-use crate::load::{LoadOptions, load, note};
+use crate::load::{Format, LoadOptions, load, note};
 use crate::system::System;
 use crate::workload::Spec;
 
@@ -79,10 +79,12 @@ fn measure(
     let loading = LoadOptions {
         url: server.url().to_owned(),
         target: target("/write", &[("db", DB)]),
+        format: Format::Lines,
         // Rows of a host come in order, as its agent sends them.
         workers: 1,
         batch_rows: 10_000,
         rows_per_second: None,
+        duration_max: None,
         pregenerate: false,
         pid: None,
         progress: false,

@@ -8,6 +8,7 @@
 )]
 
 pub mod compare;
+pub mod discard;
 pub mod functions;
 pub mod http;
 pub mod json;
@@ -18,6 +19,7 @@ pub mod process;
 pub mod queries;
 pub mod query_run;
 pub mod random;
+pub mod report;
 pub mod single_field;
 pub mod system;
 pub mod text;

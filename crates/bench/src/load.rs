@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use crate::http::Client;
 use crate::latency::Latencies;
 use crate::process::{self, Usage};
+use crate::queries::clickhouse::push_tsv;
 use crate::workload::{Batch, Generator, Spec};
 
 #[cfg(test)]
@@ -32,12 +33,16 @@ pub struct LoadOptions {
     pub url: String,
     /// Path and query that batches are posted to.
     pub target: String,
+    /// What the server takes.
+    pub format: Format,
     /// Parallel connections.
     pub workers: usize,
     /// Rows of one request.
     pub batch_rows: u64,
     /// Rows a second at most, over all connections; `None`: as many as the server takes.
     pub rows_per_second: Option<f64>,
+    /// Stop after this time, though there are more rows; `None`: send all.
+    pub duration_max: Option<Duration>,
     /// Generate everything into memory first.
     pub pregenerate: bool,
     /// The server's process, if its usage is wanted.
@@ -46,12 +51,21 @@ pub struct LoadOptions {
     pub progress: bool,
 }
 
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// As line protocol, just as generators make it.
+    Lines,
+    /// As ClickHouse's tab-separated rows; of cpu-only alone.
+    ClickHouseTsv,
+}
+
 /// What a load run did.
 #[derive(Debug, Clone)]
 pub struct LoadReport {
     /// Rows and values sent.
     pub sent: Batch,
-    /// Bytes of line protocol sent.
+    /// Bytes sent.
     pub bytes: u64,
     /// Wall time.
     pub seconds: f64,
@@ -72,6 +86,20 @@ impl LoadReport {
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.sent.values as f64 / self.seconds
+    }
+
+    /// How long it took until `rows` were acknowledged, to a fraction of the second; `None` if it ended in
+    /// the same second as the load.
+    #[must_use]
+    pub fn seconds_until(&self, rows: u64) -> Option<f64> {
+        let mut before = 0;
+        for (second, more) in self.rows_by_second.iter().enumerate() {
+            if before + more >= rows && *more > 0 {
+                return Some(second as f64 + (rows - before) as f64 / *more as f64);
+            }
+            before += more;
+        }
+        None
     }
 
     /// Microseconds of the server's processor time per value.
@@ -254,8 +282,11 @@ fn run_worker(shared: &Shared, started: Instant, options: &LoadOptions) -> Resul
     let _leaving = Leaving(&shared.workers_left);
     let mut client = Client::new(&options.url)?;
     let mut share = Share::default();
-    let mut bytes = Vec::new();
+    let (mut bytes, mut rows) = (Vec::new(), Vec::new());
     loop {
+        if options.duration_max.is_some_and(|max| started.elapsed() >= max) {
+            return Ok(share);
+        }
         let batch = {
             let mut source = shared.source.lock().expect("BUG: a worker panicked");
             source.next(options.batch_rows, &mut bytes)
@@ -268,9 +299,17 @@ fn run_worker(shared: &Shared, started: Instant, options: &LoadOptions) -> Resul
             let due = started + Duration::from_secs_f64(before as f64 / rate);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        send(&mut client, &options.target, &bytes, &mut share)?;
+        let body = match options.format {
+            Format::Lines => &bytes,
+            Format::ClickHouseTsv => {
+                rows.clear();
+                push_tsv(&bytes, &mut rows);
+                &rows
+            }
+        };
+        send(&mut client, &options.target, body, &mut share)?;
         share.sent += batch;
-        share.bytes += bytes.len() as u64;
+        share.bytes += body.len() as u64;
         shared.rows_done.fetch_add(batch.rows, Ordering::Relaxed);
     }
 }

@@ -12,6 +12,7 @@ use crate::random::Random;
 use crate::tsbs::CPU_FIELDS;
 use crate::workload::{HOUR_NS, SECOND_NS, Spec};
 
+pub mod clickhouse;
 pub mod promql;
 pub mod questdb;
 

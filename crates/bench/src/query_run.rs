@@ -11,7 +11,7 @@ use crate::latency::Latencies;
 use crate::process;
 use crate::queries::promql::range_query;
 use crate::queries::questdb::sql;
-use crate::queries::{Choice, QueryGenerator, QueryType, influxql};
+use crate::queries::{Choice, QueryGenerator, QueryType, clickhouse, influxql};
 use crate::random::hash;
 use crate::workload::Spec;
 
@@ -34,6 +34,8 @@ pub enum Dialect {
     PromQl,
     /// QuestDB's SQL at `/exec`.
     QuestDbSql,
+    /// ClickHouse's SQL at `/`.
+    ClickHouseSql,
 }
 
 impl Dialect {
@@ -56,6 +58,10 @@ impl Dialect {
                     ("step", &step),
                 ];
                 Some(target("/api/v1/query_range", &parameters))
+            }
+            Self::ClickHouseSql => {
+                let text = clickhouse::sql(query_type, choice);
+                Some(target("/", &[("query", &text)]))
             }
             Self::QuestDbSql => {
                 Some(target("/exec", &[("query", sql(query_type, choice).as_str())]))
@@ -201,8 +207,10 @@ fn is_empty(body: &[u8]) -> bool {
     const INFLUXQL: &[u8] = br#"{"results":[{"statement_id":0}]}"#;
     const PROMQL: &[u8] = br#""result":[]"#;
     const SQL: &[u8] = br#""dataset":[]"#;
+    const CLICKHOUSE: &[u8] = b"\"rows\": 0,";
     let has = |text: &[u8]| body.windows(text.len()).any(|window| window == text);
-    body.trim_ascii() == INFLUXQL || (body.len() <= CHECKED_BYTES_MAX && (has(PROMQL) || has(SQL)))
+    body.trim_ascii() == INFLUXQL
+        || (body.len() <= CHECKED_BYTES_MAX && (has(PROMQL) || has(SQL) || has(CLICKHOUSE)))
 }
 
 /// A failed query must not count as a fast one.

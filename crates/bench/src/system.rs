@@ -28,8 +28,12 @@ pub enum System {
     VictoriaMetrics,
     /// QuestDB: the path of its jar.
     QuestDb(PathBuf),
+    /// ClickHouse, Debian package `clickhouse-server`.
+    ClickHouse,
     /// Nyala: the path of its binary.
     Nyala(PathBuf),
+    /// A server that does nothing, see [`crate::discard`].
+    Discard,
 }
 
 impl System {
@@ -40,7 +44,9 @@ impl System {
             Self::InfluxDb => "InfluxDB",
             Self::VictoriaMetrics => "VictoriaMetrics",
             Self::QuestDb(_) => "QuestDB",
+            Self::ClickHouse => "ClickHouse",
             Self::Nyala(_) => "Nyala",
+            Self::Discard => "nothing",
         }
     }
 
@@ -48,9 +54,11 @@ impl System {
     #[must_use]
     pub fn program(&self) -> &Path {
         match self {
+            Self::Discard => Path::new("/proc/self/exe"),
             Self::InfluxDb => Path::new("influxd"),
             Self::VictoriaMetrics => Path::new("victoria-metrics"),
             Self::QuestDb(_) => Path::new("java"),
+            Self::ClickHouse => Path::new("clickhouse-server"),
             Self::Nyala(binary) => binary,
         }
     }
@@ -79,6 +87,11 @@ impl System {
                 "QuestDB is not installed: it needs Java 17 and its jar, as \
                  mvn dependency:get -Dartifact=org.questdb:questdb:9.3.1 -Dtransitive=false gets it"
             }
+            Self::ClickHouse => {
+                "clickhouse-server is not installed: apt-get install clickhouse-server (and stop the \
+                 service it may start)"
+            }
+            Self::Discard => "this program cannot be found: it needs Linux' /proc",
             Self::Nyala(_) => "the Nyala binary is missing: cargo build --release -p nyala",
         }
     }
@@ -111,6 +124,15 @@ impl System {
                 for (name, value) in QUESTDB_SETTINGS {
                     command.env(name, value);
                 }
+            }
+            Self::ClickHouse => {
+                let config = directory.join("config.xml");
+                fs::write(&config, clickhouse_config(&data, port, free_port()?))?;
+                fs::write(directory.join("users.xml"), CLICKHOUSE_USERS)?;
+                command.arg(format!("--config-file={}", config.display()));
+            }
+            Self::Discard => {
+                command.args(["discard", "--address"]).arg(format!("127.0.0.1:{port}"));
             }
             Self::Nyala(_) => {
                 command.args(["serve", "--data-dir"]).arg(&data);
@@ -280,3 +302,36 @@ bind-address = "127.0.0.1:{rpc_port}"
 "#
     )
 }
+
+fn clickhouse_config(data: &Path, port: u16, tcp_port: u16) -> String {
+    let data = data.display();
+    format!(
+        r#"<yandex>
+  <logger><level>warning</level><console>1</console></logger>
+  <http_port>{port}</http_port>
+  <tcp_port>{tcp_port}</tcp_port>
+  <listen_host>127.0.0.1</listen_host>
+  <path>{data}/</path>
+  <tmp_path>{data}/tmp/</tmp_path>
+  <users_config>users.xml</users_config>
+  <default_profile>default</default_profile>
+  <default_database>default</default_database>
+  <timezone>UTC</timezone>
+  <mark_cache_size>1073741824</mark_cache_size>
+</yandex>
+"#
+    )
+}
+
+/// One user without a password, who may do everything from this machine.
+const CLICKHOUSE_USERS: &str = r#"<yandex>
+  <profiles><default></default></profiles>
+  <users><default>
+    <password></password>
+    <networks><ip>127.0.0.1</ip></networks>
+    <profile>default</profile>
+    <quota>default</quota>
+  </default></users>
+  <quotas><default></default></quotas>
+</yandex>
+"#;

@@ -307,6 +307,7 @@ fn partition_sources(
         } else {
             let stones = touching(&segment.tombstones);
             SegmentSource::open(segment, name, &plan.fields, stones, counters)?
+                .map(|source| source.for_rows(plan.rows_per_series))
         };
         match opened {
             Some(source) => sources.push(Source::Segment(Box::new(source))),

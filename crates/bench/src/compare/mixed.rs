@@ -58,7 +58,7 @@ pub(super) fn measure(
     let paced = LoadOptions {
         rows_per_second: Some(rows_wanted),
         progress: false,
-        ..load_options(server, options)
+        ..load_options(server, dialect, options)
     };
     let (beside, stored) = std::thread::scope(|scope| {
         let load = scope.spawn(|| load(&data, &paced));

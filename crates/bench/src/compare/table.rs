@@ -47,10 +47,19 @@ const MIXED_FIGURES: [(&str, Figure); 3] = [
     }),
 ];
 
-/// Renders a comparison.
+/// Renders a comparison as a page.
 #[must_use]
 pub fn table(comparison: &Comparison) -> String {
-    let mut out = heading(comparison);
+    heading(comparison) + &print_comparison(comparison)
+}
+
+/// Renders a comparison without a heading.
+#[must_use]
+pub fn print_comparison(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    for hint in &comparison.missing {
+        out.push_str(&format!("Not measured: {hint}.\n\n"));
+    }
     let names: Vec<&str> = comparison.systems.iter().map(|system| system.name).collect();
     push_row(&mut out, "", names.iter().map(ToString::to_string));
     push_row(&mut out, "---", names.iter().map(|_| "---".to_owned()));
@@ -71,25 +80,23 @@ pub fn table(comparison: &Comparison) -> String {
             push_row(&mut out, label, comparison.systems.iter().map(figure));
         }
     }
-    out.push_str("\nQueries: queries/s (median / p99 ms, server CPU us/query).\n\n");
-    push_agreement(&mut out, comparison);
+    if !first.is_empty() {
+        out.push_str("\nQueries: queries/s (median / p99 ms, server CPU us/query).\n\n");
+        push_agreement(&mut out, comparison);
+    }
     out
 }
 
 fn heading(comparison: &Comparison) -> String {
     let data = &comparison.data;
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let mut out = format!(
+    format!(
         "# {}, {} hosts, {} h, one row every {} s, on {cores} cores\n\n",
         data.workload,
         data.scale,
         (data.end_ns - data.start_ns) / HOUR_NS,
         data.step_ns / SECOND_NS
-    );
-    for hint in &comparison.missing {
-        out.push_str(&format!("Not measured: {hint}.\n\n"));
-    }
-    out
+    )
 }
 
 fn push_agreement(out: &mut String, comparison: &Comparison) {

@@ -9,9 +9,11 @@ fn options(url: String, workers: usize, pregenerate: bool) -> LoadOptions {
     LoadOptions {
         url,
         target: "/write?db=x".to_owned(),
+        format: Format::Lines,
         workers,
         batch_rows: 100,
         rows_per_second: None,
+        duration_max: None,
         pregenerate,
         pid: Some(std::process::id()),
         progress: false,

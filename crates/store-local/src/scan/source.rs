@@ -48,6 +48,8 @@ pub(crate) struct SegmentSource {
     tombstones: Vec<Arc<Tombstone>>,
     /// Place of the block that was found last: series are read in their order.
     near: usize,
+    /// Of each series only a few rows are wanted: whole columns of shared blocks are not.
+    few: bool,
     shared: Option<SharedBlock>,
     counters: Arc<Counters>,
 }
@@ -63,6 +65,9 @@ struct SharedBlock {
     times: Option<Vec<i64>>,
     columns: Vec<Option<Column>>,
 }
+
+/// So many rows of a series are read by themselves, not with those of all series of their block.
+const FEW_ROWS: u64 = 16;
 
 impl Source {
     /// Adds the spans of a series within `time`, ascending.
@@ -165,9 +170,16 @@ impl SegmentSource {
             fields,
             tombstones,
             near: 0,
+            few: false,
             shared: None,
             counters: Arc::clone(counters),
         }))
+    }
+
+    /// The same source, of whose series so many rows are wanted.
+    pub(crate) fn for_rows(mut self, rows_per_series: Option<u64>) -> Self {
+        self.few = rows_per_series.is_some_and(|rows| rows <= FEW_ROWS);
+        self
     }
 
     /// The same source, leaving the page cache as it is: for reading everything just once.
@@ -256,6 +268,14 @@ impl SegmentSource {
             return Ok(());
         }
         let Some(run) = self.share(&block, series)? else { return Ok(()) };
+        if self.few {
+            let rows = self.reader.rows_in(&block, run, time).map_err(segment_error)?;
+            if !rows.is_empty() {
+                let time = self.bounds(&block, &rows)?;
+                out.push(Span { source, time, rows: SpanRows::Block(block, rows) });
+            }
+            return Ok(());
+        }
         let mut decoded = Vec::new();
         let times = self.run_times(&block, &run, &mut decoded)?;
         let from = times.partition_point(|t| *t < time.min);
@@ -306,7 +326,7 @@ impl SegmentSource {
 
     /// Whether whole columns of `block` are worth keeping.
     fn keeps(&self, block: &Block) -> bool {
-        self.shared.as_ref().is_some_and(|s| s.several && same(&s.block, block))
+        !self.few && self.shared.as_ref().is_some_and(|s| s.several && same(&s.block, block))
     }
 
     fn run_times<'a>(

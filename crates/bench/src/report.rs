@@ -1,0 +1,275 @@
+//! Every measurement that the project publishes, section by section, as one Markdown page.
+//!
+//! A section is written out as soon as it is done, so that a run that is stopped leaves what it
+//! found. What the figures mean, and what is aimed at, is said elsewhere (docs/benchmarks.md).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::compare::{
+    CompareOptions, SETTLE_MAX, append_history, compare, plots, print_comparison,
+};
+use crate::load::{LoadReport, note};
+use crate::system::System;
+use crate::workload::{Spec, Workload};
+
+mod ceiling;
+mod growth;
+mod large;
+mod published;
+mod ycsb;
+
+/// Parts of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// cpu-only over 100 hosts: load, size and queries, every system.
+    Queries,
+    /// devops, iot and cpu-only over 4000 hosts: loads, every system.
+    Shapes,
+    /// The drivers against a server that does nothing.
+    Ceiling,
+    /// Many series: 4 M and 40 M metrics, 40 M series of one field.
+    Series,
+    /// 4000 hosts for three days, settled, with queries.
+    Published,
+    /// Single rows and small batches of text under pressure.
+    Ycsb,
+    /// Cost of a value as data and series grow; of the loads of the sections before it.
+    Growth,
+}
+
+impl Section {
+    /// Every section with its name on the command line, in their order on the page.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("queries", Self::Queries),
+        ("shapes", Self::Shapes),
+        ("ceiling", Self::Ceiling),
+        ("series", Self::Series),
+        ("published", Self::Published),
+        ("ycsb", Self::Ycsb),
+        ("growth", Self::Growth),
+    ];
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct ReportOptions {
+    /// The sections.
+    pub sections: Vec<Section>,
+    /// The systems to compare with; those that are not installed are left out and named.
+    pub peers: Vec<System>,
+    /// Nyala.
+    pub nyala: System,
+    /// How long each query type runs.
+    pub query_duration: Duration,
+    /// Sizes are divided by this: 1 for the real thing, more to see that everything works.
+    pub shrink: u64,
+    /// Where the systems put their files.
+    pub directory: PathBuf,
+    /// The page.
+    pub out: PathBuf,
+    /// Where plots go.
+    pub plots: Option<PathBuf>,
+    /// Where Nyala's figures are appended.
+    pub history: Option<PathBuf>,
+}
+
+/// A load that Nyala took, for the plot of growth.
+#[derive(Debug, Clone)]
+struct Point {
+    series: u64,
+    rows: u64,
+    values: u64,
+    rate: f64,
+    cpu_us_per_value: Option<f64>,
+    peak_bytes: u64,
+}
+
+struct Report<'a> {
+    options: &'a ReportOptions,
+    page: String,
+    points: Vec<Point>,
+    /// Nyala's figures of the first section, for shares of the ceiling.
+    nyala: Option<crate::compare::SystemFigures>,
+}
+
+/// Measures everything that is asked for.
+///
+/// # Errors
+/// When a system fails, or a file cannot be written.
+pub fn report(options: &ReportOptions) -> Result<()> {
+    fs::create_dir_all(&options.directory)
+        .with_context(|| format!("cannot make {}", options.directory.display()))?;
+    let mut report = Report { options, page: heading(options), points: Vec::new(), nyala: None };
+    for section in &options.sections {
+        let name = Section::ALL.iter().find(|(_, known)| known == section).map_or("", |(n, _)| *n);
+        note(&format!("==== {name}"));
+        match section {
+            Section::Queries => report.queries(),
+            Section::Shapes => report.shapes(),
+            Section::Ceiling => report.ceiling(),
+            Section::Series => report.series(),
+            Section::Published => report.published(),
+            Section::Ycsb => report.ycsb(),
+            Section::Growth => report.growth(),
+        }
+        .with_context(|| format!("section {name}"))?;
+        fs::write(&options.out, &report.page)
+            .with_context(|| format!("cannot write {}", options.out.display()))?;
+    }
+    Ok(())
+}
+
+fn heading(options: &ReportOptions) -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let mut out = format!(
+        "# Measurements\n\nWritten by `bench report` on {} ({} cores); not edited by hand. What it says is \
+         explained in [benchmarks.md](../benchmarks.md).\n",
+        jiff::Zoned::now().date(),
+        cores
+    );
+    if options.shrink > 1 {
+        out.push_str(&format!("\n**Sizes are divided by {}: no real figures.**\n", options.shrink));
+    }
+    out
+}
+
+impl Report<'_> {
+    fn push(&mut self, text: &str) {
+        self.page.push_str(text);
+    }
+
+    fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.page.push('|');
+        for cell in cells {
+            write!(self.page, " {} |", cell.as_ref()).expect("BUG: text can grow");
+        }
+        self.page.push('\n');
+    }
+
+    fn systems(&self) -> Vec<System> {
+        self.options.peers.iter().chain([&self.options.nyala]).cloned().collect()
+    }
+
+    /// Hosts or trucks, made fewer in a trial run.
+    fn scale(&self, scale: u64) -> u64 {
+        (scale / self.options.shrink).max(10)
+    }
+
+    /// How long systems may settle: in a trial run until what was written can be read.
+    fn settle_max(&self) -> Duration {
+        if self.options.shrink > 1 { Duration::from_secs(5) } else { SETTLE_MAX }
+    }
+
+    fn comparison(&self, data: Spec, asks: bool, settle_max: Duration) -> CompareOptions {
+        CompareOptions {
+            data,
+            load_workers: 2,
+            batch_rows: 10_000,
+            query_workers: if asks { vec![2, 4] } else { Vec::new() },
+            query_duration: self.options.query_duration,
+            settle_max,
+            systems: self.systems(),
+            directory: Some(self.options.directory.clone()),
+        }
+    }
+
+    fn remember(&mut self, series: u64, load: &LoadReport) {
+        self.points.push(Point {
+            series,
+            rows: load.sent.rows,
+            values: load.sent.values,
+            rate: load.rate(),
+            cpu_us_per_value: load.cpu_us_per_value(),
+            peak_bytes: load.usage.map_or(0, |(_, after)| after.resident_peak_bytes),
+        });
+    }
+
+    fn remember_nyala(&mut self, comparison: &crate::compare::Comparison) {
+        let name = self.options.nyala.name();
+        if let Some(nyala) = comparison.systems.iter().find(|system| system.name == name) {
+            self.remember(comparison.data.scale, &nyala.load);
+        }
+    }
+
+    fn queries(&mut self) -> Result<()> {
+        let data = Spec::cpu_only(self.scale(100), 72);
+        let settle_max = self.settle_max();
+        let found = compare(&self.comparison(data, true, settle_max))?;
+        self.push("\n## 100 hosts, three days\n\n");
+        self.push(&print_comparison(&found));
+        if let Some(directory) = &self.options.plots {
+            plots(&found, directory)?;
+        }
+        if let Some(path) = &self.options.history {
+            append_history(&found, path)?;
+        }
+        self.remember_nyala(&found);
+        let name = self.options.nyala.name();
+        self.nyala = found.systems.into_iter().find(|system| system.name == name);
+        Ok(())
+    }
+
+    fn shapes(&mut self) -> Result<()> {
+        let short = self.settle_max();
+        for (title, workload, scale, hours, settle_max) in [
+            ("devops, 100 hosts, 6 h", Workload::Devops, 100, 6, short),
+            ("iot, 100 trucks, 24 h", Workload::Iot, 100, 24, short),
+            // Its size is that of 100 hosts.
+            (
+                "cpu-only, 4000 hosts, 2 h, right after the load",
+                Workload::CpuOnly,
+                4000,
+                2,
+                Duration::ZERO,
+            ),
+        ] {
+            let data = Spec { workload, ..Spec::cpu_only(self.scale(scale), hours) };
+            let found = compare(&self.comparison(data, false, settle_max))?;
+            self.push(&format!("\n## {title}\n\n"));
+            self.push(&print_comparison(&found));
+            if workload == Workload::CpuOnly {
+                self.remember_nyala(&found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a plot and refers to it.
+    fn plot(&mut self, name: &str, title: &str, svg: &str) -> Result<()> {
+        let Some(directory) = &self.options.plots else { return Ok(()) };
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        let path = directory.join(name);
+        fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+        self.push(&format!("\n![{title}]({name})\n"));
+        Ok(())
+    }
+
+    /// A private directory for a server.
+    fn place(&self) -> Result<tempfile::TempDir> {
+        tempfile::tempdir_in(&self.options.directory).context("no place for the server's files")
+    }
+}
+
+/// Megabytes of some bytes.
+fn megabytes(bytes: u64) -> String {
+    format!("{:.0}", bytes as f64 / 1e6)
+}
+
+fn millions(number: f64) -> String {
+    format!("{:.2}", number / 1e6)
+}
+
+fn optional(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.digits$}"))
+}
+
+/// Disk space of a directory per value.
+fn per_value(directory: &Path, values: u64) -> Result<f64> {
+    Ok(crate::process::disk_bytes(directory)? as f64 / values as f64)
+}
