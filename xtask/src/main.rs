@@ -20,6 +20,7 @@ Tasks of the project:
   cargo xtask test      installs what the tests need, then: formatting, lints, tidy, all tests
   cargo xtask tidy      crate edges, file sizes, banned words
   cargo xtask packages  installs what the tests need
+  cargo xtask parts     measures the parts one by one, after the limits of the machine
   cargo xtask fuzz [SECONDS]  runs every fuzz target for a while (needs a nightly toolchain)";
 
 fn main() -> Result<()> {
@@ -28,6 +29,7 @@ fn main() -> Result<()> {
         ["test"] => test(),
         ["tidy"] => tidy_all(),
         ["packages"] => packages::install(),
+        ["parts"] => parts(),
         ["fuzz"] => fuzz("600"),
         ["fuzz", seconds] => fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {
@@ -54,6 +56,34 @@ fn tidy_all() -> Result<()> {
         eprintln!("{complaint}");
     }
     if complaints.is_empty() { Ok(()) } else { bail!("{} things to tidy up", complaints.len()) }
+}
+
+/// What each part measures by itself, and with which arguments; the machine's limits first.
+const PARTS: [(&str, &str, &[&str]); 9] = [
+    ("platform", "limits", &[]),
+    ("platform", "page_cache", &[]),
+    ("ingest", "parse_rate", &[]),
+    ("series", "scale", &["tsbs", "1"]),
+    ("wal", "append_rate", &[]),
+    ("store-local", "engine_load", &["cpu-only", "100", "72", "1"]),
+    ("codec", "codec_rate", &[]),
+    ("segment", "tsbs_cpu", &[]),
+    ("render", "render_rate", &[]),
+];
+
+fn parts() -> Result<()> {
+    let mut build = vec!["build", "--release"];
+    for (package, example, _) in PARTS {
+        build.extend(["-p", package, "--example", example]);
+    }
+    step("building", cargo(&build))?;
+    for (package, example, args) in PARTS {
+        let mut run =
+            vec!["run", "--quiet", "--release", "-p", package, "--example", example, "--"];
+        run.extend(args);
+        step(&format!("{package}: {example}"), cargo(&run))?;
+    }
+    Ok(())
 }
 
 fn fuzz(seconds: &str) -> Result<()> {

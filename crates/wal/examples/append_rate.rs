@@ -1,6 +1,6 @@
 //! Measures appends and group commit on a real disk.
 //!
-//! `cargo run --release -p wal --example throughput -- [directory]`
+//! `cargo run --release -p wal --example append_rate -- [directory]`
 
 use std::convert::Infallible;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Prints size and speed of every encoding on typical columns:
-//! `cargo run --release -p codec --example report`.
+//! `cargo run --release -p codec --example codec_rate`.
 
 #![allow(clippy::print_stdout, missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Measures how fast answers are written: `cargo run --release -p render --example throughput`.
+//! Measures how fast answers are written: `cargo run --release -p render --example render_rate`.
 //!
 //! Every case writes the same batch of 1000 rows again and again for about half a second, five
 //! times; the best counts.
