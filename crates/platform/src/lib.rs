@@ -3,12 +3,14 @@
 //! Engines take a [`Disk`] and a [`Clock`]; production hands them the operating system's, tests
 //! and the simulation hand them their own, with faults. What bytes mean is not known here.
 
+mod background;
 mod clock;
 mod disk;
 mod page_cache;
 mod sim;
 mod system;
 
+pub use background::in_background;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskError, DiskResult, Entry, File, FileLock};
 pub use page_cache::{CacheFile, Page, PageCache, PageCacheStats, PageError};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{FieldType, Name, SeriesId, TimeRange};
+use platform::in_background;
 use roaring::RoaringTreemap;
 use segment::{SegmentWriter, WriterOptions};
 use store::{StoreError, TimeOrder};
@@ -22,6 +23,9 @@ use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
 pub(crate) use policy::{Candidate, Choice, choose};
+
+/// Segments of a partition from which on merging is as urgent as anything else.
+const SEGMENTS_MANY: usize = 24;
 
 /// What the policy chooses for a partition, as it is in the current view. Nothing, if a file of it
 /// cannot be opened: neighbours of that are no neighbours of each other.
@@ -49,6 +53,8 @@ pub(crate) fn compact(
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
+    // Writes and queries go first, until so many segments wait that they slow queries down.
+    let is_urgent = partition.segments.len() > SEGMENTS_MANY;
     let merge = || {
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
@@ -57,7 +63,8 @@ pub(crate) fn compact(
         }
         finish_segment(engine, id, writer)
     };
-    let (info, reader) = merge().inspect_err(|_| discard_segment(engine, id))?;
+    let merged = if is_urgent { merge() } else { in_background(merge) };
+    let (info, reader) = merged.inspect_err(|_| discard_segment(engine, id))?;
     engine.metrics.compactions.add(1);
     engine.metrics.bytes_compacted.add(info.bytes);
 
