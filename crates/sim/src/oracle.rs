@@ -13,7 +13,7 @@
 //!   whole in each partition, not over all: a torn write;
 //! - a delete of rows: those of some of the measurements, ascending by name; of a measurement or a
 //!   database: nothing, its rows, or all;
-//! - an expiry, a delete of a policy, a swap of the catalog: all or nothing;
+//! - an expiry, a delete of a policy or of named rows, a swap of the catalog: all or nothing;
 //! - series of a failed write or delete may exist without rows.
 
 mod torn;
@@ -173,7 +173,7 @@ impl Oracle {
                 let rows = rows_of(NameFilter::All, TimeRange::ALL);
                 self.split(|_| vec![vec![], vec![rows.clone()], vec![all.clone()]]);
             }
-            DeleteTarget::Policy(_) | DeleteTarget::Partition(..) => {
+            DeleteTarget::Policy(_) | DeleteTarget::Partition(..) | DeleteTarget::Matching(_) => {
                 self.split(|_| vec![vec![], vec![all.clone()]]);
             }
         }

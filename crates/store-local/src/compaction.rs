@@ -21,11 +21,11 @@ use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
-pub(crate) use policy::{Candidate, Choice, choose};
+pub(crate) use policy::{Candidate, Choice, When, choose};
 
-/// What the policy chooses for a partition, as it is in the current view. Nothing, if a file of it
+/// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if a file of it
 /// cannot be opened: neighbours of that are no neighbours of each other.
-pub(crate) fn choice(partition: &Partition, idle: bool) -> Option<Choice> {
+pub(crate) fn choice(partition: &Partition, when: When) -> Option<Choice> {
     if !partition.segments.iter().all(|s| s.is_whole()) {
         return None;
     }
@@ -35,7 +35,7 @@ pub(crate) fn choice(partition: &Partition, idle: bool) -> Option<Choice> {
         has_tombstones: !s.tombstones.is_empty(),
     };
     let segments: Vec<Candidate> = partition.segments.iter().map(candidate).collect();
-    choose(&segments, idle)
+    choose(&segments, when)
 }
 
 /// Merges the chosen segments of a partition.
@@ -82,6 +82,8 @@ pub(crate) fn compact(
         });
         Ok((edits, next, replaced))
     })?;
+    // Deletes may wait for tombstones to go.
+    engine.work.notify_room();
     // The partition may have been dropped meanwhile: then the result is what nobody wants.
     if replaced {
         inputs.iter().try_for_each(|segment| remove_segment(engine, segment))
@@ -153,6 +155,7 @@ fn merge_measurement(
         filters: Vec::new(),
         rows_per_series: None,
         windows: None,
+        only: None,
     };
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;

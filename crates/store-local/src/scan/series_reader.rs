@@ -6,7 +6,7 @@ use store::{StoreError, TimeOrder, Windows};
 
 use super::piece::{Piece, merge};
 use super::source::Source;
-use super::span::{Span, SpanRows, clusters};
+use super::span::{Span, SpanRows, clusters, has_time_within};
 use super::summarise::{Part, SpanSummaries};
 
 /// The sources of one partition, oldest first.
@@ -28,6 +28,8 @@ pub(crate) struct SeriesReader {
     pub(crate) rows_per_series: Option<u64>,
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
+    /// Only rows with these times are wanted, which ascend; others may come along.
+    pub(crate) only: Option<Vec<i64>>,
 }
 
 /// What is handed out of a series.
@@ -73,6 +75,9 @@ impl SeriesReader {
         for (source_no, source) in partition.sources.iter_mut().enumerate() {
             source.spans(source_no, series, time, &mut spans)?;
         }
+        if let Some(only) = &self.only {
+            spans.retain(|span| has_time_within(only, span.time));
+        }
         let mut clusters = match spans.len() {
             0 => return Ok(()),
             1 => vec![spans],
@@ -104,7 +109,8 @@ impl SeriesReader {
         // No filters here: a row that fails one in an older source may pass with a later write.
         let mut pieces = Vec::with_capacity(cluster.len());
         for span in cluster {
-            pieces.extend(self.partitions[at].sources[span.source].read(span.rows, &[])?);
+            let source = &mut self.partitions[at].sources[span.source];
+            pieces.extend(source.read(span.rows, span.hidden.as_deref(), &[])?);
         }
         self.hand_out(merge(&pieces), wanted, emit);
         Ok(())
@@ -119,7 +125,9 @@ impl SeriesReader {
         emit: &mut dyn FnMut(Emitted),
     ) -> Result<(), StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
+        let hidden = span.hidden.as_deref();
         if let Some(windows) = &self.windows
+            && hidden.is_none()
             && let Some(parts) = source.summarise(&span.rows, windows)?
         {
             return self.read_parts(at, span, parts, wanted, emit);
@@ -127,7 +135,7 @@ impl SeriesReader {
         let (block, mut rows) = match span.rows {
             SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
             rows => {
-                if let Some(piece) = source.read(rows, &self.filters)? {
+                if let Some(piece) = source.read(rows, hidden, &self.filters)? {
                     self.hand_out(piece, wanted, emit);
                 }
                 return Ok(());
@@ -146,7 +154,7 @@ impl SeriesReader {
             };
             let source = &mut self.partitions[at].sources[span.source];
             let part = SpanRows::Block(block.clone(), part);
-            if let Some(piece) = source.read(part, &self.filters)? {
+            if let Some(piece) = source.read(part, hidden, &self.filters)? {
                 self.hand_out(piece, wanted, emit);
             }
             take = take.saturating_mul(GROWTH);
@@ -170,7 +178,7 @@ impl SeriesReader {
                 Part::Rows(rows) => {
                     let rows = SpanRows::Block(block.clone(), rows);
                     let source = &mut self.partitions[at].sources[span.source];
-                    if let Some(piece) = source.read(rows, &[])? {
+                    if let Some(piece) = source.read(rows, None, &[])? {
                         self.hand_out(piece, wanted, emit);
                     }
                 }
