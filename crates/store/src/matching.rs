@@ -20,7 +20,10 @@ pub struct MatchingRows {
 }
 
 impl MatchingRows {
-    /// The rows of `rows`, a batch as scans hand it out: column 0 is the time, then come `fields`; its
+    /// Rows that are named together at most: what a store has to look at in one step.
+    pub const ROWS_MAX: usize = 1 << 16;
+
+    /// At most [`Self::ROWS_MAX`] rows: those of `rows`, a batch as scans hand it out: column 0 is the time, then come `fields`; its
     /// runs refer to `series`, each series has one run at most, and in it times ascend. Without fields
     /// rows go whatever they hold.
     ///
@@ -34,6 +37,7 @@ impl MatchingRows {
         series: Vec<SeriesKey>,
         rows: ColumnBatch,
     ) -> Self {
+        assert!(rows.rows <= Self::ROWS_MAX, "BUG: too many rows at a time");
         assert_eq!(rows.columns.len(), fields.len() + 1, "BUG: a column a field");
         let lengths = rows.columns.iter().map(Column::len);
         assert!(lengths.into_iter().all(|len| len == rows.rows), "BUG: columns of several lengths");
