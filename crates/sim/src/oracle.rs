@@ -93,6 +93,12 @@ impl Oracle {
         Self { worlds: vec![World::of(Vec::new())], scope, optional: OptionalSeries::new() }
     }
 
+    /// The rows of a measurement, in one of the worlds.
+    pub(crate) fn rows(&self, policy: Policy, measurement: &str) -> Vec<Row> {
+        let world = self.worlds.first().expect("BUG: there is always a world");
+        testing::read_all(&world.model, policy, measurement).expect("BUG: the model answers")
+    }
+
     /// Whether another operation of unknown outcome can be followed.
     pub(crate) fn has_room(&self) -> bool {
         self.worlds.len() <= WORLDS_MAX / 32
