@@ -42,11 +42,11 @@ fn left(statement: &str) -> Vec<i64> {
 }
 
 fn policy(db: &Database) -> Policy {
-    db.context.catalog.snapshot().resolve("t", None).unwrap()
+    db.context.catalog.snapshot().resolve("t", None).expect("the database exists")
 }
 
 fn rows(db: &Database, measurement: &str) -> Vec<Row> {
-    let mut rows = read_all(&*db.context.store, policy(db), measurement).unwrap();
+    let mut rows = read_all(&*db.context.store, policy(db), measurement).expect("a working store");
     rows.sort_by_key(|row| row.time_ns);
     rows
 }
