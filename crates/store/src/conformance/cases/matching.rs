@@ -128,21 +128,22 @@ pub(super) fn named_rows_are_of_one_policy(pair: &mut Pair) -> Result<(), String
 pub(super) fn named_rows_do_not_show_in_windows(pair: &mut Pair) -> Result<(), String> {
     let x = [field("x", FieldType::Integer)];
     let row = |n: i64, host| integer(&format!("m,h={host}"), "x", n % 97, n * 1_000_000_000);
-    for host in ["a", "b"] {
-        let all: Vec<Row> = (0..3000).map(|n| row(n, host)).collect();
-        pair.write(POLICY, &all)?;
-    }
-    pair.test.maintain();
     let chosen = [0, 1, 2, 700, 701, 1500, 2997, 2998, 2999];
-    for some in [&chosen[7..], &chosen[..2], &chosen[3..4], &chosen[..]] {
-        let named: Vec<Row> = some.iter().map(|n| row(*n, "a")).collect();
-        pair.delete(POLICY.database, matching(POLICY, "m", &x, &named))?;
-        for maintained in [false, true] {
-            if maintained {
-                pair.test.maintain();
-            }
+    for maintained in [false, true] {
+        for host in ["a", "b"] {
+            let all: Vec<Row> = (0..3000).map(|n| row(n, host)).collect();
+            pair.write(POLICY, &all)?;
+        }
+        if maintained {
+            pair.test.maintain();
+        }
+        for some in [&chosen[7..], &chosen[..2], &chosen[3..4], &chosen[..]] {
+            let named: Vec<Row> = some.iter().map(|n| row(*n, "a")).collect();
+            pair.delete(POLICY.database, matching(POLICY, "m", &x, &named))?;
             check_windows(pair)?;
         }
+        pair.test.maintain();
+        check_windows(pair)?;
     }
     let many: Vec<Row> = (0..3000).filter(|n| n % 3 > 0).map(|n| row(n, "b")).collect();
     pair.delete(POLICY.database, matching(POLICY, "m", &x, &many))?;
@@ -156,8 +157,11 @@ pub(super) fn named_rows_do_not_show_in_windows(pair: &mut Pair) -> Result<(), S
 
 fn check_windows(pair: &Pair) -> Result<(), String> {
     let all = Probe::all(POLICY, "m");
-    for every_ns in [None, Some(HOUR / 60), Some(HOUR)] {
-        let parts = SummaryParts { sum: true, min_max: true, first_last: true };
+    for (every_ns, first_last) in [None, Some(HOUR / 60), Some(HOUR)]
+        .into_iter()
+        .flat_map(|every| [(every, false), (every, true)])
+    {
+        let parts = SummaryParts { sum: true, min_max: true, first_last };
         let windows = Some(Windows { every_ns, offset_ns: 0, parts });
         pair.probe(&Probe { windows, ..all.clone() })?;
     }
