@@ -1,22 +1,39 @@
 //! DELETE, DROP SERIES, DROP MEASUREMENT.
 
-use influxql::{Expr, Measurement, Utc, split_condition};
-use model::{DatabaseId, TagExpr, TimeRange};
+mod matching;
+
+use std::sync::Arc;
+
+use influxql::{DataType, Expr, Measurement, Utc, split_condition};
+use model::{DatabaseId, MeasurementSchema, Name, TagExpr, TimeRange};
 use store::{DeleteRequest, DeleteTarget, NameFilter};
 
 use crate::names::{database_id, source_filters};
-use crate::plan::{matching, tag_condition, tag_names};
+use crate::plan::{self, tag_condition};
 use crate::{Answer, QueryContext, QueryError};
 
-/// Removes rows of matching series within a time range.
+/// Removes rows within a time range that satisfy a condition on tags and fields.
 pub(crate) fn delete(
     sources: &[Measurement],
     condition: Option<&Expr>,
     context: &QueryContext,
 ) -> Result<Answer, QueryError> {
-    let (series, time) = parse_condition(condition, context)?;
+    let (rest, time) = split(condition, context)?;
     let time = TimeRange::new(time.min_or_earliest_ns(), time.max_or_latest_ns());
-    remove(sources, &series, time, context)
+    let database = writable_database(context)?;
+    let filters = source_filters(sources)?;
+    let Some(rest) = rest else {
+        remove(filters, &TagExpr::True, time, database, context)?;
+        return Ok(Answer::empty());
+    };
+    let measurements = measurements(&filters, database, context)?;
+    match tag_condition(&rest) {
+        Ok(series) if !names_fields(&rest, &measurements) => {
+            remove(filters, &series, time, database, context)?;
+        }
+        _ => matching::delete(measurements, &rest, time, database, context)?,
+    }
+    Ok(Answer::empty())
 }
 
 /// Removes matching series.
@@ -25,11 +42,24 @@ pub(crate) fn drop_series(
     condition: Option<&Expr>,
     context: &QueryContext,
 ) -> Result<Answer, QueryError> {
-    let (series, time) = parse_condition(condition, context)?;
+    let (rest, time) = split(condition, context)?;
     if time.min_ns.is_some() || time.max_ns.is_some() {
         return Err(QueryError::invalid("DROP SERIES doesn't support time in WHERE clause"));
     }
-    remove(sources, &series, TimeRange::ALL, context)
+    let series = match &rest {
+        Some(rest) => tag_condition(rest).map_err(|_| fields_not_supported())?,
+        None => TagExpr::True,
+    };
+    let database = writable_database(context)?;
+    let filters = source_filters(sources)?;
+    // Fields taken for absent tags would remove everything.
+    if let Some(rest) = &rest
+        && names_fields(rest, &measurements(&filters, database, context)?)
+    {
+        return Err(fields_not_supported());
+    }
+    remove(filters, &series, TimeRange::ALL, database, context)?;
+    Ok(Answer::empty())
 }
 
 /// Removes a measurement with its field types.
@@ -51,58 +81,61 @@ fn writable_database(context: &QueryContext) -> Result<DatabaseId, QueryError> {
     database_id(None, context)
 }
 
-fn parse_condition(
+/// A condition without times, and the times.
+fn split(
     condition: Option<&Expr>,
     context: &QueryContext,
-) -> Result<(TagExpr, influxql::TimeRange), QueryError> {
-    let Some(condition) = condition else {
-        return Ok((TagExpr::True, influxql::TimeRange::default()));
-    };
-    let (rest, time) = split_condition(condition, context.now_ns, &Utc)?;
-    let series = match &rest {
-        Some(rest) => tag_condition(rest).map_err(|_| fields_not_supported())?,
-        None => TagExpr::True,
-    };
-    Ok((series, time))
+) -> Result<(Option<Expr>, influxql::TimeRange), QueryError> {
+    match condition {
+        Some(condition) => Ok(split_condition(condition, context.now_ns, &Utc)?),
+        None => Ok((None, influxql::TimeRange::default())),
+    }
+}
+
+/// The existing measurements that pass one of some filters, each once.
+fn measurements(
+    filters: &[NameFilter],
+    database: DatabaseId,
+    context: &QueryContext,
+) -> Result<Vec<(Name, Arc<MeasurementSchema>)>, QueryError> {
+    let mut names = Vec::new();
+    for filter in filters {
+        names.extend(plan::matching(filter.clone(), database, context)?);
+    }
+    names.sort_unstable();
+    names.dedup();
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let schema = context.store.schema(database, &name)?;
+        found.extend(schema.map(|schema| (name, schema)));
+    }
+    Ok(found)
+}
+
+/// Whether a condition looks at a field of some measurement. What is neither field nor tag counts as a
+/// tag that no series has.
+fn names_fields(condition: &Expr, measurements: &[(Name, Arc<MeasurementSchema>)]) -> bool {
+    influxql::visit::any(condition, &mut |expr| {
+        let Expr::VarRef(var) = expr else { return false };
+        match var.data_type {
+            Some(data_type) => data_type != DataType::Tag,
+            None => measurements.iter().any(|(_, schema)| {
+                schema.field_type(&var.name).is_some() && !schema.has_tag(&var.name)
+            }),
+        }
+    })
 }
 
 fn remove(
-    sources: &[Measurement],
+    filters: Vec<NameFilter>,
     series: &TagExpr,
     time: TimeRange,
-    context: &QueryContext,
-) -> Result<Answer, QueryError> {
-    let database = writable_database(context)?;
-    let filters = source_filters(sources)?;
-    for filter in &filters {
-        refuse_fields(filter, series, database, context)?;
-    }
-    for measurements in filters {
-        let target = DeleteTarget::Rows { measurements, series: series.clone(), time };
-        context.store.delete(&DeleteRequest { database, target })?;
-    }
-    Ok(Answer::empty())
-}
-
-/// Refuses conditions on fields: taken for absent tags they would remove everything.
-fn refuse_fields(
-    filter: &NameFilter,
-    series: &TagExpr,
     database: DatabaseId,
     context: &QueryContext,
 ) -> Result<(), QueryError> {
-    let mut names = Vec::new();
-    tag_names(series, &mut |name| names.push(name.clone()));
-    if names.is_empty() {
-        return Ok(());
-    }
-    for measurement in matching(filter.clone(), database, context)? {
-        let Some(schema) = context.store.schema(database, &measurement)? else { continue };
-        let is_field =
-            |name: &model::Name| schema.field_type(name).is_some() && !schema.has_tag(name);
-        if names.iter().any(is_field) {
-            return Err(fields_not_supported());
-        }
+    for measurements in filters {
+        let target = DeleteTarget::Rows { measurements, series: series.clone(), time };
+        context.store.delete(&DeleteRequest { database, target })?;
     }
     Ok(())
 }

@@ -37,6 +37,14 @@ pub(crate) fn database_name<'a>(
         .ok_or_else(|| QueryError::invalid("database name required"))
 }
 
+/// The policies of a database.
+pub(crate) fn policies(database: DatabaseId, context: &QueryContext) -> Vec<Policy> {
+    let catalog = context.catalog.snapshot();
+    let of_it = catalog.databases().iter().find(|one| one.id == database);
+    let names = of_it.iter().flat_map(|d| d.policies.iter().map(|p| (&*d.name, &*p.name)));
+    names.filter_map(|(database, name)| catalog.resolve(database, Some(name)).ok()).collect()
+}
+
 /// The measurements that a FROM without policies names: one filter for all names, one for each
 /// regex. No FROM names all.
 ///

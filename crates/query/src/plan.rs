@@ -31,7 +31,7 @@ pub(crate) use after::{After, Having, HavingSlot, SortKey};
 pub(crate) use compile::compile;
 pub(crate) use condition::{Condition, SlotSource, tag_condition, tag_names};
 pub(crate) use dimensions::Every;
-pub(crate) use resolve::{resolve, slot_source};
+pub(crate) use resolve::{resolve, resolve_condition, slot_source};
 pub(crate) use sources::{matching, names_of};
 
 use crate::QueryError;

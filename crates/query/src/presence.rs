@@ -9,6 +9,7 @@ use std::sync::Arc;
 use model::{FieldType, MeasurementSchema, Name, TagExpr, TimeRange};
 use store::{Policy, Scan, ScanItem, ScanRequest, ScanSlice, TimeOrder};
 
+use crate::names::policies;
 use crate::{QueryContext, QueryError};
 
 /// Whether the database of `policy` has no other.
@@ -20,11 +21,9 @@ pub(crate) fn is_only_policy(policy: &Policy, context: &QueryContext) -> bool {
 
 /// The other policies of the database of `policy`.
 fn other_policies(policy: &Policy, context: &QueryContext) -> Vec<Policy> {
-    let catalog = context.catalog.snapshot();
-    let database = catalog.databases().iter().find(|database| database.id == policy.database);
-    let names = database.iter().flat_map(|d| d.policies.iter().map(|p| (&*d.name, &*p.name)));
-    let all = names.filter_map(|(database, name)| catalog.resolve(database, Some(name)).ok());
-    all.filter(|other| other.id != policy.id).collect()
+    let mut others = policies(policy.database, context);
+    others.retain(|other| other.id != policy.id);
+    others
 }
 
 /// The schema of a measurement without the fields that have rows in other policies only. A field

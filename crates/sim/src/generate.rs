@@ -98,7 +98,8 @@ impl Generator {
         match self.random.below(100) {
             0..34 => self.write(),
             34..46 => self.bulk(),
-            46..54 => self.delete_rows(),
+            46..50 => self.delete_rows(),
+            50..54 => self.delete_matching(),
             54..56 => {
                 let (database, measurement) = (self.database(), self.measurement());
                 Operation::DeleteMeasurement { database, measurement }
@@ -175,6 +176,16 @@ impl Generator {
             measurement: self.random.chance(60).then(|| self.measurement()),
             host: self.random.chance(50).then(|| self.random.below(4) as u8),
             times: self.random.chance(75).then(|| (self.time(), self.time())),
+        }
+    }
+
+    fn delete_matching(&mut self) -> Operation {
+        Operation::DeleteMatching {
+            policy: self.policy(),
+            measurement: self.measurement(),
+            fields: self.random.below(128) as u8,
+            one_in: self.random.between(1, 5) as u8,
+            stale: self.random.chance(40),
         }
     }
 

@@ -39,6 +39,19 @@ pub enum Operation {
         /// `None`: of all times; else from one to the other.
         times: Option<(u16, u16)>,
     },
+    /// Rows are deleted that are named one by one, with the values that they have.
+    DeleteMatching {
+        /// As in `Write`.
+        policy: u8,
+        /// Which.
+        measurement: u8,
+        /// Bits of the fields that are compared.
+        fields: u8,
+        /// One of so many of the rows is named; 0 is 1.
+        one_in: u8,
+        /// Whether every other one is named with the values of another.
+        stale: bool,
+    },
     /// A measurement is dropped.
     DeleteMeasurement {
         /// 0 or 1.

@@ -13,7 +13,7 @@
 //!   whole in each partition, not over all: a torn write;
 //! - a delete of rows: those of some of the measurements, ascending by name; of a measurement or a
 //!   database: nothing, its rows, or all;
-//! - an expiry, a delete of a policy, a swap of the catalog: all or nothing;
+//! - an expiry, a delete of a policy or of named rows, a swap of the catalog: all or nothing;
 //! - series of a failed write or delete may exist without rows.
 
 mod torn;
@@ -91,6 +91,12 @@ impl Oracle {
     /// One world in which nothing happened yet.
     pub(crate) fn new(scope: Scope) -> Self {
         Self { worlds: vec![World::of(Vec::new())], scope, optional: OptionalSeries::new() }
+    }
+
+    /// The rows of a measurement, in one of the worlds.
+    pub(crate) fn rows(&self, policy: Policy, measurement: &str) -> Vec<Row> {
+        let world = self.worlds.first().expect("BUG: there is always a world");
+        testing::read_all(&world.model, policy, measurement).expect("BUG: the model answers")
     }
 
     /// Whether another operation of unknown outcome can be followed.
@@ -173,7 +179,7 @@ impl Oracle {
                 let rows = rows_of(NameFilter::All, TimeRange::ALL);
                 self.split(|_| vec![vec![], vec![rows.clone()], vec![all.clone()]]);
             }
-            DeleteTarget::Policy(_) | DeleteTarget::Partition(..) => {
+            DeleteTarget::Policy(_) | DeleteTarget::Partition(..) | DeleteTarget::Matching(_) => {
                 self.split(|_| vec![vec![], vec![all.clone()]]);
             }
         }

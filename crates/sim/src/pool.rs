@@ -1,7 +1,7 @@
 //! What the numbers of operations stand for.
 
-use model::{DatabaseId, FieldType, MAX_TIME_NS, MIN_TIME_NS, PolicyId, Scalar, TimeRange};
-use store::testing::Row as StoreRow;
+use model::{DatabaseId, FieldType, MAX_TIME_NS, MIN_TIME_NS, Name, PolicyId, Scalar, TimeRange};
+use store::testing::{self, Row as StoreRow};
 use store::{DeleteTarget, NameFilter, Policy};
 
 use crate::operation::Row;
@@ -108,6 +108,34 @@ pub(crate) fn delete_rows(
         }),
         time: time_range(times),
     }
+}
+
+/// Of rows that are there, those that `DeleteMatching` names.
+pub(crate) fn delete_matching(
+    policy: Policy,
+    measurement: &str,
+    there: &[StoreRow],
+    (fields, one_in, stale): (u8, u8, bool),
+) -> DeleteTarget {
+    let mut named: Vec<StoreRow> = there.iter().step_by(one_in.max(1).into()).cloned().collect();
+    if stale {
+        for at in (0..named.len()).step_by(2) {
+            named[at].fields = named[(at + 1) % named.len()].fields.clone();
+        }
+    }
+    // What has another type in these rows is not compared.
+    let fits = |name: &str, field_type| {
+        let mut values = named.iter().flat_map(|row| &row.fields).filter(|(n, _)| **n == *name);
+        values.all(|(_, value)| value.field_type() == field_type)
+    };
+    let mut compared: Vec<(Name, FieldType)> = Vec::new();
+    for (bit, (name, field_type)) in FIELDS.iter().enumerate() {
+        let twice = compared.iter().any(|(known, _)| **known == **name);
+        if fields >> bit & 1 == 1 && !twice && fits(name, *field_type) {
+            compared.push(((*name).into(), *field_type));
+        }
+    }
+    testing::matching(policy, measurement, &compared, &named)
 }
 
 /// The rows of a bulk write.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use model::{DatabaseId, MeasurementSchema, PolicyId};
 use parking_lot::RwLock;
 use store::{
-    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Scan, ScanRequest,
-    Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, DeleteTarget, MetadataCursor, MetadataRequest, Metric, Scan,
+    ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
 };
 
 use crate::catalog_slot;
@@ -48,7 +48,7 @@ impl KuduStore {
         self.shared.read().as_ref().map_or(0, |shared| shared.replicas)
     }
 
-    fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&Runtime, &Arc<Shared>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -90,7 +90,10 @@ impl Store for KuduStore {
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
-        self.with(|runtime, shared| runtime.wait(shared.delete(request)))
+        match &request.target {
+            DeleteTarget::Matching(named) => self.delete_matching(request.database, named),
+            _ => self.with(|runtime, shared| runtime.wait(shared.delete(request))),
+        }
     }
 
     fn expire(

@@ -22,14 +22,14 @@ use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
-pub(crate) use policy::{Candidate, Choice, choose};
+pub(crate) use policy::{Candidate, Choice, When, choose};
 
 /// Segments of a partition from which on merging is as urgent as anything else.
 const SEGMENTS_MANY: usize = 24;
 
-/// What the policy chooses for a partition, as it is in the current view. Nothing, if a file of it
+/// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if a file of it
 /// cannot be opened: neighbours of that are no neighbours of each other.
-pub(crate) fn choice(partition: &Partition, idle: bool) -> Option<Choice> {
+pub(crate) fn choice(partition: &Partition, when: When) -> Option<Choice> {
     if !partition.segments.iter().all(|s| s.is_whole()) {
         return None;
     }
@@ -39,7 +39,7 @@ pub(crate) fn choice(partition: &Partition, idle: bool) -> Option<Choice> {
         has_tombstones: !s.tombstones.is_empty(),
     };
     let segments: Vec<Candidate> = partition.segments.iter().map(candidate).collect();
-    choose(&segments, idle)
+    choose(&segments, when)
 }
 
 /// Merges the chosen segments of a partition.
@@ -89,6 +89,8 @@ pub(crate) fn compact(
         });
         Ok((edits, next, replaced))
     })?;
+    // Deletes may wait for tombstones to go.
+    engine.work.notify_room();
     // The partition may have been dropped meanwhile: then the result is what nobody wants.
     if replaced {
         inputs.iter().try_for_each(|segment| remove_segment(engine, segment))
@@ -161,6 +163,7 @@ fn merge_measurement(
         rows_per_series: None,
         windows: None,
         row: Vec::new(),
+        only: None,
     };
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;

@@ -4,6 +4,8 @@
 //! and every source that exists gets a tombstone, in manifest and view. Carrying it out is left to
 //! flushes and compactions. Series that are left without rows cease to exist.
 
+mod matching;
+
 use std::sync::Arc;
 
 use model::{DatabaseId, PolicyId, TagExpr, TimeRange};
@@ -17,7 +19,7 @@ use crate::error::{series_error, wal_error};
 use crate::manifest::Edit;
 use crate::scan::{ScanPlan, SeriesReader, open_sources};
 use crate::schema::{Measurement, SchemaChange};
-use crate::tombstone::Tombstone;
+use crate::tombstone::{HiddenSeries, Tombstone};
 use crate::view::{Partition, Segment, View};
 use crate::write::Record;
 
@@ -33,6 +35,7 @@ pub(crate) fn delete(engine: &Engine, request: &DeleteRequest) -> Result<(), Sto
         DeleteTarget::Rows { measurements, series, time } => {
             delete_rows(engine, database, measurements, series, *time)?;
         }
+        DeleteTarget::Matching(named) => matching::delete_matching(engine, database, named)?,
         DeleteTarget::Measurement(name) => drop_measurement(engine, database, name)?,
         DeleteTarget::Policy(policy) => {
             drop_partitions(engine, database, Some(*policy), i64::MAX)?;
@@ -78,7 +81,7 @@ fn delete_rows(
             database,
             policy: None,
             measurement: Some(Arc::clone(&measurement.name)),
-            series: (!whole).then(|| ids.clone()),
+            series: if whole { HiddenSeries::All } else { HiddenSeries::Some(ids.clone()) },
             time,
         });
     }
@@ -105,7 +108,7 @@ fn drop_measurement(engine: &Engine, database: DatabaseId, name: &str) -> Result
             database,
             policy: None,
             measurement: Some(Arc::clone(&measurement.name)),
-            series: None,
+            series: HiddenSeries::All,
             time: TimeRange::ALL,
         }],
     )?;
@@ -134,7 +137,9 @@ fn drop_database(engine: &Engine, database: DatabaseId) -> Result<(), StoreError
 /// alone. Returns where the log must be durable.
 fn hang_tombstones(engine: &Engine, tombstones: Vec<Tombstone>) -> Result<Lsn, StoreError> {
     let touches = |partition: &Partition, stone: &Tombstone| {
-        partition.database == stone.database && partition.time.overlaps(&stone.time)
+        partition.database == stone.database
+            && stone.policy.is_none_or(|policy| policy == partition.policy)
+            && partition.time.overlaps(&stone.time)
     };
     engine.freeze(|p| tombstones.iter().any(|stone| touches(p, stone)));
     let mut lsn = engine.wal.position();
@@ -260,6 +265,7 @@ fn look_for_rows(
             rows_per_series: Some(1),
             windows: None,
             row: Vec::new(),
+            only: None,
         };
         for series in &plan.series {
             let mut found = false;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -16,13 +16,16 @@ use store::StoreError;
 use wal::{Lsn, Wal};
 
 use crate::error::wal_error;
-use crate::manifest::{Edit, Manifest};
+use crate::manifest::{Edit, Manifest, ManifestState};
 use crate::memtable::SHARDS;
 use crate::metrics::Metrics;
 use crate::options::{MemoryPlan, StoreOptions};
 use crate::schema::{SchemaChange, SchemaRegistry};
 use crate::view::{Partition, View};
 use crate::write::Resolver;
+
+/// What a refused delete is told to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// An open store.
 #[derive(Debug)]
@@ -191,6 +194,32 @@ impl Engine {
         }
     }
 
+    /// Waits until there is room for more tombstones of single rows: they are held in memory until
+    /// merges have carried them out.
+    pub(crate) fn wait_for_tombstones(&self) -> Result<(), StoreError> {
+        let limit = self.memory.tombstones;
+        let used = || self.manifest.read(ManifestState::tombstone_bytes);
+        if used() < limit {
+            return Ok(());
+        }
+        self.work.notify();
+        let enough = || used() < limit || self.check_writable().is_err();
+        if self.work.wait_room(self.options.write_wait_max, enough) {
+            return self.check_writable();
+        }
+        let reason = format!(
+            "{} MiB of deletes wait to be carried out, the limit is {} MiB (a share of memory-limit)",
+            used() >> 20,
+            limit >> 20
+        );
+        Err(StoreError::Overloaded { reason, retry_after: RETRY_AFTER })
+    }
+
+    /// Whether tombstones take so much memory that merges should carry them out now.
+    pub(crate) fn is_full_of_tombstones(&self) -> bool {
+        self.manifest.read(ManifestState::tombstone_bytes) >= self.memory.tombstones / 2
+    }
+
     /// Where the log has to start so that everything it alone holds stays: before the first row of
     /// every memtable, and not behind `definitions`, up to which definitions are elsewhere.
     pub(crate) fn log_start(view: &View, definitions: Lsn) -> Lsn {
@@ -241,7 +270,7 @@ impl WorkSignal {
     }
 
     /// Waits until more work is announced than `seen`, no longer than `timeout`.
-    pub(crate) fn wait_work(&self, seen: u64, timeout: std::time::Duration) {
+    pub(crate) fn wait_work(&self, seen: u64, timeout: Duration) {
         let mut announced = self.announced.lock();
         if *announced == seen {
             self.work.wait_for(&mut announced, timeout);
@@ -249,11 +278,7 @@ impl WorkSignal {
     }
 
     /// Waits until `enough` holds, no longer than `timeout`; says whether it holds.
-    pub(crate) fn wait_room(
-        &self,
-        timeout: std::time::Duration,
-        enough: impl Fn() -> bool,
-    ) -> bool {
+    pub(crate) fn wait_room(&self, timeout: Duration, enough: impl Fn() -> bool) -> bool {
         let deadline = Instant::now() + timeout;
         let mut announced = self.announced.lock();
         while !enough() {

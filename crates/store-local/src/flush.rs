@@ -18,7 +18,7 @@ use crate::memtable::{Memtable, Pin};
 use crate::rows::{FieldNo, MeasurementNo};
 use crate::scan::Piece;
 use crate::sink::SegmentSink;
-use crate::tombstone::{Tombstone, subtract};
+use crate::tombstone::{Tombstone, visible};
 use crate::view::{Frozen, Partition, Segment};
 
 /// Flushes the oldest frozen memtable of a partition; says whether there was one.
@@ -121,11 +121,13 @@ fn write_measurement(
         .collect();
     let mut sink = SegmentSink::new(writer, name, names)?;
     for (_, series) in series {
-        let holes: Vec<TimeRange> =
-            stones.iter().filter(|t| t.has_series(*series)).map(|t| t.time).collect();
-        for time in subtract(TimeRange::ALL, &holes) {
+        let seen = visible(stones.iter().copied(), *series, TimeRange::ALL);
+        for time in seen.parts {
             if let Some(block) = table.read(*series, time, &Pin::ALL, &numbers) {
-                let piece = Piece { times: block.times, columns: block.columns };
+                let mut piece = Piece { times: block.times, columns: block.columns };
+                if let Some(hidden) = &seen.hidden {
+                    piece.drop_times(hidden);
+                }
                 sink.add(*series, &piece)?;
             }
         }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use store::StoreError;
 use wal::Lsn;
 
-use crate::compaction;
+use crate::compaction::{self, When};
 use crate::engine::Engine;
 use crate::error::series_error;
 use crate::flush;
@@ -196,6 +196,7 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
     // Taken now: what it has of a partition that nobody works on is how that is.
     let view = engine.view();
     let damaged = busy.damaged.lock();
+    let full = engine.is_full_of_tombstones();
     for partition in view.partitions() {
         if compacting.contains(&key(partition)) {
             continue;
@@ -203,11 +204,16 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
         let idle = partition.active.is_none()
             && partition.frozen.is_empty()
             && (all_idle || engine.partition_idle(partition));
+        let when = match (idle, full) {
+            (true, _) => When::Idle,
+            (false, true) => When::FullOfTombstones,
+            (false, false) => When::Busy,
+        };
         let sound = |choice: &compaction::Choice| {
             let inputs = &partition.segments[choice.segments.clone()];
             !inputs.iter().any(|s| damaged.contains(&s.meta.id))
         };
-        if let Some(choice) = compaction::choice(partition, idle).filter(sound) {
+        if let Some(choice) = compaction::choice(partition, when).filter(sound) {
             compacting.insert(key(partition));
             return Some(Job::Compact(Arc::clone(partition), choice));
         }

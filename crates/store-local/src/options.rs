@@ -60,6 +60,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) series: usize,
     /// Hashes of raw keys.
     pub(crate) resolver: usize,
+    /// Deletes that are not carried out yet.
+    pub(crate) tombstones: usize,
     /// Edits of the manifest after which it is written anew.
     pub(crate) manifest_snapshot: usize,
 }
@@ -68,6 +70,8 @@ pub(crate) struct MemoryPlan {
 const MEMTABLE_FLUSH_MAX: usize = 64 << 20;
 /// Smaller ones make more files than anybody could merge.
 const MEMTABLE_FLUSH_MIN: usize = 64 << 10;
+/// A snapshot of the manifest has all of them in one record of its log.
+const TOMBSTONES_MAX: usize = wal::RECORD_BYTES_MAX / 4;
 /// Log bytes that may wait for a flush, as a multiple of a full memtable: batches of wide rows take
 /// far less in the log than in memory, text about the same.
 const LOG_PER_MEMTABLE: u64 = 4;
@@ -86,6 +90,7 @@ impl MemoryPlan {
             tag_cache: total / 64,
             series: (total / 8).max(1 << 20),
             resolver: (total / 8).max(1 << 20),
+            tombstones: (total / 16).clamp(1 << 20, TOMBSTONES_MAX),
             manifest_snapshot: (total / 64).clamp(16 << 10, 4 << 20),
         }
     }

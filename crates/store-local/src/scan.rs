@@ -70,11 +70,7 @@ impl ScanPlan {
         series: Vec<SeriesId>,
         series_total: u64,
     ) -> Self {
-        let number = |(name, wanted): &(Name, FieldType)| {
-            // A field that does not exist, or exists with another type, has no values.
-            let known = measurement.field(name).filter(|(_, t)| t == wanted);
-            (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
-        };
+        let number = |field: &(Name, FieldType)| numbered(&measurement, field);
         Self {
             pins: pins_of(&partitions),
             field_numbers: request.fields.iter().map(number).collect(),
@@ -103,12 +99,21 @@ impl ScanPlan {
         partitions: Vec<Arc<Partition>>,
         series: &RoaringTreemap,
     ) -> Self {
-        let numbers = measurement.fields.iter().enumerate();
+        Self::of_fields(measurement, partitions, &measurement.fields, series)
+    }
+
+    /// Some fields of some series, over all time.
+    pub(crate) fn of_fields(
+        measurement: &Arc<Measurement>,
+        partitions: Vec<Arc<Partition>>,
+        fields: &[(Name, FieldType)],
+        series: &RoaringTreemap,
+    ) -> Self {
         Self {
             pins: pins_of(&partitions),
             partitions,
-            fields: measurement.fields.clone(),
-            field_numbers: numbers.map(|(no, (_, t))| (FieldNo(no as u32), *t)).collect(),
+            fields: fields.to_vec(),
+            field_numbers: fields.iter().map(|field| numbered(measurement, field)).collect(),
             time: TimeRange::ALL,
             filters: Vec::new(),
             order: TimeOrder::Ascending,
@@ -119,6 +124,13 @@ impl ScanPlan {
             measurement: Arc::clone(measurement),
         }
     }
+}
+
+/// The number and the type of a field. One that does not exist, or exists with another type, has no
+/// values.
+fn numbered(measurement: &Measurement, (name, wanted): &(Name, FieldType)) -> (FieldNo, FieldType) {
+    let known = measurement.field(name).filter(|(_, t)| t == wanted);
+    (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
 }
 
 fn pins_of(partitions: &[Arc<Partition>]) -> Vec<(Arc<Memtable>, Pin)> {
@@ -225,6 +237,7 @@ impl Scan for LocalScan {
             rows_per_series: plan.rows_per_series,
             windows: plan.windows,
             row: Vec::new(),
+            only: None,
         };
         Ok(Box::new(LocalCursor {
             next: 0,

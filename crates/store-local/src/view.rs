@@ -247,13 +247,8 @@ impl Segment {
 
     fn may_have_rows_of(&self, tombstone: &Tombstone) -> bool {
         let named = tombstone.measurement.as_ref();
-        let series = tombstone.series.as_ref();
-        self.meta.time.overlaps(&tombstone.time)
+        tombstone.reaches(self.meta.series, self.meta.time)
             && named.is_none_or(|name| self.measurements().map_or(true, |l| l.get(name).is_some()))
-            && series.is_none_or(|set| {
-                let (first, last) = self.meta.series;
-                set.range_cardinality(first.0..=last.0) > 0
-            })
     }
 
     /// The same segment with one more tombstone.

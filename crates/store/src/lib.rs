@@ -10,6 +10,7 @@
 pub mod conformance;
 mod contract;
 mod error;
+mod matching;
 mod metadata;
 pub mod reference;
 mod request;
@@ -18,6 +19,7 @@ pub mod testing;
 
 pub use contract::{CatalogDocument, Metric, MetricKind, Store, SwapOutcome};
 pub use error::StoreError;
+pub use matching::{Comparison, MatchingRows};
 pub use metadata::{MetadataCursor, MetadataKind, MetadataRequest, NameFilter};
 pub use request::{
     DeleteRequest, DeleteTarget, Policy, RejectReason, RejectedRow, WriteOutcome, WriteRequest,

@@ -1,8 +1,10 @@
 //! Requests that change something.
 
+use std::sync::Arc;
+
 use model::{DatabaseId, FieldType, KeyError, LineBatch, Name, PolicyId, TagExpr, TimeRange};
 
-use crate::NameFilter;
+use crate::{MatchingRows, NameFilter};
 
 /// What a store has to know of a retention policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +104,13 @@ pub enum DeleteTarget {
         /// Which of their rows.
         time: TimeRange,
     },
+    /// Rows named one by one: those go that have the values named with them when the store gets there;
+    /// what was written since stays. Series that are left without rows cease to exist; field types
+    /// stay.
+    ///
+    /// The embedded store looks and removes in one step. `store-kudu` looks first: a row that another
+    /// client writes between the two goes as well (docs/kudu.md).
+    Matching(Arc<MatchingRows>),
     /// A measurement with its rows, series and field types.
     Measurement(Name),
     /// All rows of one policy.

@@ -6,16 +6,17 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use model::key::{escape, unescape};
 use model::{
-    Budget, Column, ColumnBatch, FieldType, Interrupt, Layout, LayoutField, LineBatch, LineRow,
-    Name, Scalar, SeriesKey, TagExpr, TimeRange, Values, key_hash, string_slot,
+    Bitmap, Budget, Column, ColumnBatch, FieldType, Interrupt, Layout, LayoutField, LineBatch,
+    LineRow, Name, Scalar, SeriesKey, SeriesRun, TagExpr, TimeRange, Values, key_hash, string_slot,
 };
 
 use crate::{
-    MetadataRequest, Policy, Scan, ScanContext, ScanItem, ScanRequest, ScanSlice, Store,
-    StoreError, TimeOrder, WriteOutcome, WriteRequest,
+    DeleteTarget, MatchingRows, MetadataRequest, Policy, Scan, ScanContext, ScanItem, ScanRequest,
+    ScanSlice, Store, StoreError, TimeOrder, WriteOutcome, WriteRequest,
 };
 
 /// One row of one series.
@@ -247,6 +248,60 @@ pub fn value_at(column: &Column, row: usize) -> Option<Scalar> {
         Values::String(v) => Scalar::String(v.get(row).into()),
         Values::Dictionary(codes, texts) => Scalar::String(texts.get(codes[row] as usize).into()),
         Values::Time(_) => panic!("a field is no time"),
+    })
+}
+
+/// A delete of `rows` of one measurement and policy, as they are: with the values that they have of
+/// `fields`, or none. Keys are canonical.
+///
+/// # Panics
+/// If a key is no series key, or a value has another type than its field.
+#[must_use]
+pub fn matching(
+    policy: Policy,
+    measurement: &str,
+    fields: &[(Name, FieldType)],
+    rows: &[Row],
+) -> DeleteTarget {
+    let mut rows: Vec<&Row> = rows.iter().collect();
+    rows.sort_by(|a, b| (&a.key, a.time_ns).cmp(&(&b.key, b.time_ns)));
+    rows.dedup_by(|a, b| (&a.key, a.time_ns) == (&b.key, b.time_ns));
+    let (mut series, mut runs) = (Vec::new(), Vec::new());
+    for of_series in rows.chunk_by(|a, b| a.key == b.key) {
+        runs.push(SeriesRun { series: offset(series.len()), rows: offset(of_series.len()) });
+        let key = SeriesKey::parse(of_series[0].key.as_bytes());
+        series.push(key.expect("a row was named by no series key"));
+    }
+    let times = Values::Time(rows.iter().map(|row| row.time_ns).collect());
+    let mut columns = vec![Column::new(times)];
+    for (name, field_type) in fields {
+        let mut column = Column::new(Values::empty(*field_type));
+        for row in &rows {
+            let value = row.fields.iter().find(|(field, _)| field == name);
+            let one = column_of(*field_type, value.map(|(_, value)| value));
+            column.extend_from(&one, 0..1);
+        }
+        columns.push(column);
+    }
+    let batch = ColumnBatch { rows: rows.len(), runs, columns };
+    let named = MatchingRows::new(policy.id, measurement.into(), fields.to_vec(), series, batch);
+    DeleteTarget::Matching(Arc::new(named))
+}
+
+/// A column of one row.
+pub(crate) fn column_of(field_type: FieldType, value: Option<&Scalar>) -> Column {
+    let Some(value) = value else {
+        let mut column = Column::new(Values::empty(field_type));
+        column.extend_missing(1);
+        return column;
+    };
+    assert_eq!(value.field_type(), field_type, "a value of another type");
+    Column::new(match value {
+        Scalar::Float(v) => Values::Float(vec![*v]),
+        Scalar::Integer(v) => Values::Integer(vec![*v]),
+        Scalar::Unsigned(v) => Values::Unsigned(vec![*v]),
+        Scalar::Boolean(v) => Values::Boolean(Bitmap::filled(1, *v)),
+        Scalar::String(v) => Values::String(std::iter::once(&**v).collect()),
     })
 }
 

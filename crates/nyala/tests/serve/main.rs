@@ -12,6 +12,7 @@ mod command_line;
 mod connections;
 mod crash;
 mod debug;
+mod deletes;
 mod formats;
 mod import;
 mod influx_cli;

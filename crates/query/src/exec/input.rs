@@ -1,5 +1,7 @@
 //! One source of a running SELECT: a scan, and where in it the columns of the plan are.
 
+mod matching;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use super::predicate::{Predicate, Rows};
 use super::subquery::{self, SubqueryScan};
 use crate::plan::{ColumnKind, Condition, Select, SlotSource, Source};
 use crate::{QueryContext, QueryError};
+pub(crate) use matching::{Matching, open_matching};
 
 /// A source that can be read.
 pub(crate) struct Input {

@@ -7,6 +7,7 @@ use model::{FieldType, Name};
 
 use super::compile::{Compiled, CompiledSource};
 use super::condition::SlotSource;
+use super::fields::check_condition;
 use super::{
     ColumnKind, Condition, Select, Source, SubquerySource, after, expand, lower, sources, types,
 };
@@ -108,6 +109,23 @@ fn resolve_conditions(select: &mut Select, compiled: &Compiled) -> Result<(), Qu
     });
     for (subquery, inner) in subqueries.zip(inner) {
         resolve_conditions(subquery.select_mut(), inner)?;
+    }
+    Ok(())
+}
+
+/// Gives each of `sources` what `expr` is for it, as in a SELECT from all of them.
+///
+/// # Errors
+/// [`QueryError::Invalid`] for what is no condition.
+pub(crate) fn resolve_condition(expr: &Expr, sources: &mut [Source]) -> Result<(), QueryError> {
+    check_condition(expr)?;
+    let annotated = types::annotate(expr.clone(), sources);
+    for source in sources {
+        let condition = condition_of(Some(&annotated), source)?;
+        match source {
+            Source::Measurement(measurement) => measurement.condition = condition,
+            Source::Subquery(inner) => inner.condition = condition,
+        }
     }
     Ok(())
 }

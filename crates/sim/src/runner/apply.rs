@@ -36,6 +36,12 @@ impl Runner {
             Operation::DeleteRows { database, measurement, host, times } => {
                 self.delete(*database, pool::delete_rows(*measurement, *host, *times))?;
             }
+            Operation::DeleteMatching { policy, measurement, fields, one_in, stale } => {
+                let (of, name) = (self.policy(*policy), pool::measurement(*measurement));
+                let rows = self.oracle.rows(of, name);
+                let target = pool::delete_matching(of, name, &rows, (*fields, *one_in, *stale));
+                self.delete(pool::database_of(*policy), target)?;
+            }
             Operation::DeleteMeasurement { database, measurement } => {
                 let name = pool::measurement(*measurement).into();
                 self.delete(*database, DeleteTarget::Measurement(name))?;

@@ -39,6 +39,7 @@ fn run_forgetful(operations: &[Operation], flaw: usize) -> Result<(), String> {
 #[test]
 fn an_oracle_that_forgets_does_not_agree_with_the_store() {
     let delete = DeleteRows { database: 0, measurement: None, host: None, times: None };
+    let named = DeleteMatching { policy: 1, measurement: 1, fields: 2, one_in: 1, stale: false };
     let operations = [
         write(2),
         Write { policy: 2, rows: vec![row(3)] },
@@ -46,11 +47,13 @@ fn an_oracle_that_forgets_does_not_agree_with_the_store() {
         delete,
         Write { policy: 1, rows: vec![row(4)] },
         SwapCatalog { bytes: 3 },
+        Write { policy: 1, rows: vec![Row { series: 9, ..row(5) }] },
+        named,
         Flush,
         Crash { kill: false, again: vec![] },
     ];
     assert_eq!(run_forgetful(&operations, usize::MAX), Ok(()));
-    for flaw in [2, 3, 4, 5] {
+    for flaw in [2, 3, 4, 5, 7] {
         let message = run_forgetful(&operations, flaw).unwrap_err();
         assert!(message.contains("none of 1 worlds"), "{message}");
     }

@@ -112,6 +112,8 @@ impl Worker {
     fn delete(&mut self, store: &LocalStore) -> Result<Result<(), StoreError>, String> {
         let target = if self.random.chance(15) {
             DeleteTarget::Measurement(self.measurement.clone())
+        } else if self.random.chance(40) {
+            return self.delete_matching(store);
         } else {
             let series = match self.random.chance(60) {
                 true => TagExpr::Equals("host".into(), format!("{}", self.random.below(5)).into()),
@@ -125,7 +127,23 @@ impl Worker {
                 time: pool::time_range(self.random.chance(80).then_some(times)),
             }
         };
-        let request = DeleteRequest { database: self.policy().database, target };
+        let database = self.policy().database;
+        self.do_delete(store, DeleteRequest { database, target })
+    }
+
+    fn delete_matching(&mut self, store: &LocalStore) -> Result<Result<(), StoreError>, String> {
+        let policy = self.policy();
+        let rows = self.oracle.rows(policy, &self.measurement);
+        let chosen = (self.random.below(16) as u8, self.random.between(1, 9) as u8, false);
+        let target = pool::delete_matching(policy, &self.measurement, &rows, chosen);
+        self.do_delete(store, DeleteRequest { database: policy.database, target })
+    }
+
+    fn do_delete(
+        &mut self,
+        store: &LocalStore,
+        request: DeleteRequest,
+    ) -> Result<Result<(), StoreError>, String> {
         match store.delete(&request) {
             Ok(()) => self.oracle.certain(&Action::Delete(request), |_| true, true).map(Ok),
             Err(error) => {

@@ -33,13 +33,34 @@ pub(crate) struct Choice {
     pub(crate) cold: bool,
 }
 
-/// Chooses what to merge next of one partition, oldest segment first in `segments`. `idle`: nobody
-/// has written to the partition for a while.
-pub(crate) fn choose(segments: &[Candidate], idle: bool) -> Option<Choice> {
-    if idle {
-        return choose_cold(segments);
+/// When a choice is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Rows are being written to the partition.
+    Busy,
+    /// Nobody has written to the partition for a while.
+    Idle,
+    /// As `Busy`, and tombstones take too much memory.
+    FullOfTombstones,
+}
+
+/// Chooses what to merge next of one partition, oldest segment first in `segments`.
+pub(crate) fn choose(segments: &[Candidate], when: When) -> Option<Choice> {
+    let hot = |segments| Choice { segments, cold: false };
+    match when {
+        When::Idle => choose_cold(segments),
+        When::Busy => tier(segments).or_else(|| overfull(segments)).map(hot),
+        When::FullOfTombstones => {
+            let merged = choose(segments, When::Busy);
+            merged.or_else(|| carry_out(segments))
+        }
     }
-    tier(segments).or_else(|| overfull(segments)).map(|segments| Choice { segments, cold: false })
+}
+
+/// The first segment with tombstones, written anew as it is.
+fn carry_out(segments: &[Candidate]) -> Option<Choice> {
+    let at = segments.iter().position(|segment| segment.has_tombstones)?;
+    Some(Choice { segments: at..at + 1, cold: segments[at].cold })
 }
 
 /// Everything into one cold segment, as far as the size limit lets.
@@ -95,23 +116,37 @@ mod tests {
 
     #[test]
     fn merges_runs_of_similar_size() {
-        assert_eq!(choose(&[hot(3); 7], false), None);
-        assert_eq!(choose(&[hot(3); 8], false), Some(Choice { segments: 0..8, cold: false }));
+        assert_eq!(choose(&[hot(3); 7], When::Busy), None);
+        assert_eq!(choose(&[hot(3); 8], When::Busy), Some(Choice { segments: 0..8, cold: false }));
         let mut sizes = vec![hot(100)];
         sizes.extend([hot(3); 8]);
-        assert_eq!(choose(&sizes, false), Some(Choice { segments: 1..9, cold: false }));
+        assert_eq!(choose(&sizes, When::Busy), Some(Choice { segments: 1..9, cold: false }));
     }
 
     #[test]
     fn an_idle_partition_ends_as_one_cold_segment() {
-        assert_eq!(choose(&[hot(3); 3], true), Some(Choice { segments: 0..3, cold: true }));
+        assert_eq!(choose(&[hot(3); 3], When::Idle), Some(Choice { segments: 0..3, cold: true }));
         let cold = Candidate { bytes: 9, cold: true, has_tombstones: false };
-        assert_eq!(choose(&[cold], true), None);
-        assert_eq!(choose(&[], true), None);
+        assert_eq!(choose(&[cold], When::Idle), None);
+        assert_eq!(choose(&[], When::Idle), None);
         let hidden = Candidate { has_tombstones: true, ..cold };
-        assert_eq!(choose(&[hidden], true), Some(Choice { segments: 0..1, cold: true }));
+        assert_eq!(choose(&[hidden], When::Idle), Some(Choice { segments: 0..1, cold: true }));
         let huge = Candidate { bytes: MERGED_BYTES_MAX, ..cold };
-        assert_eq!(choose(&[huge, huge], true), None);
+        assert_eq!(choose(&[huge, huge], When::Idle), None);
+    }
+
+    #[test]
+    fn tombstones_are_carried_out_when_they_take_too_much() {
+        let hidden = Candidate { has_tombstones: true, ..hot(100) };
+        let cold = Candidate { cold: true, ..hidden };
+        assert_eq!(choose(&[hot(3), hidden], When::Busy), None);
+        let full = When::FullOfTombstones;
+        let alone = |at: usize, cold| Some(Choice { segments: at..at + 1, cold });
+        assert_eq!(choose(&[hot(3), hidden, hidden], full), alone(1, false));
+        assert_eq!(choose(&[cold, hidden], full), alone(0, true));
+        assert_eq!(choose(&[hot(3), hot(100)], full), None);
+        let merged = Some(Choice { segments: 1..9, cold: false });
+        assert_eq!(choose(&[[hidden].as_slice(), &[hot(3); 8]].concat(), full), merged);
     }
 
     proptest! {
@@ -123,7 +158,7 @@ mod tests {
             for size in sizes {
                 segments.push(hot(size));
                 flushed += size;
-                while let Some(choice) = choose(&segments, false) {
+                while let Some(choice) = choose(&segments, When::Busy) {
                     let merged: u64 = segments[choice.segments.clone()].iter().map(|s| s.bytes).sum();
                     written += merged;
                     segments.splice(choice.segments, [hot(merged)]);
@@ -132,7 +167,7 @@ mod tests {
             }
             prop_assert!(written <= flushed * 5, "{written} of {flushed}");
             let mut rounds = 0;
-            while let Some(choice) = choose(&segments, true) {
+            while let Some(choice) = choose(&segments, When::Idle) {
                 let bytes = segments[choice.segments.clone()].iter().map(|s| s.bytes).sum();
                 segments.splice(choice.segments, [Candidate { bytes, cold: true, has_tombstones: false }]);
                 rounds += 1;

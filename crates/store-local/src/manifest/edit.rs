@@ -81,6 +81,7 @@ mod kind {
     pub(super) const PARTITION: u8 = 11;
     pub(super) const PARTITION_GONE: u8 = 12;
     pub(super) const NEXT_PARTITION: u8 = 13;
+    pub(super) const ADD_ROW_TOMBSTONE: u8 = 14;
 }
 
 /// The bytes of a record: edits that count together or not at all.
@@ -113,7 +114,8 @@ fn encode(edit: &Edit, out: &mut Vec<u8>) {
             out.put_varint(*id);
         }
         Edit::AddTombstone(tombstone, segments) => {
-            out.put_u8(kind::ADD_TOMBSTONE);
+            let of_rows = tombstone.is_of_rows();
+            out.put_u8(if of_rows { kind::ADD_ROW_TOMBSTONE } else { kind::ADD_TOMBSTONE });
             tombstone.encode(out);
             put_ids(segments, out);
         }
@@ -168,7 +170,10 @@ fn decode(reader: &mut Reader<'_>) -> Result<Edit, Malformed> {
         kind::ADD_SEGMENT => Edit::AddSegment(decode_segment(reader)?),
         kind::REMOVE_SEGMENT => Edit::RemoveSegment(reader.varint()?),
         kind::ADD_TOMBSTONE => {
-            Edit::AddTombstone(Arc::new(Tombstone::decode(reader)?), read_ids(reader)?)
+            Edit::AddTombstone(Arc::new(Tombstone::decode(reader, false)?), read_ids(reader)?)
+        }
+        kind::ADD_ROW_TOMBSTONE => {
+            Edit::AddTombstone(Arc::new(Tombstone::decode(reader, true)?), read_ids(reader)?)
         }
         kind::FLUSHED => Edit::Flushed {
             policy: PolicyId(reader.u32()?),

@@ -44,6 +44,11 @@ impl ManifestState {
         flushed.chain(self.log_start).max().unwrap_or(Lsn(0))
     }
 
+    /// Memory of what tombstones hide.
+    pub(crate) fn tombstone_bytes(&self) -> usize {
+        self.tombstones.values().map(|tombstone| tombstone.memory_bytes()).sum()
+    }
+
     /// Adds an edit to the sum.
     pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Malformed> {
         match edit {

@@ -4,7 +4,7 @@ use platform::SystemDisk;
 use super::*;
 use crate::rows::{FieldNo, MeasurementNo};
 use crate::schema::SchemaChange;
-use crate::tombstone::Tombstone;
+use crate::tombstone::{HiddenSeries, RowSet, Tombstone};
 
 fn segment(id: u64) -> SegmentMeta {
     SegmentMeta {
@@ -23,9 +23,16 @@ fn segment(id: u64) -> SegmentMeta {
 }
 
 fn tombstone(id: u64) -> Arc<Tombstone> {
-    let (policy, measurement, series) = (None, Some("m".into()), None);
+    let (policy, measurement, series) = (None, Some("m".into()), HiddenSeries::All);
     let time = TimeRange::new(1, 2);
     Arc::new(Tombstone { id, database: DatabaseId(1), policy, measurement, series, time })
+}
+
+fn row_tombstone(id: u64) -> Arc<Tombstone> {
+    let rows = RowSet::new(vec![(SeriesId(3), vec![1, 2, 4])]);
+    let time = rows.time();
+    let (policy, series) = (Some(PolicyId(2)), HiddenSeries::Rows(rows));
+    Arc::new(Tombstone { policy, series, time, ..(*tombstone(id)).clone() })
 }
 
 /// Edits of every kind, in an order that makes sense.
@@ -44,6 +51,7 @@ fn edits() -> Vec<Edit> {
         Edit::AddSegment(segment(7)),
         Edit::AddTombstone(tombstone(1), vec![5, 6]),
         Edit::AddTombstone(tombstone(2), vec![6]),
+        Edit::AddTombstone(row_tombstone(3), vec![5, 7]),
         Edit::RemoveSegment(6),
         Edit::Flushed { policy: PolicyId(2), partition: TimeRange::new(0, 99), before: Lsn(70) },
         Edit::LogStart(Lsn(60)),
@@ -76,7 +84,7 @@ fn a_snapshot_says_what_the_edits_said() {
     let mut state = ManifestState::default();
     edits().iter().for_each(|e| state.apply(e).unwrap());
     assert_eq!(state.segments.len(), 2);
-    assert_eq!(state.tombstones.len(), 1, "nothing has tombstone 2 any more");
+    assert_eq!(state.tombstones.len(), 2, "nothing has tombstone 2 any more");
     let mut again = ManifestState::default();
     again.apply(&Edit::AddSegment(segment(99))).unwrap();
     state.snapshot().iter().for_each(|e| again.apply(e).unwrap());
@@ -179,7 +187,7 @@ fn the_example_in_the_documents_is_what_is_written() {
     let listings =
         crate::documented::listings(include_str!("../../../../docs/formats/manifest.md"));
     let no = MeasurementNo(2);
-    let series = Some([7].into_iter().collect());
+    let series = HiddenSeries::Some([7].into_iter().collect());
     let stone = Tombstone {
         id: 4,
         database: DatabaseId(1),
@@ -222,6 +230,16 @@ fn the_example_in_the_documents_is_what_is_written() {
         Edit::NextIds { segment: 6, tombstone: 5 },
     ];
     let change = vec![Edit::RemoveSegment(5)];
+    let rows = RowSet::new(vec![(SeriesId(7), vec![1000, 2000]), (SeriesId(8), vec![1500])]);
+    let stone = Tombstone {
+        id: 5,
+        database: DatabaseId(1),
+        policy: Some(PolicyId(3)),
+        measurement: Some("cpu".into()),
+        time: rows.time(),
+        series: HiddenSeries::Rows(rows),
+    };
+    let hidden = vec![Edit::AddTombstone(Arc::new(stone), vec![6])];
     let numbers = vec![
         Edit::PartitionGone(1),
         Edit::Partition {
@@ -231,8 +249,8 @@ fn the_example_in_the_documents_is_what_is_written() {
         },
         Edit::NextPartition(3),
     ];
-    assert_eq!(listings.len(), 3);
-    for (edits, listed) in [snapshot, change, numbers].into_iter().zip(listings) {
+    assert_eq!(listings.len(), 4);
+    for (edits, listed) in [snapshot, change, numbers, hidden].into_iter().zip(listings) {
         assert_eq!(
             encode_edits(&edits),
             listed,

@@ -31,6 +31,34 @@ impl Piece {
         }
     }
 
+    /// Leaves out the rows with these times, which ascend.
+    pub(crate) fn drop_times(&mut self, gone: &[i64]) {
+        let Some(first) = self.times.first() else { return };
+        let mut gone = &gone[gone.partition_point(|time| time < first)..];
+        let mut kept = Bitmap::filled(self.times.len(), true);
+        let mut dropped = false;
+        // Wherever both go on, the one that is behind leaps to the other.
+        let mut row = 0;
+        while let Some(time) = gone.first()
+            && row < self.times.len()
+        {
+            row += self.times[row..].partition_point(|t| t < time);
+            match self.times.get(row) {
+                Some(found) if found == time => {
+                    kept.set(row, false);
+                    dropped = true;
+                    row += 1;
+                    gone = &gone[1..];
+                }
+                Some(found) => gone = &gone[gone.partition_point(|t| t < found)..],
+                None => break,
+            }
+        }
+        if dropped {
+            self.select(&kept);
+        }
+    }
+
     /// Leaves only the rows whose bit is set.
     pub(crate) fn select(&mut self, rows: &Bitmap) {
         let kept: Vec<u32> = rows.ones().map(|at| at as u32).collect();
@@ -169,7 +197,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn later_pieces_win_field_by_field(sources in prop::collection::vec(any_rows(), 1..5)) {
+        fn later_pieces_win_field_by_field(
+            sources in prop::collection::vec(any_rows(), 1..5),
+            gone in prop::collection::btree_set(-2i64..22, 0..24),
+        ) {
             let pieces: Vec<Piece> = sources.iter().map(piece).collect();
             let mut model = Rows::new();
             for source in &sources {
@@ -186,6 +217,11 @@ mod tests {
             kept.drop_empty_rows();
             model.retain(|_, (a, b)| a.is_some() || b.is_some());
             prop_assert_eq!(rows(&kept), rows(&piece(&model)));
+
+            let mut some = kept.clone();
+            some.drop_times(&gone.iter().copied().collect::<Vec<i64>>());
+            let left: Vec<_> = rows(&kept).into_iter().filter(|r| !gone.contains(&r.0)).collect();
+            prop_assert_eq!(rows(&some), left);
 
             let mut expected = rows(&kept);
             expected.reverse();

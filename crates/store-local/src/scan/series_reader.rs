@@ -7,7 +7,7 @@ use store::{StoreError, TimeOrder, Windows};
 
 use super::piece::{Piece, merge};
 use super::source::{SegmentSource, Source};
-use super::span::{Span, SpanRows, clusters};
+use super::span::{Span, SpanRows, clusters, has_time_within};
 use super::summarise::{Part, SpanSummaries};
 use crate::error::segment_error;
 
@@ -32,6 +32,8 @@ pub(crate) struct SeriesReader {
     pub(crate) windows: Option<Windows>,
     /// The row that was handed out last by itself; empty at first.
     pub(crate) row: Vec<Option<Scalar>>,
+    /// Only rows with these times are wanted, which ascend; others may come along.
+    pub(crate) only: Option<Vec<i64>>,
 }
 
 /// What is handed out of a series.
@@ -85,6 +87,9 @@ impl SeriesReader {
         let mut spans = Vec::new();
         for (source_no, source) in partition.sources.iter_mut().enumerate() {
             source.spans(source_no, series, time, &mut spans)?;
+        }
+        if let Some(only) = &self.only {
+            spans.retain(|span| has_time_within(only, span.time));
         }
         let mut clusters = match spans.len() {
             0 => return Ok(()),
@@ -161,7 +166,8 @@ impl SeriesReader {
         // No filters here: a row that fails one in an older source may pass with a later write.
         let mut pieces = Vec::with_capacity(cluster.len());
         for span in cluster {
-            pieces.extend(self.partitions[at].sources[span.source].read(span.rows, &[])?);
+            let source = &mut self.partitions[at].sources[span.source];
+            pieces.extend(source.read(span.rows, span.hidden.as_deref(), &[])?);
         }
         self.hand_out(merge(&pieces), wanted, emit);
         Ok(())
@@ -176,7 +182,9 @@ impl SeriesReader {
         emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
+        let hidden = span.hidden.as_deref();
         if let Some(windows) = &self.windows
+            && hidden.is_none()
             && let Some(parts) = source.summarise(&span.rows, windows)?
         {
             return self.read_parts(at, span, parts, wanted, emit);
@@ -184,7 +192,7 @@ impl SeriesReader {
         let (block, mut rows) = match span.rows {
             SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
             rows => {
-                if let Some(piece) = source.read(rows, &self.filters)? {
+                if let Some(piece) = source.read(rows, hidden, &self.filters)? {
                     self.hand_out(piece, wanted, emit);
                 }
                 return Ok(());
@@ -203,7 +211,7 @@ impl SeriesReader {
             };
             let source = &mut self.partitions[at].sources[span.source];
             let part = SpanRows::Block(block.clone(), part);
-            if let Some(piece) = source.read(part, &self.filters)? {
+            if let Some(piece) = source.read(part, hidden, &self.filters)? {
                 self.hand_out(piece, wanted, emit);
             }
             take = take.saturating_mul(GROWTH);
@@ -227,7 +235,7 @@ impl SeriesReader {
                 Part::Rows(rows) => {
                     let rows = SpanRows::Block(block.clone(), rows);
                     let source = &mut self.partitions[at].sources[span.source];
-                    if let Some(piece) = source.read(rows, &[])? {
+                    if let Some(piece) = source.read(rows, None, &[])? {
                         self.hand_out(piece, wanted, emit);
                     }
                 }

@@ -11,12 +11,12 @@ use super::counters::Counters;
 use super::edge::{column_of, edge_of};
 use super::filter;
 use super::piece::Piece;
-use super::span::{Span, SpanRows};
+use super::span::{Span, SpanRows, hidden_within};
 use super::summarise::{Part, summarise};
 use crate::error::segment_error;
 use crate::memtable::{Few, Memtable, Pin};
 use crate::rows::FieldNo;
-use crate::tombstone::{Tombstone, subtract};
+use crate::tombstone::{Tombstone, visible};
 use crate::view::Segment;
 
 /// Reads the rows of one measurement out of one source.
@@ -87,16 +87,21 @@ impl Source {
         }
     }
 
-    /// Reads a span's rows; `None` if no row satisfies all of `filters`. With filters the rows
-    /// handed out satisfy them.
+    /// Reads a span's rows but the `hidden`; `None` if no row satisfies all of `filters`. With filters
+    /// the rows handed out satisfy them.
     pub(crate) fn read(
         &mut self,
         rows: SpanRows,
+        hidden: Option<&[i64]>,
         filters: &[FieldFilter],
     ) -> Result<Option<Piece>, StoreError> {
         match (self, rows) {
             (Self::Segment(source), SpanRows::Block(block, range)) => {
-                source.read(&block, range, filters)
+                let mut piece = source.read(&block, range, filters)?;
+                if let (Some(piece), Some(hidden)) = (&mut piece, hidden) {
+                    piece.drop_times(hidden);
+                }
+                Ok(piece)
             }
             // Filters are a hint; rows of memtables are few and already copied.
             (_, SpanRows::Held(piece)) => Ok(Some(piece)),
@@ -124,23 +129,24 @@ impl Source {
     }
 }
 
-/// The times of `range` that tombstones do not hide for a series.
-fn visible(tombstones: &[Arc<Tombstone>], series: SeriesId, range: TimeRange) -> Vec<TimeRange> {
-    let holes: Vec<TimeRange> =
-        tombstones.iter().filter(|t| t.has_series(series)).map(|t| t.time).collect();
-    subtract(range, &holes)
-}
-
 impl MemtableSource {
     fn spans(&self, source: usize, series: SeriesId, time: TimeRange, out: &mut Vec<Span>) {
-        for time in visible(&self.tombstones, series, time) {
+        let seen = visible(&self.tombstones, series, time);
+        // How many rows are enough is not known where some of them are hidden.
+        let few = self.few.filter(|_| seen.hidden.is_none());
+        for time in seen.parts {
             let (pin, fields) = (&self.pin, &self.fields);
-            let Some(block) = self.table.read_few(series, time, pin, fields, self.few) else {
+            let Some(block) = self.table.read_few(series, time, pin, fields, few) else {
                 continue;
             };
-            let piece = Piece { times: block.times, columns: block.columns };
-            let time = TimeRange::new(piece.times[0], piece.times[piece.times.len() - 1]);
-            out.push(Span { source, time, rows: SpanRows::Held(piece) });
+            let mut piece = Piece { times: block.times, columns: block.columns };
+            if let Some(hidden) = &seen.hidden {
+                piece.drop_times(hidden);
+            }
+            if let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) {
+                let time = TimeRange::new(*first, *last);
+                out.push(Span { source, time, rows: SpanRows::Held(piece), hidden: None });
+            }
         }
     }
 }
@@ -205,10 +211,15 @@ impl SegmentSource {
             }
             return Ok(());
         }
-        for part in visible(&self.tombstones, series, time) {
+        let seen = visible(&self.tombstones, series, time);
+        let before = out.len();
+        for part in seen.parts {
             for block in self.blocks(series, part) {
                 self.block_span(source, series, part, block.map_err(segment_error)?, out)?;
             }
+        }
+        for span in &mut out[before..] {
+            span.hidden = hidden_within(seen.hidden.as_ref(), span.time);
         }
         Ok(())
     }
@@ -255,7 +266,12 @@ impl SegmentSource {
         self.near = block.place();
         if block.has_one_series() && time.covers(&block.time()) {
             let rows = 0..block.rows();
-            out.push(Span { source, time: block.time(), rows: SpanRows::Block(block, rows) });
+            out.push(Span {
+                source,
+                time: block.time(),
+                rows: SpanRows::Block(block, rows),
+                hidden: None,
+            });
             return Ok(());
         }
         if block.has_one_series() {
@@ -263,7 +279,7 @@ impl SegmentSource {
             let rows = self.reader.rows_in(&block, all, time).map_err(segment_error)?;
             if !rows.is_empty() {
                 let time = self.bounds(&block, &rows)?;
-                out.push(Span { source, time, rows: SpanRows::Block(block, rows) });
+                out.push(Span { source, time, rows: SpanRows::Block(block, rows), hidden: None });
             }
             return Ok(());
         }
@@ -272,7 +288,7 @@ impl SegmentSource {
             let rows = self.reader.rows_in(&block, run, time).map_err(segment_error)?;
             if !rows.is_empty() {
                 let time = self.bounds(&block, &rows)?;
-                out.push(Span { source, time, rows: SpanRows::Block(block, rows) });
+                out.push(Span { source, time, rows: SpanRows::Block(block, rows), hidden: None });
             }
             return Ok(());
         }
@@ -283,7 +299,12 @@ impl SegmentSource {
         if from < to {
             let bounds = TimeRange::new(times[from], times[to - 1]);
             let rows = run.start + from..run.start + to;
-            out.push(Span { source, time: bounds, rows: SpanRows::Block(block, rows) });
+            out.push(Span {
+                source,
+                time: bounds,
+                rows: SpanRows::Block(block, rows),
+                hidden: None,
+            });
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Spans: rows of one series that lie together in one source, not read yet.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::TimeRange;
 use segment::Block;
@@ -15,6 +16,19 @@ pub(crate) struct Span {
     /// Times of its first and last row.
     pub(crate) time: TimeRange,
     pub(crate) rows: SpanRows,
+    /// Times of rows that are hidden, ascending, if some may be among these rows.
+    pub(crate) hidden: Option<Arc<[i64]>>,
+}
+
+/// `hidden`, if it has a time within `range`.
+pub(crate) fn hidden_within(hidden: Option<&Arc<[i64]>>, range: TimeRange) -> Option<Arc<[i64]>> {
+    hidden.filter(|times| has_time_within(times, range)).cloned()
+}
+
+/// Whether one of `times`, which ascend, is within `range`.
+pub(crate) fn has_time_within(times: &[i64], range: TimeRange) -> bool {
+    let from = times.partition_point(|time| *time < range.min);
+    times.get(from).is_some_and(|time| *time <= range.max)
 }
 
 /// Where the rows are.
@@ -52,7 +66,7 @@ mod tests {
 
     fn span(source: usize, min: i64, max: i64) -> Span {
         let rows = SpanRows::Held(Piece::default());
-        Span { source, time: TimeRange::new(min, max), rows }
+        Span { source, time: TimeRange::new(min, max), rows, hidden: None }
     }
 
     #[test]

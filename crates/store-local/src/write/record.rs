@@ -26,6 +26,7 @@ mod kind {
     pub(super) const REMOVE_SERIES: u8 = 6;
     pub(super) const REMOVE_DATABASE: u8 = 7;
     pub(super) const DROP_PARTITION: u8 = 8;
+    pub(super) const DELETE_ROWS: u8 = 9;
 }
 
 /// A series that came to be.
@@ -77,7 +78,7 @@ impl Record<'_> {
                 put_schema_changes(changes, &mut out);
             }
             Self::Delete(tombstone) => {
-                out.put_u8(kind::DELETE);
+                out.put_u8(if tombstone.is_of_rows() { kind::DELETE_ROWS } else { kind::DELETE });
                 tombstone.encode(&mut out);
             }
             Self::DropPartitions { database, policy, before_ns } => {
@@ -135,7 +136,8 @@ impl Record<'_> {
                 Record::Series(database, definitions.collect::<Result<_, Malformed>>()?)
             }
             kind::SCHEMA => Record::Schema(read_schema_changes(&mut reader)?),
-            kind::DELETE => Record::Delete(Tombstone::decode(&mut reader)?),
+            kind::DELETE => Record::Delete(Tombstone::decode(&mut reader, false)?),
+            kind::DELETE_ROWS => Record::Delete(Tombstone::decode(&mut reader, true)?),
             kind::DROP_PARTITIONS => Record::DropPartitions {
                 database: DatabaseId(reader.u32()?),
                 policy: match reader.u32()? {

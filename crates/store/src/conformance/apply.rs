@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use model::{DatabaseId, Name, PolicyId, TagExpr};
+use model::{DatabaseId, FieldType, Name, PolicyId, TagExpr};
 
 use super::TestStore;
 use super::compare::{check_probe, names_request};
-use super::operation::{Operation, Probe};
+use super::operation::{Operation, Picked, Probe};
 use super::partitions::{self, Numbers};
 use crate::reference::{ReferenceOptions, ReferenceStore};
 use crate::testing::{self, Row};
@@ -48,6 +48,7 @@ impl Pair {
                 self.write_at(*policy, rows, *now_ns).map(drop)
             }
             Operation::Delete { database, target } => self.delete(*database, target.clone()),
+            Operation::DeleteMatching(picked) => self.delete_matching(picked),
             Operation::DropPartition { database, nth } => {
                 let listed = partitions::list(self.store(), *database)?;
                 let Some(chosen) = listed.get(nth % listed.len().max(1)) else { return Ok(()) };
@@ -106,6 +107,30 @@ impl Pair {
         let request = DeleteRequest { database, target };
         self.store().delete(&request).map_err(failed("delete"))?;
         self.model.delete(&request).map_err(failed("model"))
+    }
+
+    fn delete_matching(&mut self, picked: &Picked) -> Result<(), String> {
+        let Picked { policy, measurement, .. } = picked;
+        let mut request =
+            testing::scan_everything(&self.model, *policy, measurement).map_err(failed("model"))?;
+        request.series = picked.series.clone();
+        request.time = picked.time;
+        let rows = testing::read(&self.model, &request).map_err(failed("model"))?;
+        let mut named: Vec<Row> = rows.iter().step_by(picked.one_in).cloned().collect();
+        if picked.stale_one_in > 0 {
+            for at in (0..named.len()).step_by(picked.stale_one_in) {
+                named[at].fields = named[(at + 1) % named.len()].fields.clone();
+            }
+        }
+        let of_schema = |at: &usize| request.fields[at % request.fields.len()].clone();
+        let mut fields: Vec<(Name, FieldType)> = match request.fields.is_empty() {
+            true => return Ok(()),
+            false => picked.fields.iter().map(of_schema).collect(),
+        };
+        fields.sort_unstable();
+        fields.dedup();
+        let target = testing::matching(*policy, measurement, &fields, &named);
+        self.delete(policy.database, target)
     }
 
     pub(super) fn expire(

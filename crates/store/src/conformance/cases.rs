@@ -1,6 +1,7 @@
 //! The named cases. Each is a story of one promise; the model is compared along the way.
 
 mod changes;
+mod matching;
 mod reads;
 mod writes;
 
@@ -45,6 +46,10 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("partitions_keep_their_numbers", changes::partitions_keep_their_numbers),
     ("a_dropped_partition_is_gone", changes::a_dropped_partition_is_gone),
     ("a_changed_partition_length", changes::a_changed_partition_length),
+    ("named_rows_go_if_unchanged", matching::named_rows_go_if_unchanged),
+    ("named_rows_are_compared_bit_by_bit", matching::named_rows_are_compared_bit_by_bit),
+    ("named_rows_are_of_one_policy", matching::named_rows_are_of_one_policy),
+    ("named_rows_do_not_show_in_windows", matching::named_rows_do_not_show_in_windows),
     ("the_catalog_slot", changes::the_catalog_slot),
     ("a_closed_store_says_so", changes::a_closed_store_says_so),
 ];

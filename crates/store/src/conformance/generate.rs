@@ -5,7 +5,7 @@ use model::{
     TagExpr, TimeRange,
 };
 
-use super::operation::{Operation, Probe};
+use super::operation::{Operation, Picked, Probe};
 use super::random::Random;
 use crate::testing::Row;
 use crate::{DeleteTarget, MetadataKind, NameFilter, Policy, SummaryParts, TimeOrder, Windows};
@@ -49,7 +49,8 @@ impl Generator {
             0..40 => self.write(),
             40..62 => Operation::Scan(self.probe()),
             62..72 => self.names(),
-            72..79 => self.delete_rows(),
+            72..75 => self.delete_rows(),
+            75..79 => self.delete_matching(),
             79..81 => self.delete_measurement(),
             81..82 => self.delete_policy(),
             82..83 => self.delete_database(),
@@ -288,6 +289,18 @@ impl Generator {
             time: self.time_range(),
         };
         Operation::Delete { database: self.policy().database, target }
+    }
+
+    fn delete_matching(&mut self) -> Operation {
+        Operation::DeleteMatching(Picked {
+            policy: self.policy(),
+            measurement: self.measurement().1.into(),
+            fields: (0..self.random.below(4)).map(|_| self.random.below(100)).collect(),
+            series: self.tag_expr(1),
+            time: self.time_range(),
+            one_in: 1 + self.random.below(4),
+            stale_one_in: self.random.below(5),
+        })
     }
 
     fn delete_measurement(&mut self) -> Operation {

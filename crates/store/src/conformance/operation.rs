@@ -18,6 +18,8 @@ pub(super) enum Operation {
         database: DatabaseId,
         target: DeleteTarget,
     },
+    /// Rows that the model has when it runs, of which some are named with values they do not have.
+    DeleteMatching(Picked),
     /// The partition at a position among those that the store lists then, modulo their number.
     DropPartition {
         database: DatabaseId,
@@ -43,6 +45,21 @@ pub(super) enum Operation {
     CheckAll,
     Maintain,
     Reopen,
+}
+
+/// Rows to be chosen from what is there.
+#[derive(Clone, Debug)]
+pub(super) struct Picked {
+    pub(super) policy: Policy,
+    pub(super) measurement: Name,
+    /// As in [`Probe`].
+    pub(super) fields: Vec<usize>,
+    pub(super) series: TagExpr,
+    pub(super) time: TimeRange,
+    /// Of so many rows one is chosen; at least 1.
+    pub(super) one_in: usize,
+    /// Of so many chosen rows one is named with values of its neighbour; 0: none is.
+    pub(super) stale_one_in: usize,
 }
 
 /// A scan whose types and series are looked up when it runs: they depend on what ran before.

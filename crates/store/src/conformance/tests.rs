@@ -1,16 +1,17 @@
 //! The suite passes on the model, and finds each of these faults.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use model::{DatabaseId, MeasurementSchema, PolicyId};
+use model::{Column, ColumnBatch, DatabaseId, MeasurementSchema, PolicyId, SeriesRun, Values};
 use parking_lot::Mutex;
 
 use super::*;
 use crate::reference::{ReferenceOptions, ReferenceStore, SummaryMode};
 use crate::{
-    CatalogDocument, DeleteRequest, DeleteTarget, ExtentPart, MetadataCursor, MetadataRequest,
-    Metric, Scan, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable, StoreError,
-    SwapOutcome, TimeOrder, WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, DeleteTarget, ExtentPart, MatchingRows, MetadataCursor,
+    MetadataRequest, Metric, Scan, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
+    SeriesTable, StoreError, SwapOutcome, TimeOrder, WriteOutcome, WriteRequest,
 };
 
 /// What a [`Flawed`] store does wrong.
@@ -31,6 +32,8 @@ enum Flaw {
     PanicsOnExpire,
     /// Partitions cannot be dropped.
     KeepsPartitions,
+    /// Rows that are named with other values than they have are removed all the same.
+    DeletesChanged,
     /// Every swap of the catalog succeeds.
     SwapsAlways,
 }
@@ -112,7 +115,11 @@ impl Store for Flawed {
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
-        match request.target {
+        match &request.target {
+            DeleteTarget::Matching(named) if self.flaw == Flaw::DeletesChanged => {
+                let target = DeleteTarget::Matching(Arc::new(whatever_they_hold(named)));
+                self.get()?.delete(&DeleteRequest { target, ..request.clone() })
+            }
             DeleteTarget::Rows { .. } if self.flaw == Flaw::IgnoresDelete => Ok(()),
             DeleteTarget::Partition(..) if self.flaw == Flaw::KeepsPartitions => Ok(()),
             _ => self.get()?.delete(request),
@@ -142,6 +149,20 @@ impl Store for Flawed {
         *self.closed.lock() = true;
         Ok(())
     }
+}
+
+/// The same rows without values.
+fn whatever_they_hold(named: &MatchingRows) -> MatchingRows {
+    let (series, ranges): (Vec<_>, Vec<_>) =
+        named.runs().map(|(key, range)| (key.clone(), range)).unzip();
+    let run =
+        |(series, range): (u32, &Range<usize>)| SeriesRun { series, rows: range.len() as u32 };
+    let rows = ColumnBatch {
+        rows: named.len(),
+        runs: (0..).zip(&ranges).map(run).collect(),
+        columns: vec![Column::new(Values::Time(named.times().to_vec()))],
+    };
+    MatchingRows::new(named.policy(), named.measurement().clone(), Vec::new(), series, rows)
 }
 
 struct FlawedScan {
@@ -208,6 +229,7 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::Forgets,
         Flaw::PanicsOnExpire,
         Flaw::KeepsPartitions,
+        Flaw::DeletesChanged,
         Flaw::SwapsAlways,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));

@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 
 use model::{
-    DatabaseId, FieldType, LineBatch, LineRow, MAX_TIME_NS, MIN_TIME_NS, MeasurementSchema, Name,
-    PolicyId, Scalar, SeriesKey, TagExpr, TimeRange, partition_range,
+    Column, DatabaseId, FieldType, LineBatch, LineRow, MAX_TIME_NS, MIN_TIME_NS, MeasurementSchema,
+    Name, PolicyId, Scalar, SeriesKey, TagExpr, TimeRange, partition_range,
 };
 
-use crate::testing::scalar_of;
+use crate::testing::{self, scalar_of};
 use crate::{
-    CatalogDocument, DeleteRequest, DeleteTarget, NameFilter, Policy, RejectReason, RejectedRow,
-    WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, DeleteTarget, MatchingRows, NameFilter, Policy, RejectReason,
+    RejectedRow, WriteOutcome, WriteRequest,
 };
 
 /// Everything the store holds.
@@ -137,6 +137,7 @@ impl State {
             DeleteTarget::Rows { measurements, series, time } => {
                 database.delete_rows(measurements, series, *time);
             }
+            DeleteTarget::Matching(rows) => database.delete_matching(rows),
             DeleteTarget::Measurement(name) => {
                 database.measurements.remove(name);
             }
@@ -199,6 +200,27 @@ impl Database {
             let wanted = |name: &Name, s: &Series| measurements.accepts(name) && s.matches(expr);
             self.remove(wanted, policy, time);
         }
+    }
+
+    fn delete_matching(&mut self, named: &MatchingRows) {
+        let Some(measurement) = self.measurements.get_mut(named.measurement()) else { return };
+        for (key, range) in named.runs() {
+            let Some(series) = measurement.series.get_mut(&key.to_string()) else { continue };
+            let Some(rows) = series.rows.get_mut(&named.policy()) else { continue };
+            let mut comparison = named.compare(range);
+            for (time, row) in &*rows {
+                let column = |(name, field_type): &(Name, FieldType)| {
+                    let value = row.get(name).filter(|value| value.field_type() == *field_type);
+                    testing::column_of(*field_type, value)
+                };
+                let columns: Vec<Column> = named.fields().iter().map(column).collect();
+                comparison.see(&[*time], &columns, 0);
+            }
+            for time in comparison.finish() {
+                rows.remove(&time);
+            }
+        }
+        measurement.series.retain(|_, series| !series.is_empty());
     }
 
     /// Removes rows, and the series that are left without.

@@ -2,6 +2,7 @@ use model::TimeRange;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tombstone::{HiddenSeries, RowSet};
 
 type Rows = Vec<(u8, u64, i64, i64)>;
 
@@ -117,7 +118,7 @@ fn other_records_come_back() {
         database: DatabaseId(1),
         policy: None,
         measurement: Some("m".into()),
-        series: Some(RoaringTreemap::from_iter([3])),
+        series: HiddenSeries::Some(RoaringTreemap::from_iter([3])),
         time: TimeRange::ALL,
     };
     let records = [
@@ -178,6 +179,7 @@ fn documented() -> Vec<Record<'static>> {
         layout: 0,
         values_start,
     };
+    let rows = RowSet::new(vec![(SeriesId(7), vec![1000, 2000]), (SeriesId(8), vec![1500])]);
     vec![
         Record::Schema(vec![
             SchemaChange::Measurement { no: measurement, database, name: "cpu".into() },
@@ -212,7 +214,7 @@ fn documented() -> Vec<Record<'static>> {
             database,
             policy: None,
             measurement: Some("cpu".into()),
-            series: Some(RoaringTreemap::from_iter([7])),
+            series: HiddenSeries::Some(RoaringTreemap::from_iter([7])),
             time: TimeRange::new(1000, 1999),
         }),
         Record::RemoveSeries(database, RoaringTreemap::from_iter([7, 8])),
@@ -227,6 +229,14 @@ fn documented() -> Vec<Record<'static>> {
             policy: PolicyId(3),
             time: TimeRange::new(0, 3_599_999_999_999),
         },
+        Record::Delete(Tombstone {
+            id: 5,
+            database,
+            policy: Some(PolicyId(3)),
+            measurement: Some("cpu".into()),
+            time: rows.time(),
+            series: HiddenSeries::Rows(rows),
+        }),
     ]
 }
 
