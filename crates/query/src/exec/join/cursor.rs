@@ -180,19 +180,9 @@ impl ScanCursor for JoinCursor {
                 }
                 self.ready = None;
             }
-            if !self.advance().map_err(of_store)? {
+            if !self.advance().map_err(QueryError::into_store)? {
                 return Ok(None);
             }
         }
-    }
-}
-
-/// A failure as a scan reports it.
-fn of_store(error: QueryError) -> StoreError {
-    match error {
-        QueryError::Store(error) => error,
-        QueryError::OverBudget(over) => StoreError::OverBudget(over),
-        QueryError::Interrupted(why) => StoreError::Interrupted(why),
-        other => StoreError::Invalid(other.to_string()),
     }
 }
