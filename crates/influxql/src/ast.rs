@@ -9,8 +9,8 @@ mod statement;
 
 pub use expr::{BinaryOp, Call, DataType, Expr, LogicalOp, VarRef, Wildcard};
 pub use select::{
-    DimensionError, Field, Fill, IntoTarget, Measurement, MeasurementName, SelectStatement,
-    SortField, Source, TargetName,
+    DimensionError, Field, Fill, IntoTarget, Join, JoinKind, JoinSide, Measurement,
+    MeasurementName, SelectStatement, SortField, Source, TargetName,
 };
 pub use show::{
     Cardinality, CardinalityBy, ShowCardinality, ShowCardinalityBy, ShowFieldKeys,

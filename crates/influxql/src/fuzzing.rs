@@ -45,9 +45,15 @@ fn select_of(select: &crate::ast::SelectStatement) {
         check(condition);
     }
     for source in &select.sources {
-        if let Source::SubQuery(inner) = source {
-            select_of(inner);
-        }
+        source_of(source);
+    }
+}
+
+fn source_of(source: &Source) {
+    match source {
+        Source::Measurement(_) => {}
+        Source::SubQuery(inner) => select_of(inner),
+        Source::Join(join) => join.sides().for_each(|side| source_of(&side.source)),
     }
 }
 

@@ -10,6 +10,7 @@
 mod clause;
 mod define;
 mod expr;
+mod join;
 mod select;
 mod show;
 mod statement;

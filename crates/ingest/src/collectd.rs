@@ -1,14 +1,17 @@
 //! collectd's binary protocol: packets of parts, each with a type and a length. Parts that name
 //! something (host, plugin, time) hold for the values behind them.
 //!
-//! A packet that is malformed anywhere gives no points at all. Signatures are not verified; what is
-//! encrypted is refused. Values that share long names become many times their own bytes: of what a
+//! A packet that is malformed anywhere gives no points at all. With passwords signatures are verified
+//! and what is encrypted is read; without them signatures mean nothing, and what is encrypted is refused.
+//! Values that share long names become many times their own bytes: of what a
 //! packet becomes there is a limit, beyond which its values are dropped.
 
 mod packet;
+mod security;
 mod types;
 
 pub use packet::PacketError;
+pub use security::{SecurityLevel, Users};
 pub use types::TypesDb;
 
 use crate::point::Lines;
@@ -32,33 +35,49 @@ pub enum MultiValue {
 pub struct CollectdParser {
     types: TypesDb,
     multi_value: MultiValue,
+    level: SecurityLevel,
+    users: Option<Users>,
 }
 
 impl CollectdParser {
     /// A parser that knows these types.
     #[must_use]
     pub fn new(types: TypesDb, multi_value: MultiValue) -> Self {
-        Self { types, multi_value }
+        Self { types, multi_value, ..Self::default() }
+    }
+
+    /// The same parser, which stores only values of at least this level and knows these users.
+    #[must_use]
+    pub fn secured(self, level: SecurityLevel, users: Users) -> Self {
+        Self { level, users: Some(users), ..self }
     }
 
     /// Reads a packet and adds its points; returns how many values could not be stored: without a
-    /// time, of unknown types or not as many as their type has, no numbers, beyond what one packet may
-    /// become.
+    /// time, of unknown types or not as many as their type has, no numbers, not secure enough, beyond what
+    /// one packet may become.
     ///
     /// # Errors
     /// [`PacketError`]: nothing was added.
     pub fn parse(&self, packet: &[u8], lines: &mut Lines) -> Result<u64, PacketError> {
-        packet::parse(packet, |_| {})?;
+        let sections = security::open(packet, self.users.as_ref())?;
+        for section in &sections {
+            packet::parse(&section.parts, |_| {})?;
+        }
         let mut dropped = 0;
         let end_bytes = lines.bytes().saturating_add(PACKET_LINES_BYTES_MAX);
-        packet::parse(packet, |list| {
-            dropped += match (self.types.names(list), list.time_ns) {
-                (Some(names), Some(time_ns)) if names.len() == list.values.len() => {
-                    self.push(list, &names, time_ns, &mut Bounded { lines, end_bytes })
-                }
-                _ => 1,
-            };
-        })?;
+        for section in &sections {
+            let is_secure = section.level >= self.level;
+            packet::parse(&section.parts, |list| {
+                dropped += match (self.types.names(list), list.time_ns) {
+                    (Some(names), Some(time_ns))
+                        if is_secure && names.len() == list.values.len() =>
+                    {
+                        self.push(list, &names, time_ns, &mut Bounded { lines, end_bytes })
+                    }
+                    _ => 1,
+                };
+            })?;
+        }
         Ok(dropped)
     }
 

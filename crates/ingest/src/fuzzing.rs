@@ -2,7 +2,7 @@
 
 use model::{FieldType, LineBatch, LineRow, SeriesKey, key_hash};
 
-use crate::collectd::{CollectdParser, MultiValue, TypesDb};
+use crate::collectd::{CollectdParser, MultiValue, SecurityLevel, TypesDb, Users};
 use crate::graphite::GraphiteParser;
 use crate::line_protocol::{LineParser, ParseOptions, Parsed, Precision};
 use crate::opentsdb::{parse_json, parse_line};
@@ -82,10 +82,14 @@ pub fn collectd(data: &[u8]) {
         let _ = types.add(text);
     }
     for mode in [MultiValue::Split, MultiValue::Join] {
-        let mut lines = Lines::default();
-        let parsed = CollectdParser::new(types.clone(), mode).parse(packet, &mut lines);
-        assert!(parsed.is_ok() || lines.is_empty(), "BUG: points of a packet that is none");
-        check_lines(lines);
+        let plain = CollectdParser::new(types.clone(), mode);
+        let secured = plain.clone().secured(SecurityLevel::None, Users::default());
+        for parser in [plain, secured] {
+            let mut lines = Lines::default();
+            let parsed = parser.parse(packet, &mut lines);
+            assert!(parsed.is_ok() || lines.is_empty(), "BUG: points of a packet that is none");
+            check_lines(lines);
+        }
     }
 }
 

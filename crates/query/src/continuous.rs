@@ -38,15 +38,24 @@ fn complete_names(
     if let Some(target) = &mut select.into {
         complete_name(&mut target.database, &mut target.retention_policy, own, context)?;
     }
-    for source in &mut select.sources {
-        match source {
-            Source::SubQuery(inner) => complete_names(inner, own, context)?,
-            Source::Measurement(Measurement { database, retention_policy, .. }) => {
-                complete_name(database, retention_policy, own, context)?;
-            }
+    select.sources.iter_mut().try_for_each(|source| complete_source(source, own, context))
+}
+
+fn complete_source(
+    source: &mut Source,
+    own: &str,
+    context: &QueryContext,
+) -> Result<(), QueryError> {
+    match source {
+        Source::SubQuery(inner) => complete_names(inner, own, context),
+        Source::Measurement(Measurement { database, retention_policy, .. }) => {
+            complete_name(database, retention_policy, own, context)
+        }
+        Source::Join(join) => {
+            let mut sides = join.sides_mut();
+            sides.try_for_each(|side| complete_source(&mut side.source, own, context))
         }
     }
-    Ok(())
 }
 
 fn complete_name(

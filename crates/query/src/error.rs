@@ -42,6 +42,16 @@ impl QueryError {
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
         Self::Unsupported(what.into())
     }
+
+    /// The failure as something that is read like a store reports it.
+    pub(crate) fn into_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::OverBudget(over) => StoreError::OverBudget(over),
+            Self::Interrupted(why) => StoreError::Interrupted(why),
+            other => StoreError::Invalid(other.to_string()),
+        }
+    }
 }
 
 impl From<StoreError> for QueryError {

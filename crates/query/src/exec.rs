@@ -8,6 +8,7 @@ pub(crate) mod expression;
 pub(crate) mod extent;
 pub(crate) mod groups;
 pub(crate) mod input;
+pub(crate) mod join;
 pub(crate) mod predicate;
 pub(crate) mod raw;
 pub(crate) mod rows;

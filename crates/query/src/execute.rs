@@ -68,7 +68,7 @@ pub fn prepare(statement: &Statement, context: &QueryContext) -> Result<Prepared
     match statement {
         Statement::Select(select) if select.into.is_none() => {
             let plan = Arc::new(plan(select, &context)?);
-            let nested = plan.sources.iter().any(|s| matches!(s, Source::Subquery(_)));
+            let nested = plan.sources.iter().any(|s| !matches!(s, Source::Measurement(_)));
             if nested {
                 // Opening would run the inner queries.
                 let cost = cost(estimated_cells(&plan, &context)?);
@@ -221,7 +221,8 @@ fn estimated_cells(select: &Select, context: &QueryContext) -> Result<u64, Query
     for source in &select.sources {
         cells = cells.saturating_add(match source {
             Source::Subquery(inner) => {
-                let nested = inner.select.sources.iter().any(|s| matches!(s, Source::Subquery(_)));
+                let nested =
+                    inner.select.sources.iter().any(|s| !matches!(s, Source::Measurement(_)));
                 if nested {
                     estimated_cells(&inner.select, context)?
                 } else {
@@ -230,6 +231,8 @@ fn estimated_cells(select: &Select, context: &QueryContext) -> Result<u64, Query
             }
             // Measurements beside subqueries are rare; they count with what is inside.
             Source::Measurement(_) => 0,
+            // How many rows find partners only reading tells.
+            Source::Join(_) => u64::MAX,
         });
     }
     Ok(cells)

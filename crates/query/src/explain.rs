@@ -121,20 +121,38 @@ fn describe(select: &Select, lines: &mut Lines) {
     }
     lines.pair("ORDER", if select.ascending { "ascending" } else { "descending" });
     let summaries = Recipe::new(select).summary_parts().is_some();
-    for source in &select.sources {
-        match source {
-            Source::Measurement(measurement) => {
+    select.sources.iter().for_each(|source| describe_source(source, summaries, lines));
+}
+
+fn describe_source(source: &Source, summaries: bool, lines: &mut Lines) {
+    lines.add("");
+    match source {
+        Source::Measurement(measurement) => {
+            lines.pair("MEASUREMENT", &measurement.name);
+            conditions(&measurement.condition, lines);
+            let possible = summaries && measurement.condition.predicate.is_none();
+            lines.pair("SUMMARIES", if possible { "where the store has them" } else { "no" });
+        }
+        Source::Subquery(inner) => {
+            lines.add("SUBQUERY");
+            conditions(&inner.condition, lines);
+            describe(&inner.select, lines);
+        }
+        Source::Join(join) => {
+            let names: Vec<&str> = join.tags.iter().map(|name| &**name).collect();
+            let tags =
+                if names.is_empty() { String::new() } else { format!(", {}", names.join(", ")) };
+            lines.pair("JOIN BY", format_args!("time{tags}"));
+            lines.pair("TIME RANGE", range(join.range));
+            conditions(&join.condition, lines);
+            for (at, side) in join.sides.iter().enumerate() {
+                let kind = if at == 0 { "LEFTMOST SIDE" } else { side.kind.as_str() };
                 lines.add("");
-                lines.pair("MEASUREMENT", &measurement.name);
-                conditions(&measurement.condition, lines);
-                let possible = summaries && measurement.condition.predicate.is_none();
-                lines.pair("SUMMARIES", if possible { "where the store has them" } else { "no" });
-            }
-            Source::Subquery(inner) => {
-                lines.add("");
-                lines.add("SUBQUERY");
-                conditions(&inner.condition, lines);
-                describe(&inner.select, lines);
+                lines.pair(kind, &side.alias);
+                match &side.source {
+                    Some(source) => describe_source(source, false, lines),
+                    None => lines.add("NO SUCH MEASUREMENT"),
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ mod condition;
 mod dimensions;
 mod expand;
 mod fields;
+mod join;
 mod lower;
 mod percentiles;
 mod resolve;
@@ -31,6 +32,7 @@ pub(crate) use after::{After, Having, HavingSlot, SortKey};
 pub(crate) use compile::compile;
 pub(crate) use condition::{Condition, SlotSource, tag_condition, tag_names};
 pub(crate) use dimensions::Every;
+pub(crate) use join::JoinSource;
 pub(crate) use resolve::{resolve, resolve_condition, slot_source};
 pub(crate) use sources::{matching, names_of};
 
@@ -154,6 +156,8 @@ pub(crate) enum Source {
     Measurement(MeasurementSource),
     /// The result of another SELECT.
     Subquery(SubquerySource),
+    /// Several of these, row by row.
+    Join(JoinSource),
 }
 
 /// A measurement as a source.
@@ -240,8 +244,10 @@ impl Select {
         self.dimensions.sort_unstable();
         self.dimensions.dedup();
         for source in &mut self.sources {
-            if let Source::Subquery(inner) = source {
-                inner.select_mut().push_dimensions(&self.dimensions);
+            match source {
+                Source::Measurement(_) => {}
+                Source::Subquery(inner) => inner.select_mut().push_dimensions(&self.dimensions),
+                Source::Join(join) => join.push_dimensions(),
             }
         }
     }
@@ -250,12 +256,17 @@ impl Select {
     fn push_series_limits(&mut self) {
         let (limit, offset) = (self.series_limit, self.series_offset);
         for source in &mut self.sources {
-            if let Source::Subquery(inner) = source {
-                let select = inner.select_mut();
-                select.series_limit = select.series_limit.saturating_add(limit);
-                select.series_offset = select.series_offset.saturating_add(offset);
-                select.limited_dimensions.clone_from(&self.limited_dimensions);
-                select.push_series_limits();
+            match source {
+                Source::Measurement(_) => {}
+                Source::Subquery(inner) => {
+                    let select = inner.select_mut();
+                    select.series_limit = select.series_limit.saturating_add(limit);
+                    select.series_offset = select.series_offset.saturating_add(offset);
+                    select.limited_dimensions.clone_from(&self.limited_dimensions);
+                    select.push_series_limits();
+                }
+                // The series of a join are limited where they are joined.
+                Source::Join(join) => join.push_series_limits(),
             }
         }
     }

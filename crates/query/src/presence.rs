@@ -75,7 +75,7 @@ pub(crate) fn schema_within(
 }
 
 /// The series of a measurement that satisfy `condition`, with all their tags, and the ordinals of
-/// those that have rows in `policy`.
+/// those that have rows in `policy` within the time.
 ///
 /// # Errors
 /// A failing store.
@@ -83,12 +83,13 @@ pub(crate) fn series_within(
     policy: Policy,
     measurement: &Name,
     schema: &MeasurementSchema,
-    condition: &TagExpr,
+    (condition, time): (&TagExpr, TimeRange),
     context: &QueryContext,
 ) -> Result<(Box<dyn Scan>, Vec<u32>), QueryError> {
     let mut request = request(policy, measurement, schema.fields.clone(), context);
     request.tags.clone_from(&schema.tag_keys);
     request.series = condition.clone();
+    request.time = time;
     let scan = context.store.scan(&request)?;
     let mut cursor = scan.open(&ScanSlice::all())?;
     let mut ordinals: Vec<u32> = Vec::new();

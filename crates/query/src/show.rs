@@ -4,6 +4,7 @@ mod cardinality;
 mod explore;
 mod measurements;
 mod stream;
+mod within;
 
 use std::sync::Arc;
 
@@ -12,12 +13,13 @@ use influxql::{
     Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement,
     TagKeyMatch, Utc, split_condition,
 };
-use model::{Column, FieldType, Name, TagExpr, Values};
+use model::{Column, FieldType, Name, TagExpr, TimeRange, Values};
 use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
 
 pub(crate) use stream::NameStream;
 
 use self::stream::{Limits, Shape};
+use self::within::{Wanted, WithinCursor};
 use crate::answer::{header, text_column, window};
 use crate::exec::stream::Part;
 use crate::names::{by_policy, check_policies, database_id, database_name, source_filter};
@@ -103,7 +105,7 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
     show.condition.as_ref().map_or(Ok(()), measurements::check)?;
     let series = match tags_only(show.condition.as_ref(), context)? {
         Timed::No(series) => series,
-        Timed::Yes(_) => {
+        Timed::Yes(..) => {
             return Err(QueryError::invalid(
                 "SHOW MEASUREMENTS doesn't support time in WHERE clause",
             ));
@@ -134,48 +136,77 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
 fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryError> {
     let database = database_id(show.database.as_deref(), context)?;
     check_policies(&show.sources, show.database.as_deref(), context)?;
+    let timed = tags_only(show.condition.as_ref(), context)?;
+    let shape = Shape::Flat { header: header("", &["key"]), column: 1 };
+    let limits = Limits::rows(show.limit, show.offset);
+    let is_timed = matches!(timed, Timed::Yes(..));
+    let (series, time) = timed.parts();
+    if is_timed {
+        // With times only of the policies that FROM names, or the default one.
+        let found = by_policy(&show.sources, show.database.as_deref(), context)?;
+        let found = found.into_iter().collect();
+        let cursor = WithinCursor::new(Wanted::Keys, found, series, time, context);
+        return Ok(Answer::names(NameStream::new(Box::new(cursor), shape, limits, context)));
+    }
     let request = MetadataRequest {
         database,
         kind: MetadataKind::Series,
-        measurements: source_filter(&show.sources, database, context)?,
-        series: tags_only(show.condition.as_ref(), context)?.any(),
-        facts_max: None,
-        context: context.scan_context(),
-    };
-    let shape = Shape::Flat { header: header("", &["key"]), column: 1 };
-    let limits = Limits::rows(show.limit, show.offset);
-    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
-}
-
-fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryError> {
-    let database = database_id(show.database.as_deref(), context)?;
-    let request = MetadataRequest {
-        database,
-        kind: MetadataKind::TagKeys,
-        measurements: source_filter(&show.sources, database, context)?,
-        series: tags_only(show.condition.as_ref(), context)?.any(),
-        facts_max: None,
-        context: context.scan_context(),
-    };
-    // InfluxDB reads SLIMIT and SOFFSET here and heeds neither.
-    let limits = Limits::rows(show.limit, show.offset);
-    let shape = Shape::Measurement { columns: Arc::new(["tagKey".into()]), value: None };
-    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
-}
-
-fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, QueryError> {
-    let database = database_id(show.database.as_deref(), context)?;
-    let (series, value) = split_value(tags_only(show.condition.as_ref(), context)?.any());
-    let request = MetadataRequest {
-        database,
-        kind: MetadataKind::TagValues(key_filter(&show.key)?),
         measurements: source_filter(&show.sources, database, context)?,
         series,
         facts_max: None,
         context: context.scan_context(),
     };
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
+}
+
+fn tag_keys(show: &ShowTagKeys, context: &QueryContext) -> Result<Answer, QueryError> {
+    let database = database_id(show.database.as_deref(), context)?;
+    // InfluxDB reads SLIMIT and SOFFSET here and heeds neither.
+    let limits = Limits::rows(show.limit, show.offset);
+    let shape = Shape::Measurement { columns: Arc::new(["tagKey".into()]), value: None };
+    let measurements = source_filter(&show.sources, database, context)?;
+    let timed = tags_only(show.condition.as_ref(), context)?;
+    let is_timed = matches!(timed, Timed::Yes(..));
+    let (series, time) = timed.parts();
+    if is_timed {
+        let found = within::in_all_policies(measurements, database, context)?;
+        let cursor = WithinCursor::new(Wanted::TagKeys, found, series, time, context);
+        return Ok(Answer::names(NameStream::new(Box::new(cursor), shape, limits, context)));
+    }
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::TagKeys,
+        measurements,
+        series,
+        facts_max: None,
+        context: context.scan_context(),
+    };
+    Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
+}
+
+fn tag_values(show: &ShowTagValues, context: &QueryContext) -> Result<Answer, QueryError> {
+    let database = database_id(show.database.as_deref(), context)?;
+    let timed = tags_only(show.condition.as_ref(), context)?;
+    let is_timed = matches!(timed, Timed::Yes(..));
+    let (condition, time) = timed.parts();
+    let (series, value) = split_value(condition);
     let limits = Limits::rows(show.limit, show.offset);
     let shape = Shape::Measurement { columns: Arc::new(["key".into(), "value".into()]), value };
+    let (keys, measurements) =
+        (key_filter(&show.key)?, source_filter(&show.sources, database, context)?);
+    if is_timed {
+        let found = within::in_all_policies(measurements, database, context)?;
+        let cursor = WithinCursor::new(Wanted::TagValues(keys), found, series, time, context);
+        return Ok(Answer::names(NameStream::new(Box::new(cursor), shape, limits, context)));
+    }
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::TagValues(keys),
+        measurements,
+        series,
+        facts_max: None,
+        context: context.scan_context(),
+    };
     Ok(Answer::names(NameStream::open(request, shape, limits, context)?))
 }
 
@@ -258,13 +289,14 @@ fn fields_within(
 /// A condition on tags, and whether it came with one on time.
 enum Timed {
     No(TagExpr),
-    Yes(TagExpr),
+    Yes(TagExpr, TimeRange),
 }
 
 impl Timed {
-    fn any(self) -> TagExpr {
+    fn parts(self) -> (TagExpr, TimeRange) {
         match self {
-            Self::No(tags) | Self::Yes(tags) => tags,
+            Self::No(tags) => (tags, TimeRange::ALL),
+            Self::Yes(tags, time) => (tags, time),
         }
     }
 }
@@ -276,8 +308,15 @@ fn tags_only(condition: Option<&Expr>, context: &QueryContext) -> Result<Timed, 
         Some(rest) => tag_condition(rest)?,
         None => TagExpr::True,
     };
-    let timed = time.min_ns.is_some() || time.max_ns.is_some();
-    Ok(if timed { Timed::Yes(tags) } else { Timed::No(tags) })
+    if time.min_ns.is_none() && time.max_ns.is_none() {
+        return Ok(Timed::No(tags));
+    }
+    let all = TimeRange::ALL;
+    let time = TimeRange {
+        min: time.min_ns.unwrap_or(all.min).max(all.min),
+        max: time.max_ns.unwrap_or(all.max).min(all.max),
+    };
+    Ok(Timed::Yes(tags, time))
 }
 
 /// A part of one series with one column of counts.

@@ -54,7 +54,7 @@ pub(crate) fn compact(
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
     // Writes and queries go first, until so many segments wait that they slow queries down.
-    let is_urgent = partition.segments.len() > SEGMENTS_MANY;
+    let is_urgent = partition.segments.len() > SEGMENTS_MANY || engine.is_full_of_tombstones();
     let merge = || {
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;

@@ -50,6 +50,39 @@ pub enum Source {
     Measurement(Measurement),
     /// A SELECT in parentheses.
     SubQuery(Box<SelectStatement>),
+    /// Several of these, joined; then it is the only source. An extension of Nyala.
+    Join(Box<Join>),
+}
+
+/// `a JOIN b .. USING (tag, ..)`: rows of all sides with the same time and the same tags are one row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Join {
+    /// The leftmost side.
+    pub first: JoinSide,
+    /// The others, each joined to all that stand before it; never empty after parsing.
+    pub others: Vec<(JoinKind, JoinSide)>,
+    /// The tags of `USING`, those of all joins; `None` without it.
+    pub using: Option<Vec<String>>,
+}
+
+/// One side of a [`Join`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinSide {
+    /// A measurement that is named, or a SELECT that has an alias.
+    pub source: Source,
+    /// The name behind `AS`.
+    pub alias: Option<String>,
+}
+
+/// Which rows a join keeps that have no partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    /// None.
+    Inner,
+    /// Those on the left.
+    Left,
+    /// Those on both sides.
+    Full,
 }
 
 /// `db.rp.name`, with anything but the name optional.
@@ -195,6 +228,40 @@ impl Field {
     /// A field without an alias.
     pub fn new(expr: Expr) -> Self {
         Self { expr, alias: None }
+    }
+}
+
+impl Join {
+    /// All sides, from left to right.
+    pub fn sides(&self) -> impl Iterator<Item = &JoinSide> {
+        std::iter::once(&self.first).chain(self.others.iter().map(|(_, side)| side))
+    }
+
+    /// All sides, from left to right.
+    pub fn sides_mut(&mut self) -> impl Iterator<Item = &mut JoinSide> {
+        std::iter::once(&mut self.first).chain(self.others.iter_mut().map(|(_, side)| side))
+    }
+}
+
+impl JoinSide {
+    /// What its columns are called by: the alias, or the name of the measurement.
+    pub fn name(&self) -> Option<&str> {
+        match (&self.alias, &self.source) {
+            (Some(alias), _) => Some(alias),
+            (None, Source::Measurement(measurement)) => measurement.plain_name(),
+            (None, _) => None,
+        }
+    }
+}
+
+impl JoinKind {
+    /// The words of the join.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Inner => "JOIN",
+            Self::Left => "LEFT JOIN",
+            Self::Full => "FULL JOIN",
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use super::{
     write_regex,
 };
 use crate::ast::{
-    Field, Fill, IntoTarget, Measurement, MeasurementName, SelectStatement, Source, TargetName,
+    Field, Fill, IntoTarget, Join, JoinSide, Measurement, MeasurementName, SelectStatement, Source,
+    TargetName,
 };
 
 impl Display for SelectStatement {
@@ -44,7 +45,28 @@ impl Display for Source {
         match self {
             Self::Measurement(m) => m.fmt(f),
             Self::SubQuery(select) => write!(f, "({select})"),
+            Self::Join(join) => join.fmt(f),
         }
+    }
+}
+
+impl Display for Join {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.first.fmt(f)?;
+        for (kind, side) in &self.others {
+            write!(f, " {} {side}", kind.as_str())?;
+        }
+        let Some(tags) = &self.using else { return Ok(()) };
+        f.write_str(" USING (")?;
+        super::write_list(f, tags.iter().map(|tag| quote_ident(tag)))?;
+        f.write_str(")")
+    }
+}
+
+impl Display for JoinSide {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)?;
+        write_clause(f, "AS", self.alias.as_ref().map(|alias| quote_ident(alias)))
     }
 }
 

@@ -21,7 +21,7 @@ impl Parser<'_> {
         let fields = self.list(Self::field)?;
         let into = self.optional_target(into)?;
         self.expect(Tok::From)?;
-        let sources = self.list(Self::source)?;
+        let sources = self.sources()?;
         let condition = self.condition()?;
         let dimensions = self.dimensions()?;
         // On either side of fill(), which belongs to GROUP BY.
@@ -87,7 +87,7 @@ impl Parser<'_> {
         Ok(Some(IntoTarget { database, retention_policy, name }))
     }
 
-    fn source(&mut self) -> Result<Source> {
+    pub(super) fn source(&mut self) -> Result<Source> {
         if let Some(regex) = self.optional_regex_text()? {
             return Ok(Source::Measurement(Measurement::matching(regex)));
         }

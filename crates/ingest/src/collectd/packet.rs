@@ -4,7 +4,7 @@
 //! takes little more memory than its bytes, however many lists share its names.
 
 /// Kinds of parts.
-mod kind {
+pub(super) mod kind {
     pub(super) const HOST: u16 = 0x0000;
     pub(super) const TIME: u16 = 0x0001;
     pub(super) const PLUGIN: u16 = 0x0002;
@@ -13,7 +13,8 @@ mod kind {
     pub(super) const TYPE_INSTANCE: u16 = 0x0005;
     pub(super) const VALUES: u16 = 0x0006;
     pub(super) const TIME_FINE: u16 = 0x0008;
-    pub(super) const ENCRYPTED: u16 = 0x0210;
+    pub(in super::super) const SIGNATURE: u16 = 0x0200;
+    pub(in super::super) const ENCRYPTED: u16 = 0x0210;
 }
 
 /// Type and length of a part.
@@ -36,9 +37,15 @@ pub enum PacketError {
     /// A value has a type that is none.
     #[error("a value of an unknown kind")]
     Kind,
-    /// The packet is encrypted.
+    /// The packet is encrypted, and no passwords are known.
     #[error("an encrypted packet")]
     Encrypted,
+    /// Nobody knows the password of who signed or encrypted it.
+    #[error("a packet of an unknown user")]
+    User,
+    /// What was signed or encrypted is not what came, or the password is another.
+    #[error("a packet with a wrong signature")]
+    Signature,
 }
 
 /// One number.
@@ -72,7 +79,7 @@ pub(super) struct ValueList<'p> {
     pub(super) values: Vec<Value>,
 }
 
-/// Gives all lists of a packet to `each`, in their order.
+/// Gives all lists of a packet to `each`, in their order. Signatures mean nothing here.
 pub(super) fn parse<'p>(
     packet: &'p [u8],
     mut each: impl FnMut(&ValueList<'p>),
@@ -102,7 +109,7 @@ pub(super) fn parse<'p>(
 }
 
 /// Kind and body of the first part, and what is behind it.
-fn part(bytes: &[u8]) -> Result<(u16, &[u8], &[u8]), PacketError> {
+pub(super) fn part(bytes: &[u8]) -> Result<(u16, &[u8], &[u8]), PacketError> {
     let (header, _) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(PacketError::Length)?;
     let [k0, k1, l0, l1] = *header;
     let len = usize::from(u16::from_be_bytes([l0, l1]));

@@ -109,6 +109,102 @@ fn malformed_packets_give_nothing() {
     assert_eq!(parsed(&parser, &signed), parsed(&parser, &packet()));
 }
 
+fn users() -> Users {
+    let mut users = Users::default();
+    users.add("# of the house\n\nalice: rabbit hole\nbob:b\n").unwrap();
+    users
+}
+
+/// A signed packet, as the format says.
+fn signed(user: &str, password: &str, parts: &[u8]) -> Vec<u8> {
+    use hmac::{Hmac, KeyInit, Mac};
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(password.as_bytes()).unwrap();
+    mac.update(user.as_bytes());
+    mac.update(parts);
+    let body = [&mac.finalize().into_bytes()[..], user.as_bytes()].concat();
+    [part(0x200, &body), parts.to_vec()].concat()
+}
+
+/// An encrypted packet, as the format says.
+fn encrypted(user: &str, password: &str, parts: &[u8]) -> Vec<u8> {
+    use sha1::Digest;
+    let key = sha2::Sha256::digest(password.as_bytes()).into();
+    let iv = [7; 16];
+    let mut secret = [&sha1::Sha1::digest(parts)[..], parts].concat();
+    security::apply_keystream(&key, &iv, &mut secret);
+    let user_len = u16::try_from(user.len()).unwrap().to_be_bytes();
+    part(0x210, &[&user_len[..], user.as_bytes(), &iv, &secret].concat())
+}
+
+#[test]
+fn the_cipher_is_the_published_one() {
+    // NIST SP 800-38A, F.4.5, first block.
+    let bytes = |text: u128| text.to_be_bytes();
+    let key = [
+        bytes(0x603d_eb10_15ca_71be_2b73_aef0_857d_7781),
+        bytes(0x1f35_2c07_3b61_08d7_2d98_10a3_0914_dff4),
+    ];
+    let mut block = bytes(0x6bc1_bee2_2e40_9f96_e93d_7e11_7393_172a);
+    let iv = bytes(0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f);
+    security::apply_keystream(&key.concat().try_into().unwrap(), &iv, &mut block);
+    assert_eq!(block, bytes(0xdc7e_84bf_da79_164b_7ecd_8486_985d_3860));
+}
+
+#[test]
+fn only_values_that_are_secure_enough_are_stored() {
+    use SecurityLevel::{Encrypt, None, Sign};
+    let plain = CollectdParser::new(types(), MultiValue::Split);
+    let all = parsed(&plain, &packet()).unwrap();
+    let nothing = (2, String::new());
+    let signed = signed("alice", "rabbit hole", &packet());
+    let encrypted = encrypted("bob", "b", &packet());
+    for (level, of_plain, of_signed) in
+        [(None, &all, &all), (Sign, &nothing, &all), (Encrypt, &nothing, &nothing)]
+    {
+        let parser = plain.clone().secured(level, users());
+        assert_eq!(parsed(&parser, &packet()).as_ref(), Ok(of_plain), "{level:?}");
+        assert_eq!(parsed(&parser, &signed).as_ref(), Ok(of_signed), "{level:?}");
+        assert_eq!(parsed(&parser, &encrypted).as_ref(), Ok(&all), "{level:?}");
+        // What stands before the signature is not signed.
+        let before = [packet(), signed.clone()].concat();
+        let (dropped, lines) = parsed(&parser, &before).unwrap();
+        let (of_before, more) = (of_plain.0 + of_signed.0, of_plain.1.clone() + &of_signed.1);
+        assert_eq!((dropped, lines), (of_before, more), "{level:?}");
+    }
+    assert_eq!(parsed(&plain, &signed), Ok(all));
+    assert_eq!(parsed(&plain, &encrypted), Err(PacketError::Encrypted));
+}
+
+#[test]
+fn what_is_not_of_a_known_user_is_refused() {
+    let parser =
+        CollectdParser::new(types(), MultiValue::Split).secured(SecurityLevel::None, users());
+    for (packet, error) in [
+        (signed("alice", "b", &packet()), PacketError::Signature),
+        (signed("carol", "rabbit hole", &packet()), PacketError::User),
+        (encrypted("bob", "c", &packet()), PacketError::Signature),
+        (encrypted("carol", "b", &packet()), PacketError::User),
+        (part(0x200, &[1; 31]), PacketError::Length),
+        (part(0x210, &[0, 9, 1]), PacketError::Length),
+        (part(0x210, &[&[0, 1][..], b"b", &[0; 9]].concat()), PacketError::Length),
+        (encrypted("bob", "b", &encrypted("bob", "b", &packet())), PacketError::Encrypted),
+    ] {
+        assert_eq!(parsed(&parser, &packet), Err(error));
+    }
+    for at in 0..4 {
+        // Any byte that is changed is noticed: of the user, the signature, the secret, the parts.
+        let mut packets =
+            [signed("alice", "rabbit hole", &packet()), encrypted("bob", "b", &packet())];
+        for packet in &mut packets {
+            let at = 5 + at * (packet.len() - 6) / 3;
+            packet[at] ^= 1;
+            assert!(parsed(&parser, packet).is_err(), "{at}");
+        }
+    }
+    assert!(Users::default().add("alice rabbit").unwrap_err().contains("line 1"));
+    assert_eq!(format!("{:?}", users()), "Users(2)");
+}
+
 #[test]
 fn a_packet_becomes_only_so_much() {
     let longest = "x".repeat(packet::NAME_BYTES_MAX - 1);
@@ -147,7 +243,11 @@ proptest! {
         packet[at] = byte;
         packet.truncate(cut.index(packet.len() + 1));
         for mode in [MultiValue::Split, MultiValue::Join] {
-            let _ = CollectdParser::new(types(), mode).parse(&packet, &mut Lines::default());
+            let parser = CollectdParser::new(types(), mode);
+            let _ = parser.parse(&packet, &mut Lines::default());
+            let parser = parser.secured(SecurityLevel::None, users());
+            let _ = parser.parse(&signed("bob", "b", &packet), &mut Lines::default());
+            let _ = parser.parse(&encrypted("bob", "b", &packet), &mut Lines::default());
         }
     }
 }

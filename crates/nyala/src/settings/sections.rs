@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
-use server::collectd::{CollectdParser, MultiValue, TypesDb};
+use server::collectd::{CollectdParser, MultiValue, SecurityLevel, TypesDb, Users};
 use server::graphite::GraphiteParser;
 use server::{
     CollectdConfig, GraphiteConfig, ListenerConfig, ListenerTarget, MonitorConfig, OpenTsdbConfig,
@@ -82,6 +82,7 @@ struct Collectd {
     batch_timeout: Option<String>,
     typesdb: Option<PathBuf>,
     security_level: Option<String>,
+    auth_file: Option<PathBuf>,
     parse_multivalue_plugin: Option<String>,
 }
 
@@ -96,6 +97,8 @@ struct Monitor {
 
 /// Where the types are that collectd comes with.
 const TYPESDB: &str = "/usr/share/collectd/types.db";
+/// Where collectd's users are, unless the section says so.
+const AUTH_FILE: &str = "/etc/collectd/auth_file";
 
 impl Sections {
     /// Reads the sections of a file.
@@ -200,22 +203,34 @@ impl Collectd {
             batch_size: (self.batch_size, 5000),
             batch_timeout: (&self.batch_timeout, Duration::from_secs(10)),
         };
-        match self.security_level.as_deref() {
-            None | Some("none" | "") => {}
-            Some(level @ ("sign" | "encrypt")) => {
-                bail!("security-level = {level:?} is not supported yet; use \"none\"")
-            }
+        let level = match self.security_level.as_deref() {
+            None | Some("none" | "") => SecurityLevel::None,
+            Some("sign") => SecurityLevel::Sign,
+            Some("encrypt") => SecurityLevel::Encrypt,
             Some(other) => bail!("security-level: {other:?} is neither none, sign nor encrypt"),
-        }
+        };
         let multi_value = match self.parse_multivalue_plugin.as_deref() {
             None | Some("split" | "") => MultiValue::Split,
             Some("join") => MultiValue::Join,
             Some(other) => bail!("parse-multivalue-plugin: {other:?} is neither split nor join"),
         };
         let path = self.typesdb.as_deref().unwrap_or_else(|| Path::new(TYPESDB));
-        let parser = CollectdParser::new(types(path)?, multi_value);
+        let mut parser = CollectdParser::new(types(path)?, multi_value);
+        if level != SecurityLevel::None || self.auth_file.is_some() {
+            let path = self.auth_file.as_deref().unwrap_or_else(|| Path::new(AUTH_FILE));
+            parser = parser.secured(level, users(path)?);
+        }
         Ok(CollectdConfig { target: common.target()?, parser })
     }
+}
+
+/// The users of a file and their passwords.
+fn users(path: &Path) -> anyhow::Result<Users> {
+    let named = || format!("auth-file: {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    let mut users = Users::default();
+    users.add(&text).map_err(|error| anyhow!(error)).with_context(named)?;
+    Ok(users)
 }
 
 /// The types of a file, or of all files of a directory, in the order of their names.
@@ -303,7 +318,15 @@ mod tests {
             ("[[graphite]]\nenabled = true\ntemplates = [\"a\"]\n", "no measurement specified"),
             ("[[opentsdb]]\nenabled = true\nbind-address = \"x\"\n", "is not an address"),
             ("[[opentsdb]]\nenabled = true\nbatch-timeout = \"x\"\n", "is not a time"),
-            ("[[collectd]]\nenabled = true\nsecurity-level = \"sign\"\n", "not supported yet"),
+            (
+                "[[collectd]]\nenabled = true\ntypesdb = \"/dev/null\"\nsecurity-level = \"sign\"\n\
+                 auth-file = \"/no/such/file\"\n",
+                "auth-file: /no/such/file",
+            ),
+            (
+                "[[collectd]]\nenabled = true\nsecurity-level = \"tls\"\n",
+                "neither none, sign nor encrypt",
+            ),
             ("[[collectd]]\nenabled = true\ntypesdb = \"/no/such/file\"\n", "/no/such/file"),
             ("[monitor]\nstore-enabled = true\nstore-interval = \"x\"\n", "store-interval"),
         ] {

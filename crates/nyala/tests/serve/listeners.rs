@@ -207,11 +207,13 @@ fn collectd_split_and_joined() {
 fn a_section_that_is_wrong_is_named() {
     let dir = temp_dir();
     let file = dir.path().join("nyala.toml");
-    std::fs::write(&file, "[[collectd]]\nenabled = true\nsecurity-level = \"encrypt\"\n").unwrap();
+    let section = "[[collectd]]\nenabled = true\ntypesdb = \"/dev/null\"\n\
+                   security-level = \"encrypt\"\nauth-file = \"/no/such/file\"\n";
+    std::fs::write(&file, section).unwrap();
     let output = crate::support::nyala().arg("config").arg("--config").arg(&file).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("[[collectd]]"), "{said}");
-    assert!(said.contains("security-level = \"encrypt\" is not supported yet"), "{said}");
+    assert!(said.contains("auth-file: /no/such/file"), "{said}");
     let shown = "[[opentsdb]]\nenabled = false\n[monitor]\nstore-enabled = true\n";
     std::fs::write(&file, shown).unwrap();
     let output = crate::support::nyala().arg("config").arg("--config").arg(&file).output().unwrap();

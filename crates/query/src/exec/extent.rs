@@ -23,6 +23,25 @@ impl Extent {
         }
     }
 
+    /// Where the rows of all of these are.
+    pub(crate) fn merged<'a>(extents: impl Iterator<Item = &'a Self>) -> Self {
+        Self { parts: disjoint(extents.flat_map(|extent| extent.parts.iter().copied()).collect()) }
+    }
+
+    /// The stretches.
+    pub(crate) fn parts(&self) -> &[ExtentPart] {
+        &self.parts
+    }
+
+    /// An estimate of the rows within `time`.
+    pub(crate) fn rows_within(&self, time: TimeRange) -> u64 {
+        let shared = self.parts.iter().filter_map(|part| {
+            let both = part.time.intersect(&time);
+            (!both.is_empty()).then(|| cut(part, both.min, both.max).rows)
+        });
+        shared.fold(0, u64::saturating_add)
+    }
+
     /// An estimate of all rows.
     pub(crate) fn rows(&self) -> u64 {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.rows))

@@ -5,13 +5,14 @@ mod matching;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, Values};
+use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, TimeRange, Values};
 use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TimeOrder, Windows};
 
 use super::column::{self, Cell, cast, missing};
+use super::join;
 use super::predicate::{Predicate, Rows};
 use super::subquery::{self, SubqueryScan};
-use crate::plan::{ColumnKind, Condition, Select, SlotSource, Source};
+use crate::plan::{AuxPlan, CallPlan, ColumnKind, Condition, Select, SlotSource, Source};
 use crate::{QueryContext, QueryError};
 pub(crate) use matching::{Matching, open_matching};
 
@@ -107,70 +108,83 @@ pub(crate) fn open(
     usage: ScanUse,
     context: &QueryContext,
 ) -> Result<Vec<Input>, QueryError> {
+    let columns = Columns {
+        calls: &select.calls,
+        aux: &select.aux,
+        dimensions: &select.dimensions,
+        time: select.read_range(),
+    };
     let mut inputs = Vec::with_capacity(select.sources.len());
     for source in &select.sources {
-        let mut wanted = Wanted::default();
-        let mut calls = Vec::with_capacity(select.calls.len());
-        for call in &select.calls {
-            calls.push(match call.input {
-                Some(input) => {
-                    let kind = ColumnKind::Field(input);
-                    wanted.column(crate::plan::slot_source(source, &call.field, kind))
-                }
-                None => ColumnSource::Missing(FieldType::Float),
-            });
-        }
-        let mut aux = Vec::with_capacity(select.aux.len());
-        for column in &select.aux {
-            let found = crate::plan::slot_source(source, &column.name, column.kind);
-            aux.push(match wanted.column(found) {
-                // The tags of a subquery's rows are its dimensions, which are always there.
-                ColumnSource::Tag { at, .. } => {
-                    ColumnSource::Tag { at, blank: matches!(source, Source::Subquery(_)) }
-                }
-                column => column,
-            });
-        }
-        let shown_fields = wanted.fields.len();
-        let dimensions = select.dimensions.iter().map(|name| wanted.tag(name)).collect();
-        let plan = InputPlan { calls, aux, dimensions, shown_fields, usage };
-        match source {
-            Source::Measurement(measurement) => {
-                let filter = plan.filter(&measurement.condition, &mut wanted, select.is_raw());
-                let is_filtered = filter.is_some();
-                let request = ScanRequest {
-                    policy: measurement.policy,
-                    measurement: measurement.name.clone(),
-                    fields: wanted.fields,
-                    tags: wanted.tags,
-                    series: measurement.condition.tags.clone(),
-                    time: select.read_range(),
-                    filters: measurement.condition.filters.clone(),
-                    order: order(usage.ascending),
-                    rows_per_series: usage.rows_per_series.filter(|_| !is_filtered),
-                    windows: usage.windows.filter(|_| !is_filtered),
-                    context: context.scan_context(),
-                };
-                if request.fields.is_empty() || request.time.is_empty() {
-                    continue;
-                }
-                let scan = context.store.scan(&request)?;
-                let name = measurement.name.clone();
-                inputs.push(plan.input(name, scan, filter, Some(request)));
-            }
-            Source::Subquery(inner) => {
-                // Every row of a subquery is a row, with or without the columns wanted here.
-                let filter = plan.filter(&inner.condition, &mut wanted, false);
-                let (fields, tags) = (&wanted.fields, &wanted.tags);
-                let scans = subquery::scans(inner, fields, tags, usage.ascending, context)?;
-                for SubqueryScan { name, scan } in scans {
-                    inputs.push(plan.input(name, scan, filter.clone(), None));
-                }
-            }
-        }
+        open_source(source, &columns, usage, context, &mut inputs)?;
     }
     inputs.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(inputs)
+}
+
+/// What is read of a source.
+pub(crate) struct Columns<'a> {
+    /// Functions, each over a field; none: rows are wanted as they are.
+    pub calls: &'a [CallPlan],
+    /// Fields and tags beside them.
+    pub aux: &'a [AuxPlan],
+    /// Tags that rows are grouped by.
+    pub dimensions: &'a [Name],
+    /// The times of rows.
+    pub time: TimeRange,
+}
+
+/// Starts reading one source. A subquery runs to its end here.
+pub(crate) fn open_source(
+    source: &Source,
+    columns: &Columns<'_>,
+    usage: ScanUse,
+    context: &QueryContext,
+    inputs: &mut Vec<Input>,
+) -> Result<(), QueryError> {
+    let mut wanted = Wanted::default();
+    let plan = InputPlan::new(source, columns, usage, &mut wanted);
+    let (scans, filter) = match source {
+        Source::Measurement(measurement) => {
+            let filter = plan.filter(&measurement.condition, &mut wanted, columns.calls.is_empty());
+            let is_filtered = filter.is_some();
+            let request = ScanRequest {
+                policy: measurement.policy,
+                measurement: measurement.name.clone(),
+                fields: wanted.fields,
+                tags: wanted.tags,
+                series: measurement.condition.tags.clone(),
+                time: columns.time,
+                filters: measurement.condition.filters.clone(),
+                order: order(usage.ascending),
+                rows_per_series: usage.rows_per_series.filter(|_| !is_filtered),
+                windows: usage.windows.filter(|_| !is_filtered),
+                context: context.scan_context(),
+            };
+            if request.fields.is_empty() || request.time.is_empty() {
+                return Ok(());
+            }
+            let scan = context.store.scan(&request)?;
+            let name = measurement.name.clone();
+            inputs.push(plan.input(name, scan, filter, Some(request)));
+            return Ok(());
+        }
+        // Every row of a subquery or join is a row, with or without the columns wanted here.
+        Source::Subquery(inner) => {
+            let filter = plan.filter(&inner.condition, &mut wanted, false);
+            let (fields, tags) = (&wanted.fields, &wanted.tags);
+            (subquery::scans(inner, fields, tags, usage.ascending, context)?, filter)
+        }
+        Source::Join(inner) => {
+            let filter = plan.filter(&inner.condition, &mut wanted, false);
+            let (fields, tags) = (&wanted.fields, &wanted.tags);
+            (join::scans(inner, fields, tags, usage.ascending, context)?, filter)
+        }
+    };
+    for SubqueryScan { name, scan } in scans {
+        inputs.push(plan.input(name, scan, filter.clone(), None));
+    }
+    Ok(())
 }
 
 fn order(ascending: bool) -> TimeOrder {
@@ -186,6 +200,32 @@ struct InputPlan {
 }
 
 impl InputPlan {
+    /// Where in `source` the columns are, as far as it has them.
+    fn new(source: &Source, columns: &Columns<'_>, usage: ScanUse, wanted: &mut Wanted) -> Self {
+        let calls = columns.calls.iter().map(|call| match call.input {
+            Some(input) => {
+                let kind = ColumnKind::Field(input);
+                wanted.column(crate::plan::slot_source(source, &call.field, kind))
+            }
+            None => ColumnSource::Missing(FieldType::Float),
+        });
+        let calls = calls.collect();
+        let aux = columns.aux.iter().map(|column| {
+            let found = crate::plan::slot_source(source, &column.name, column.kind);
+            match wanted.column(found) {
+                // The tags of a subquery's rows are its dimensions, which are always there.
+                ColumnSource::Tag { at, .. } => {
+                    ColumnSource::Tag { at, blank: !matches!(source, Source::Measurement(_)) }
+                }
+                column => column,
+            }
+        });
+        let aux = aux.collect();
+        let shown_fields = wanted.fields.len();
+        let dimensions = columns.dimensions.iter().map(|name| wanted.tag(name)).collect();
+        Self { calls, aux, dimensions, shown_fields, usage }
+    }
+
     fn filter(&self, condition: &Condition, wanted: &mut Wanted, raw: bool) -> Option<Filter> {
         let slots = condition.slots.iter().map(|slot| wanted.column(slot.clone())).collect();
         if let Some(predicate) = &condition.predicate {

@@ -7,6 +7,8 @@
 mod kept;
 mod projected;
 
+pub(super) use kept::tag_column;
+
 use model::{FieldType, Name};
 use store::Scan;
 

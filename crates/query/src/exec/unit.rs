@@ -52,7 +52,8 @@ pub(crate) fn open(
         let rest = inputs.split_off(same);
         let of_name = std::mem::replace(&mut inputs, rest);
         let mut groups = Groups::new(&of_name);
-        let measured = select.sources.iter().any(|s| matches!(s, Source::Measurement(_)));
+        // What a subquery reads is limited there.
+        let measured = select.sources.iter().any(|s| !matches!(s, Source::Subquery(_)));
         if measured {
             let (limit, offset) = (select.series_limit, select.series_offset);
             let counted: Vec<bool> = select
@@ -73,7 +74,7 @@ pub(crate) fn open(
 }
 
 /// Refuses queries over more series than configured.
-fn check_series(inputs: &[Input], context: &QueryContext) -> Result<(), QueryError> {
+pub(super) fn check_series(inputs: &[Input], context: &QueryContext) -> Result<(), QueryError> {
     let limit = context.limits.max_select_series;
     let series: u64 = inputs
         .iter()
@@ -90,6 +91,12 @@ fn check_series(inputs: &[Input], context: &QueryContext) -> Result<(), QueryErr
 }
 
 impl Unit {
+    /// Inputs that are read for their rows only; they all count as one measurement.
+    pub(super) fn of_rows(name: Name, inputs: Vec<Input>) -> Self {
+        let (groups, extent) = (Groups::new(&inputs), Extent::of(&inputs));
+        Self { name, inputs, groups, extent, columns: Arc::new([]) }
+    }
+
     /// The slice of input `at` with the series of the groups `groups`; `None` if it has none.
     pub(crate) fn slice(
         &self,

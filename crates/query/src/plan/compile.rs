@@ -10,6 +10,7 @@ use model::{MAX_TIME_NS, MIN_TIME_NS, TimeRange};
 use super::calendar;
 use super::dimensions::{self, Every, Interval};
 use super::fields::{FieldChecks, WindowUse, check_condition};
+use super::join::CompiledJoin;
 use super::widened;
 use crate::QueryError;
 use crate::exec::window::Windows;
@@ -50,9 +51,15 @@ pub(crate) struct Compiled {
 pub(crate) enum CompiledSource {
     Measurement(influxql::Measurement),
     Subquery(Box<Compiled>),
+    Join(Box<CompiledJoin>),
 }
 
 impl Compiled {
+    /// The times of rows that a source is asked for.
+    pub(super) fn source_range(&self) -> TimeRange {
+        self.widened(self.lead)
+    }
+
     /// The range, begun some windows earlier.
     fn widened(&self, windows: u64) -> TimeRange {
         widened(self.range, self.windows().as_ref(), windows, self.ascending)
@@ -97,7 +104,7 @@ fn compile_within(
             ));
         }
         compiled.ascending = outer.ascending;
-        compiled.range = compiled.range.intersect(&outer.widened(outer.lead));
+        compiled.range = compiled.range.intersect(&outer.source_range());
         if outer.interval.is_some() && compiled.interval.is_none() {
             compiled.interval.clone_from(&outer.interval);
             windows = WindowUse::Inherited;
@@ -121,15 +128,27 @@ fn compile_within(
     }
     let mut sources = Vec::with_capacity(statement.sources.len());
     for source in &statement.sources {
-        sources.push(match source {
-            Source::Measurement(measurement) => CompiledSource::Measurement(measurement.clone()),
-            Source::SubQuery(inner) => {
-                CompiledSource::Subquery(Box::new(compile_within(inner, now_ns, Some(&compiled))?))
-            }
-        });
+        sources.push(compile_source(source, now_ns, &compiled)?);
     }
     compiled.sources = sources;
     Ok(compiled)
+}
+
+/// Checks what the SELECT `outer` selects from.
+pub(super) fn compile_source(
+    source: &Source,
+    now_ns: i64,
+    outer: &Compiled,
+) -> Result<CompiledSource, QueryError> {
+    Ok(match source {
+        Source::Measurement(measurement) => CompiledSource::Measurement(measurement.clone()),
+        Source::SubQuery(inner) => {
+            CompiledSource::Subquery(Box::new(compile_within(inner, now_ns, Some(outer))?))
+        }
+        Source::Join(join) => {
+            CompiledSource::Join(Box::new(CompiledJoin::new(join, now_ns, outer)?))
+        }
+    })
 }
 
 /// Time range, condition and dimensions.

@@ -108,6 +108,10 @@ fn names_of(sources: &[Source]) -> (BTreeMap<String, DataType>, BTreeSet<String>
                 }
                 tags.extend(inner.select.dimensions.iter().map(ToString::to_string));
             }
+            Source::Join(join) => {
+                join.columns().for_each(|column| add(&column.name, column.data_type));
+                tags.extend(join.tags.iter().map(ToString::to_string));
+            }
         }
     }
     (fields, tags)

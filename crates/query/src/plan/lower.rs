@@ -142,6 +142,7 @@ impl Slots<'_> {
             Source::Subquery(inner) => {
                 inner.select.outputs.iter().any(|output| output.reference == name)
             }
+            Source::Join(join) => join.column(name).is_some(),
         })
     }
 

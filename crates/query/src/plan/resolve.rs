@@ -9,7 +9,8 @@ use super::compile::{Compiled, CompiledSource};
 use super::condition::SlotSource;
 use super::fields::check_condition;
 use super::{
-    ColumnKind, Condition, Select, Source, SubquerySource, after, expand, lower, sources, types,
+    ColumnKind, Condition, JoinSource, Select, Source, SubquerySource, after, expand, lower,
+    sources, types,
 };
 use crate::presence::schema_within;
 use crate::{QueryContext, QueryError};
@@ -23,12 +24,15 @@ pub(crate) fn resolve(compiled: &Compiled, context: &QueryContext) -> Result<Sel
     let dimensions = select.dimensions.clone();
     select.push_dimensions(&dimensions);
     select.push_series_limits();
-    resolve_conditions(&mut select, compiled)?;
+    resolve_conditions(&mut select, compiled, compiled.condition.as_ref())?;
     Ok(select)
 }
 
 /// The plan without what comes from the queries around it, and without conditions.
-fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, QueryError> {
+pub(super) fn resolve_alone(
+    compiled: &Compiled,
+    context: &QueryContext,
+) -> Result<Select, QueryError> {
     let mut found = Vec::new();
     for source in &compiled.sources {
         match source {
@@ -45,6 +49,9 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
                 let select = Arc::new(resolve_alone(inner, context)?);
                 let condition = Condition::none();
                 found.push(Source::Subquery(SubquerySource { select, condition }));
+            }
+            CompiledSource::Join(join) => {
+                found.push(Source::Join(JoinSource::resolve(join, compiled, context)?));
             }
         }
     }
@@ -87,28 +94,38 @@ fn resolve_alone(compiled: &Compiled, context: &QueryContext) -> Result<Select, 
     })
 }
 
-/// Gives every source its condition, now that all dimensions are known.
-fn resolve_conditions(select: &mut Select, compiled: &Compiled) -> Result<(), QueryError> {
-    let annotated =
-        compiled.condition.clone().map(|condition| types::annotate(condition, &select.sources));
+/// Gives every source its condition, now that all dimensions are known: `condition`, which is the
+/// statement's own or holds wherever it does.
+pub(super) fn resolve_conditions(
+    select: &mut Select,
+    compiled: &Compiled,
+    condition: Option<&Expr>,
+) -> Result<(), QueryError> {
+    let annotated = condition.cloned().map(|given| types::annotate(given, &select.sources));
     for source in &mut select.sources {
         let condition = condition_of(annotated.as_ref(), source)?;
         match source {
             Source::Measurement(measurement) => measurement.condition = condition,
             Source::Subquery(inner) => inner.condition = condition,
+            Source::Join(join) => join.condition = condition,
         }
+    }
+    if let ([Source::Join(join)], [CompiledSource::Join(inner)]) =
+        (select.sources.as_mut_slice(), compiled.sources.as_slice())
+    {
+        return join.resolve_sides(inner, &select.dimensions, condition);
     }
     // Subqueries stand in the same order in both; measurements may be more or fewer by then.
     let inner = compiled.sources.iter().filter_map(|source| match source {
         CompiledSource::Subquery(inner) => Some(inner),
-        CompiledSource::Measurement(_) => None,
+        CompiledSource::Measurement(_) | CompiledSource::Join(_) => None,
     });
     let subqueries = select.sources.iter_mut().filter_map(|source| match source {
         Source::Subquery(subquery) => Some(subquery),
-        Source::Measurement(_) => None,
+        Source::Measurement(_) | Source::Join(_) => None,
     });
     for (subquery, inner) in subqueries.zip(inner) {
-        resolve_conditions(subquery.select_mut(), inner)?;
+        resolve_conditions(subquery.select_mut(), inner, inner.condition.as_ref())?;
     }
     Ok(())
 }
@@ -125,12 +142,14 @@ pub(crate) fn resolve_condition(expr: &Expr, sources: &mut [Source]) -> Result<(
         match source {
             Source::Measurement(measurement) => measurement.condition = condition,
             Source::Subquery(inner) => inner.condition = condition,
+            Source::Join(join) => join.condition = condition,
         }
     }
     Ok(())
 }
 
-fn condition_of(expr: Option<&Expr>, source: &Source) -> Result<Condition, QueryError> {
+/// The condition `expr`, whose names are annotated, for one source.
+pub(super) fn condition_of(expr: Option<&Expr>, source: &Source) -> Result<Condition, QueryError> {
     let resolve = |var: &VarRef| {
         let kind = match var.data_type {
             Some(influxql::DataType::Tag) | None => ColumnKind::Tag,
@@ -147,7 +166,7 @@ fn condition_of(expr: Option<&Expr>, source: &Source) -> Result<Condition, Query
     };
     match source {
         Source::Measurement(_) => Condition::new(expr, &resolve),
-        Source::Subquery(_) => Condition::for_rows(expr, &resolve),
+        Source::Subquery(_) | Source::Join(_) => Condition::for_rows(expr, &resolve),
     }
 }
 
@@ -179,6 +198,15 @@ pub(crate) fn slot_source(source: &Source, name: &str, kind: ColumnKind) -> Slot
                 None => missing,
             }
         }
+        Source::Join(join) => match join.column(name) {
+            Some((_, column)) => SlotSource::Field {
+                name: name.into(),
+                stored: column.kind.field_type(),
+                wanted: kind.field_type(),
+            },
+            None if join.has_tag(name) => SlotSource::Tag(name.into()),
+            None => missing,
+        },
     }
 }
 

@@ -74,6 +74,10 @@ fn of_name_in(name: &str, source: &Source) -> Option<DataType> {
                 None => None,
             }
         }
+        Source::Join(join) => match join.column(name) {
+            Some((_, column)) => Some(column.data_type),
+            None => join.has_tag(name).then_some(DataType::Tag),
+        },
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use influxql::{Cardinality, ShowCardinality};
-use model::{DatabaseId, Name, TagExpr, Values};
+use model::{DatabaseId, Name, TagExpr, TimeRange, Values};
 use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
 
 use super::{Timed, counts_part, fields_within, key_filter, tags_only};
@@ -20,7 +20,7 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
     }
     let series = match tags_only(show.condition.as_ref(), context)? {
         Timed::No(series) => series,
-        Timed::Yes(_) => {
+        Timed::Yes(..) => {
             let what = statement(&show.of);
             return Err(QueryError::invalid(format!(
                 "{what} doesn't support time in WHERE clause"
@@ -125,7 +125,8 @@ fn count_within(
             return Ok(counted.first().map_or(0, |(_, count)| *count));
         }
         let Some(schema) = context.store.schema(policy.database, measurement)? else { continue };
-        let (scan, ordinals) = series_within(*policy, measurement, &schema, series, context)?;
+        let (scan, ordinals) =
+            series_within(*policy, measurement, &schema, (series, TimeRange::ALL), context)?;
         total += ordinals.len() as i64;
         let wanted: &dyn Fn(&str) -> bool = match &kind {
             MetadataKind::TagValues(filter) => &|key| filter.accepts(key),

@@ -59,8 +59,18 @@ impl NameStream {
         if limits.rows > 0 && !filtered {
             request.facts_max = Some(limits.rows.saturating_add(limits.rows_offset));
         }
-        Ok(Self {
-            cursor: context.store.metadata(&request)?,
+        Ok(Self::new(context.store.metadata(&request)?, shape, limits, context))
+    }
+
+    /// Names that something else than the store's index hands out, in its form.
+    pub(crate) fn new(
+        cursor: Box<dyn MetadataCursor>,
+        shape: Shape,
+        limits: Limits,
+        context: &QueryContext,
+    ) -> Self {
+        Self {
+            cursor,
             context: context.clone(),
             shape,
             limits,
@@ -68,7 +78,7 @@ impl NameStream {
             header: None,
             rows: 0,
             finished: false,
-        })
+        }
     }
 
     /// The next names.

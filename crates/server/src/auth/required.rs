@@ -105,14 +105,17 @@ fn of_select(select: &SelectStatement) -> Vec<Requirement<'_>> {
 }
 
 fn read_by<'a>(select: &'a SelectStatement, all: &mut Vec<Requirement<'a>>) {
-    for source in &select.sources {
-        match source {
-            Source::Measurement(measurement) => {
-                all.push(On(Privilege::Read, measurement.database.as_deref()));
-            }
-            // As deep as the parser lets statements nest.
-            Source::SubQuery(inner) => read_by(inner, all),
+    select.sources.iter().for_each(|source| read_from(source, all));
+}
+
+fn read_from<'a>(source: &'a Source, all: &mut Vec<Requirement<'a>>) {
+    match source {
+        Source::Measurement(measurement) => {
+            all.push(On(Privilege::Read, measurement.database.as_deref()));
         }
+        // As deep as the parser lets statements nest.
+        Source::SubQuery(inner) => read_by(inner, all),
+        Source::Join(join) => join.sides().for_each(|side| read_from(&side.source, all)),
     }
 }
 
@@ -132,6 +135,10 @@ mod tests {
         check("SELECT v FROM m", &[On(Read, None)]);
         check("SELECT v FROM a..m, \"b\".\"rp\".m", &[On(Read, Some("a")), On(Read, Some("b"))]);
         check("SELECT v FROM (SELECT v FROM (SELECT v FROM a..m))", &[On(Read, Some("a"))]);
+        check(
+            "SELECT x.v FROM a..m AS x JOIN (SELECT v FROM b..m) AS y USING (h) JOIN m",
+            &[On(Read, Some("a")), On(Read, Some("b")), On(Read, None)],
+        );
         check("EXPLAIN SELECT v FROM a..m", &[On(Read, Some("a"))]);
         check("SHOW MEASUREMENTS ON a", &[On(Read, Some("a"))]);
         check("SHOW SERIES FROM a..m", &[On(Read, None), On(Read, Some("a"))]);

@@ -53,10 +53,15 @@ fn zones_of(select: &SelectStatement) -> Result<(), String> {
     if let Some(name) = &select.time_zone {
         Zone::load(name).map_err(|error| error.to_string())?;
     }
-    select.sources.iter().try_for_each(|source| match source {
+    select.sources.iter().try_for_each(zones_in)
+}
+
+fn zones_in(source: &Source) -> Result<(), String> {
+    match source {
         Source::SubQuery(inner) => zones_of(inner),
         Source::Measurement(_) => Ok(()),
-    })
+        Source::Join(join) => join.sides().try_for_each(|side| zones_in(&side.source)),
+    }
 }
 
 #[cfg(test)]

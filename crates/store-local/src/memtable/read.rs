@@ -25,6 +25,9 @@ pub(crate) struct Few {
     pub(crate) from_end: bool,
 }
 
+/// Most rows that are looked for one by one among rows that are not in order.
+const FEW_ROWS_MAX: usize = 64;
+
 /// Copies the rows of a series within `time`, as far as `fields` go; with `few` at least those.
 pub(super) fn read(
     shard: &Shard,
@@ -34,43 +37,14 @@ pub(super) fn read(
     fields: &[(FieldNo, FieldType)],
     few: Option<Few>,
 ) -> SeriesBlock {
-    let mut found: Vec<StoredRow<'_>> = Vec::new();
-    let is_few = |few: &Few| rows.ascending && (1..rows.rows as usize).contains(&few.rows);
-    match few.filter(is_few) {
-        Some(few) => {
-            let positions: Vec<Positions> =
-                fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
-            let mut left = few.rows;
-            shard.rows_until_enough(rows, few.from_end, |row| {
-                let is_behind =
-                    if few.from_end { row.time_ns < time.min } else { row.time_ns > time.max };
-                if is_behind {
-                    return ControlFlow::Break(());
-                }
-                if !time.contains(row.time_ns) || row.arrival >= arrived_before {
-                    return ControlFlow::Continue(());
-                }
-                found.push(row);
-                left -= usize::from(positions.iter().any(|of| of.slot(&row).is_some()));
-                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
-            if few.from_end {
-                found.reverse();
-            }
-        }
-        None => {
-            found.reserve_exact(rows.rows as usize);
-            shard.for_each_row(rows, |row| {
-                if time.contains(row.time_ns) && row.arrival < arrived_before {
-                    found.push(row);
-                }
-            });
-        }
-    }
-    if !rows.ascending {
-        // Stable: of rows with one time the later written stays behind the earlier.
-        found.sort_by_key(|row| row.time_ns);
-    }
+    let wanted = Wanted { shard, rows, time, arrived_before };
+    let few = few.filter(|few| (1..rows.rows as usize).contains(&few.rows));
+    let found = few.and_then(|few| {
+        let positions: Vec<Positions> =
+            fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
+        wanted.few(few, &positions)
+    });
+    let found = found.unwrap_or_else(|| wanted.all());
     let mut times: Vec<i64> = found.iter().map(|row| row.time_ns).collect();
     times.dedup();
     let columns = fields
@@ -85,6 +59,120 @@ pub(super) fn read(
         })
         .collect();
     SeriesBlock { times, columns }
+}
+
+/// Which rows of a series are wanted.
+struct Wanted<'a> {
+    shard: &'a Shard,
+    rows: &'a SeriesRows,
+    time: TimeRange,
+    arrived_before: u32,
+}
+
+impl<'a> Wanted<'a> {
+    fn has(&self, row: &StoredRow<'_>) -> bool {
+        self.time.contains(row.time_ns) && row.arrival < self.arrived_before
+    }
+
+    /// All rows, in order of time.
+    fn all(&self) -> Vec<StoredRow<'a>> {
+        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(self.rows.rows as usize);
+        self.shard.for_each_row(self.rows, |row| {
+            if self.has(&row) {
+                found.push(row);
+            }
+        });
+        self.sort(&mut found);
+        found
+    }
+
+    /// Rows until there are as many as `few` says, in order of time; `None`: all are needed.
+    fn few(&self, few: Few, fields: &[Positions]) -> Option<Vec<StoredRow<'a>>> {
+        if self.rows.is_ascending() || few.from_end {
+            let (mut found, is_whole) = self.in_order(few, fields);
+            if is_whole || self.rows.is_ascending() {
+                if few.from_end {
+                    found.reverse();
+                }
+                return Some(found);
+            }
+        }
+        if few.rows > FEW_ROWS_MAX {
+            return None;
+        }
+        let bound = self.bound(few, fields)?;
+        let mut found = Vec::new();
+        self.shard.for_each_row(self.rows, |row| {
+            let is_within = if few.from_end { row.time_ns >= bound } else { row.time_ns <= bound };
+            if is_within && self.has(&row) {
+                found.push(row);
+            }
+        });
+        self.sort(&mut found);
+        Some(found)
+    }
+
+    /// Rows from one end, of those that arrived in order of time and later than any that did not; and
+    /// whether nothing beyond them is needed. Reading from the end they come with the last first.
+    fn in_order(&self, few: Few, fields: &[Positions]) -> (Vec<StoredRow<'a>>, bool) {
+        let mut found: Vec<StoredRow<'a>> = Vec::new();
+        let (mut left, mut is_whole) = (few.rows, false);
+        self.shard.rows_until_enough(self.rows, few.from_end, |row| {
+            if row.time_ns <= self.rows.late_max {
+                return ControlFlow::Continue(());
+            }
+            let is_behind = if few.from_end {
+                row.time_ns < self.time.min
+            } else {
+                row.time_ns > self.time.max
+            };
+            if is_behind {
+                is_whole = true;
+                return ControlFlow::Break(());
+            }
+            if !self.has(&row) {
+                return ControlFlow::Continue(());
+            }
+            found.push(row);
+            left -= usize::from(fields.iter().any(|of| of.slot(&row).is_some()));
+            is_whole = left == 0;
+            if is_whole { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        (found, is_whole)
+    }
+
+    /// The time of the last of the rows that `few` wants; `None` if there are fewer.
+    fn bound(&self, few: Few, fields: &[Positions]) -> Option<i64> {
+        // The nearest times so far, as distances from the end that is read from, descending.
+        let mut nearest: Vec<i64> = Vec::with_capacity(few.rows + 1);
+        self.shard.for_each_row(self.rows, |row| {
+            let distance = if few.from_end { !row.time_ns } else { row.time_ns };
+            let is_full = nearest.len() == few.rows;
+            if is_full && nearest.first().is_some_and(|farthest| distance >= *farthest) {
+                return;
+            }
+            if !self.has(&row) || !fields.iter().any(|of| of.slot(&row).is_some()) {
+                return;
+            }
+            let at = nearest.partition_point(|other| *other > distance);
+            if nearest.get(at) == Some(&distance) {
+                return;
+            }
+            nearest.insert(at, distance);
+            if is_full {
+                nearest.remove(0);
+            }
+        });
+        let farthest = nearest.first().filter(|_| nearest.len() == few.rows)?;
+        Some(if few.from_end { !*farthest } else { *farthest })
+    }
+
+    fn sort(&self, found: &mut [StoredRow<'_>]) {
+        if !self.rows.is_ascending() {
+            // Stable: of rows with one time the later written stays behind the earlier.
+            found.sort_by_key(|row| row.time_ns);
+        }
+    }
 }
 
 /// Where a field's value stands in rows of each layout.

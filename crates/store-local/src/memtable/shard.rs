@@ -36,6 +36,10 @@ const CHUNK_ROWS: std::ops::RangeInclusive<usize> = 2..=128;
 /// Most values a row can have.
 pub(crate) const ROW_VALUES_MAX: usize = CHUNK_WORDS_MAX - 2 - ROW_HEADER_WORDS;
 
+/// No row has this time: it is before the first that can be stored.
+const NEVER_LATE: i64 = i64::MIN;
+const _: () = assert!(NEVER_LATE < model::MIN_TIME_NS);
+
 /// Series and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
@@ -53,8 +57,9 @@ pub(super) struct SeriesRows {
     pub(super) rows: u32,
     pub(super) min_time: i64,
     pub(super) max_time: i64,
-    /// Whether times ascend strictly in arrival order.
-    pub(super) ascending: bool,
+    /// The latest time of a row that was not later than all before it; [`NEVER_LATE`] where there is
+    /// none. Rows with a later time arrived in order of time.
+    pub(super) late_max: i64,
     first_chunk: u32,
     last_chunk: u32,
     /// Address of the first free word of the last chunk, and behind its last word.
@@ -214,12 +219,17 @@ impl SeriesRows {
             rows: 0,
             min_time: i64::MAX,
             max_time: i64::MIN,
-            ascending: true,
+            late_max: NEVER_LATE,
             first_chunk: 0,
             last_chunk: 0,
             free: 0,
             end: 0,
         }
+    }
+
+    /// Whether times ascend strictly in arrival order.
+    pub(super) fn is_ascending(&self) -> bool {
+        self.late_max == NEVER_LATE
     }
 
     /// Links a chunk with room for at least one row of `row_words`.
@@ -239,7 +249,9 @@ impl SeriesRows {
     }
 
     fn note(&mut self, time_ns: i64) {
-        self.ascending &= self.rows == 0 || time_ns > self.max_time;
+        if time_ns <= self.max_time && self.rows > 0 {
+            self.late_max = self.late_max.max(time_ns);
+        }
         self.rows += 1;
         self.min_time = self.min_time.min(time_ns);
         self.max_time = self.max_time.max(time_ns);

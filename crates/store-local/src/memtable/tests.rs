@@ -98,21 +98,30 @@ proptest! {
     }
 }
 
+/// Steps of time and the fields written: in order, with some late rows, or in no order at all.
+fn writes() -> impl Strategy<Value = Vec<(i64, u8)>> {
+    let forward = 1i64..4;
+    let late = prop_oneof![30 => 1i64..4, 1 => -30i64..1];
+    let any = -5i64..6;
+    let rows = |step: BoxedStrategy<i64>| prop::collection::vec((step, 1u8..8), 1..700);
+    prop_oneof![rows(forward.boxed()), rows(late.boxed()), rows(any.boxed())]
+}
+
 proptest! {
     #[test]
     fn few_rows_are_the_first_or_the_last(
-        writes in prop::collection::vec((1i64..4, 1u8..8), 1..700),
-        (from, to) in (0i64..1500, 0i64..1500),
-        wanted in 0usize..40,
+        writes in writes(),
+        (from, to) in (-300i64..1500, 0i64..1500),
+        wanted in 0usize..80,
         seen in 0u32..700,
         from_end in any::<bool>(),
         fields in 1usize..3,
     ) {
         let table = table();
         let mut time = 0;
-        for (step, mask) in &writes {
+        for ((step, mask), value) in writes.iter().zip(0..) {
             time += step;
-            write(&table, 3, time, *mask, time);
+            write(&table, 3, time, *mask, value);
         }
         let (range, fields) = (TimeRange::new(from, to), &FIELDS[..fields]);
         let mut pin = Pin::ALL;

@@ -191,8 +191,31 @@ fn select() -> impl Strategy<Value = SelectStatement> {
     })
 }
 
+/// A join of some of these sources.
+fn join(source: BoxedStrategy<Source>) -> impl Strategy<Value = Source> {
+    let side = |(source, alias)| {
+        let mut side = JoinSide { source, alias };
+        if side.name().is_none() {
+            side.alias = Some("a".to_owned());
+        }
+        if let Source::Measurement(measurement) = &mut side.source
+            && measurement.plain_name().is_none()
+        {
+            measurement.name = MeasurementName::Name("m".to_owned());
+        }
+        side
+    };
+    let side = (source, option::of(name())).prop_map(side).boxed();
+    let kind = prop::sample::select(vec![JoinKind::Inner, JoinKind::Left, JoinKind::Full]);
+    let using = option::of(vec(name(), 0..3));
+    (side.clone(), vec((kind, side), 1..3), using)
+        .prop_map(|(first, others, using)| Source::Join(Box::new(Join { first, others, using })))
+}
+
 fn select_from(source: BoxedStrategy<Source>) -> BoxedStrategy<SelectStatement> {
-    let what = (vec(field(), 1..4), vec(source, 1..3), option::of(condition()), dimensions());
+    let joined = join(source.clone()).prop_map(|join| vec![join]);
+    let sources = prop_oneof![3 => vec(source, 1..3).boxed(), 1 => joined.boxed()];
+    let what = (vec(field(), 1..4), sources, option::of(condition()), dimensions());
     let having = option::weighted(0.3, condition());
     let how = (fill(), order_by_columns(), count(), count(), count(), count(), option::of(text()));
     (what, how, having)

@@ -152,7 +152,8 @@ impl Keeper {
     }
 }
 
-fn tag_column(key: Name, values: &[Name]) -> TagColumn {
+/// The tag column of series with these values.
+pub(crate) fn tag_column(key: Name, values: &[Name]) -> TagColumn {
     let mut distinct: Vec<&Name> = values.iter().collect();
     distinct.sort_unstable();
     distinct.dedup();
