@@ -14,7 +14,7 @@ use model::DatabaseId;
 use store::StoreError;
 
 use crate::error::cluster;
-use crate::layout::SERIES_ID;
+use crate::layout::{SERIES_ID, rows_of};
 use crate::registry::{Entry, number_of, ordered, space};
 use crate::shared::Shared;
 
@@ -49,7 +49,7 @@ impl Shared {
         series: &[i64],
     ) -> Result<(), StoreError> {
         let tables = self.tables_of(database, measurement).await?;
-        let suspects = self.without_rows(&tables, series).await?;
+        let suspects = self.without_rows(&tables, measurement, series).await?;
         if suspects.is_empty() {
             return Ok(());
         }
@@ -62,7 +62,8 @@ impl Shared {
         self.registry.upsert(measurement, &marks).await?;
         // Anew, since a writer may have made a table for another policy.
         let tables = self.tables_of(database, measurement).await?;
-        let dead: HashSet<i64> = self.without_rows(&tables, &suspects).await?.into_iter().collect();
+        let dead = self.without_rows(&tables, measurement, &suspects).await?;
+        let dead: HashSet<i64> = dead.into_iter().collect();
         let (mut dead_marks, mut others) = (Vec::new(), Vec::new());
         for (id, mark) in suspects.iter().zip(marks) {
             if dead.contains(id) {
@@ -75,10 +76,15 @@ impl Shared {
         self.registry.delete(measurement, &others).await
     }
 
-    async fn without_rows(&self, tables: &[Table], series: &[i64]) -> Result<Vec<i64>, StoreError> {
+    async fn without_rows(
+        &self,
+        tables: &[Table],
+        measurement: i64,
+        series: &[i64],
+    ) -> Result<Vec<i64>, StoreError> {
         let mut empty = Vec::new();
         for some in series.chunks(LOOKS_AT_ONCE) {
-            let looks = join_all(some.iter().map(|id| has_rows(tables, *id))).await;
+            let looks = join_all(some.iter().map(|id| has_rows(tables, measurement, *id))).await;
             for (id, has_rows) in some.iter().zip(looks) {
                 if !has_rows? {
                     empty.push(*id);
@@ -110,10 +116,9 @@ impl Shared {
     }
 }
 
-async fn has_rows(tables: &[Table], series: i64) -> Result<bool, StoreError> {
+async fn has_rows(tables: &[Table], measurement: i64, series: i64) -> Result<bool, StoreError> {
     for table in tables {
-        let scan = table
-            .scan()
+        let scan = rows_of(table, measurement)
             .columns([SERIES_ID])
             .filter(Predicate::equal(SERIES_ID, series))
             .limit(1)

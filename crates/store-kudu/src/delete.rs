@@ -10,7 +10,7 @@ use model::{DatabaseId, Name, PolicyId, TagExpr, TimeRange};
 use store::{DeleteRequest, DeleteTarget, StoreError};
 
 use crate::error::cluster;
-use crate::layout::{SERIES_ID, TIME, hash};
+use crate::layout::{FIELD_ID, Kind, SERIES_ID, TIME, hash, rows_of};
 use crate::registry::{Entry, Which, owner_of, space};
 use crate::shared::Shared;
 
@@ -71,7 +71,7 @@ impl Shared {
         let tables = self.tables_of(database, measurement).await?;
         let mut touched = BTreeSet::new();
         for table in &tables {
-            self.delete_from(table, &ids, time, now, &mut touched).await?;
+            self.delete_from(table, measurement, &ids, time, now, &mut touched).await?;
         }
         // A write that failed half way leaves series without rows: dropping all is to hit them, too.
         if time == TimeRange::ALL {
@@ -87,14 +87,16 @@ impl Shared {
     async fn delete_from(
         &self,
         table: &Table,
+        measurement: i64,
         ids: &[i64],
         time: TimeRange,
         moment: u64,
         touched: &mut BTreeSet<i64>,
     ) -> Result<(), StoreError> {
-        let mut scan = table
-            .scan()
-            .columns([SERIES_ID, TIME])
+        let is_narrow = Kind::of(table) == Kind::Narrow;
+        let columns = [SERIES_ID, TIME].into_iter().chain(is_narrow.then_some(FIELD_ID));
+        let mut scan = rows_of(table, measurement)
+            .columns(columns)
             .filter(Predicate::greater_or_equal(TIME, time.min))
             .filter(Predicate::less_or_equal(TIME, time.max))
             .read_mode(ReadMode::Snapshot(Some(moment)))
@@ -105,14 +107,29 @@ impl Shared {
         }
         let mut scanner = scan.open().map_err(cluster)?;
         while let Some(batch) = scanner.next().await.map_err(cluster)? {
-            let rows = batch.column(0).i64s().zip(batch.column(1).i64s());
-            let rows = rows.filter(|(series, _)| ids.binary_search(series).is_ok());
-            let (series, times): (Vec<i64>, Vec<i64>) = rows.unzip();
+            let of_them: Vec<usize> = (batch.column(0).i64s().enumerate())
+                .filter(|(_, series)| ids.binary_search(series).is_ok())
+                .map(|(row, _)| row)
+                .collect();
+            let pick = |all: Vec<i64>| of_them.iter().map(|row| all[*row]).collect::<Vec<i64>>();
+            let series = pick(batch.column(0).i64s().collect());
+            let times = pick(batch.column(1).i64s().collect());
             touched.extend(series.chunk_by(|a, b| a == b).filter_map(|run| run.first()));
-            let batch = RowBatch::new(Operation::DeleteIgnore, series.len())
-                .column(0, Cells::Int64(&series))
-                .column(1, Cells::Int64(&times));
-            remove(table, &batch).await?;
+            let rows = RowBatch::new(Operation::DeleteIgnore, series.len());
+            if is_narrow {
+                let all: Vec<i32> = batch.column(2).i32s().collect();
+                let fields: Vec<i32> = of_them.iter().map(|row| all[*row]).collect();
+                let owners = vec![measurement; series.len()];
+                let rows = rows
+                    .column(0, Cells::Int64(&owners))
+                    .column(1, Cells::Int64(&series))
+                    .column(2, Cells::Int64(&times))
+                    .column(3, Cells::Int32(&fields));
+                remove(table, &rows).await?;
+            } else {
+                let rows = rows.column(0, Cells::Int64(&series)).column(1, Cells::Int64(&times));
+                remove(table, &rows).await?;
+            }
         }
         Ok(())
     }
@@ -190,7 +207,7 @@ impl Shared {
             }
         }
         self.measurements.retain(|_, known| {
-            known.tables.lock().remove(&policy);
+            known.tables.lock().retain(|(of, _), _| *of != policy);
             true
         });
         self.drop_tables(&self.names.of_policy(database, policy), |_| true).await?;

@@ -101,7 +101,7 @@ impl Shared {
     ) -> Result<(), StoreError> {
         self.measurements.retain(|_, known| {
             if known.id == measurement {
-                known.table(policy).forget();
+                known.forget_tables(policy);
             }
             true
         });

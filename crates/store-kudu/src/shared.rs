@@ -29,8 +29,8 @@ const STATISTICS_TTL: Duration = Duration::from_secs(10);
 const SERIES_BYTES: usize = 96;
 /// Copies of a tablet where nothing is said and there are servers enough.
 const REPLICAS: usize = 3;
-/// Hash buckets of the tables that are there once: masters limit what a table begins with.
-const FIXED_BUCKETS_MAX: u32 = 16;
+/// Hash buckets of a table that begins with a range: masters limit what a table begins with.
+pub(crate) const FIXED_BUCKETS_MAX: u32 = 16;
 /// How long a dropped table that a scan still reads is left alone at most, microseconds.
 const DROPPED_KEPT_US: u64 = 3_600_000_000;
 
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) names: Names,
     pub(crate) buckets: u32,
+    /// Fields of a measurement that get a column of their own.
+    pub(crate) columns: u32,
     pub(crate) replicas: i32,
     pub(crate) registry: Registry,
     pub(crate) series: Table,
@@ -82,6 +84,7 @@ impl Shared {
             client,
             names,
             buckets: options.buckets,
+            columns: options.columns.min(layout::COLUMNS_MAX),
             replicas,
             registry,
             series,
@@ -249,14 +252,18 @@ async fn check_format(registry: &Registry) -> Result<(), StoreError> {
     }
     let found = registry.read(STORE, Which::Space(space::FORMAT), None).await?;
     let version = found.first().and_then(|entry| entry.number).unwrap_or(0);
-    if version != FORMAT {
-        return Err(StoreError::Invalid(format!(
-            "the tables {}.* have layout version {version}, this program knows {FORMAT}: use the \
-             version of Nyala that wrote them, or another prefix",
-            registry.table.name().trim_end_matches(".registry")
-        )));
-    }
-    Ok(())
+    let advice = match version {
+        FORMAT => return Ok(()),
+        _ if version < FORMAT => {
+            "an earlier Nyala wrote them: export with that one, and import under another prefix"
+        }
+        _ => "a later Nyala wrote them: use that one",
+    };
+    Err(StoreError::Invalid(format!(
+        "the tables {}.* of the Kudu cluster have layout version {version}, this program knows \
+         {FORMAT}: {advice} (kudu://.../?prefix=NAME)",
+        registry.table.name().trim_end_matches(".registry")
+    )))
 }
 
 /// Tables that scans of this handle read, by id.

@@ -16,12 +16,32 @@ fn cluster() -> &'static Cluster {
 }
 
 fn factory() -> Box<dyn TestStore> {
-    Box::new(OnCluster::new(cluster()))
+    Box::new(OnCluster::new(cluster(), 290))
+}
+
+/// Most measurements have fields in both tables.
+fn narrow_factory() -> Box<dyn TestStore> {
+    Box::new(OnCluster::new(cluster(), 1))
 }
 
 #[test]
 fn cases() {
     run_cases(&factory);
+}
+
+#[test]
+fn cases_with_narrow_fields() {
+    run_cases(&narrow_factory);
+}
+
+#[test]
+fn random_histories_with_narrow_fields() {
+    run_random(&narrow_factory, 3, 150);
+}
+
+#[test]
+fn random_histories_without_columns() {
+    run_random(&|| Box::new(OnCluster::new(cluster(), 0)), 4, 100);
 }
 
 #[test]
@@ -39,5 +59,6 @@ fn random_histories_2() {
 fn conforms_at_length() {
     for seed in 100..140 {
         run_random(&factory, seed, 200);
+        run_random(&|| Box::new(OnCluster::new(cluster(), (seed % 4) as u32)), seed, 200);
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use common::fresh;
+use kudu_client::{Cells, Operation, RowBatch};
 use kudu_test_cluster::{Cluster, Options};
 use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, names, read_all, scan_everything, unlimited, write};
@@ -258,26 +259,6 @@ fn a_closed_store_does_not_look_like_the_end() {
     }
 }
 
-/// Each gives types to fields that fit by themselves; together they do not.
-#[test]
-fn fields_too_many_together_are_an_error_at_once() {
-    let [one, two] = daemons::<2>();
-    write(&one, POLICY, &[integer("w", "first", 1, 1)], 0).unwrap();
-    write(&two, POLICY, &[integer("w", "first", 1, 2)], 0).unwrap();
-    let wide = |name: &str| -> Row {
-        let names: Vec<String> = (0..200).map(|n| format!("{name}{n}")).collect();
-        let fields: Vec<(&str, Scalar)> =
-            names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
-        Row::new("w", &fields, 3)
-    };
-    assert_eq!(write(&one, POLICY, &[wide("a")], 0).unwrap().rows_written, 1);
-    let error = write(&two, POLICY, &[wide("b")], 0).unwrap_err().to_string();
-    assert!(error.contains("300 columns"), "{error}");
-    // What fits goes on.
-    write(&two, POLICY, &[integer("w", "first", 2, 4)], 0).unwrap();
-    assert_eq!(read_all(&one, POLICY, "w").unwrap().len(), 4);
-}
-
 /// A column that somebody renames behind the store's back: an error says so, and the next read and
 /// write find their way.
 #[test]
@@ -302,6 +283,30 @@ fn a_table_changed_by_hand_is_looked_at_anew() {
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), [rows[0].clone(), integer("m", "x", 2, 2)]);
 }
 
+/// Tables of another layout are refused with a message that says what to do.
+#[test]
+fn another_layout_is_refused() {
+    let options = fresh(cluster());
+    drop(KuduStore::open(&options).unwrap());
+    for (version, advice) in [(1, "an earlier Nyala"), (3, "a later Nyala")] {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let config = kudu_client::ClientConfig::new(cluster().masters()).unwrap();
+            let client = kudu_client::Client::new(config.user("tester", ""));
+            let name = format!("{}.registry", options.prefix);
+            let table = client.open_table(&name).await.unwrap();
+            let numbers = [version];
+            let row = RowBatch::new(Operation::Upsert, 1)
+                .column(0, Cells::Int64(&[0]))
+                .column(1, Cells::Int8(&[0]))
+                .column(2, Cells::Slices(&[b"format"]))
+                .column(3, Cells::Int64(&numbers));
+            assert_eq!(table.write(&row).await.unwrap().row_errors, []);
+        });
+        let error = KuduStore::open(&options).err().unwrap().to_string();
+        assert!(error.contains(&format!("version {version}")) && error.contains(advice), "{error}");
+    }
+}
+
 #[test]
 fn what_kudu_cannot_hold_is_refused_row_by_row() {
     let [store] = daemons::<1>();
@@ -312,16 +317,4 @@ fn what_kudu_cannot_hold_is_refused_row_by_row() {
         matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("65536"))
     );
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), [fits]);
-    let names: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
-    let fields: Vec<(&str, Scalar)> =
-        names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
-    let rows = [Row::new("w", &fields, 1), Row::new("w", &fields[..290], 2)];
-    let outcome = write(&store, POLICY, &rows, 0).unwrap();
-    assert_eq!(outcome.rows_written, 1);
-    assert!(
-        matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("290"))
-    );
-    let outcome = write(&store, POLICY, &[integer("w", "one more", 1, 3)], 0).unwrap();
-    assert_eq!(outcome.rejected.len(), 1);
-    assert_eq!(read_all(&store, POLICY, "w").unwrap().len(), 1);
 }
