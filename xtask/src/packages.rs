@@ -11,7 +11,7 @@ const NEEDED: &[(&str, &str)] =
     &[("influx", "influxdb-client"), ("influxd", "influxdb"), ("curl", "curl")];
 /// Programs that fetch Kudu, needed only where Kudu's binaries run and are not there yet.
 const NEEDED_FOR_KUDU: &[(&str, &str)] = &[("mvn", "maven")];
-/// The version that crate `kudu-test-cluster` starts.
+/// The version that crate `kudu-test-cluster` starts, unless `NYALA_KUDU_VERSION` names another.
 const KUDU_VERSION: &str = "1.18.0";
 const UNPACK: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack";
 
@@ -78,16 +78,17 @@ fn python_makes_environments() -> bool {
 
 /// Puts Kudu's test binaries into `~/.cache/nyala/kudu/<version>`, whole or not at all.
 fn install_kudu() -> Result<()> {
+    let version = std::env::var("NYALA_KUDU_VERSION").unwrap_or_else(|_| KUDU_VERSION.to_owned());
     let user = std::env::var_os("HOME").context("HOME is not set")?;
     let cache = Path::new(&user).join(".cache/nyala/kudu");
-    let home = cache.join(KUDU_VERSION);
+    let home = cache.join(&version);
     if home.join("bin/kudu-master").exists() {
         return Ok(());
     }
     install_debian(NEEDED_FOR_KUDU)?;
-    println!("== Kudu {KUDU_VERSION} into {}", home.display());
+    println!("== Kudu {version} into {}", home.display());
     let fresh = cache.join(format!("unpack-{}", std::process::id()));
-    let artifact = format!("org.apache.kudu:kudu-binary:{KUDU_VERSION}:jar:linux-x86_64");
+    let artifact = format!("org.apache.kudu:kudu-binary:{version}:jar:linux-x86_64");
     run(
         "mvn",
         &[
@@ -100,7 +101,7 @@ fn install_kudu() -> Result<()> {
             &format!("-Dmaven.repo.local={}", cache.join("maven").display()),
         ],
     )?;
-    let unpacked = fresh.join(format!("kudu-binary-{KUDU_VERSION}-linux-x86_64"));
+    let unpacked = fresh.join(format!("kudu-binary-{version}-linux-x86_64"));
     for program in programs(&unpacked)? {
         run("chmod", &["+x", &program.display().to_string()])?;
     }
