@@ -46,7 +46,7 @@ impl Shared {
             return Ok(());
         }
         let within = |range: TimeRange| time.min <= range.min && range.max <= time.max;
-        self.drop_ranges_of_policy(database, policy, within).await.map(drop)
+        self.drop_ranges_of_policy(database, policy, within, true).await.map(drop)
     }
 
     async fn ranges_with_rows(

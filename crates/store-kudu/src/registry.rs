@@ -33,6 +33,9 @@ pub(crate) mod space {
     pub(crate) const DEAD: i8 = 9;
     /// Of a measurement: numbers of fields, in blocks like ids.
     pub(crate) const FIELD_NUMBERS: i8 = 11;
+    /// Of a measurement: key is a token, `number` when it was set, microseconds: there while ranges
+    /// are dropped of which series are not marked yet.
+    pub(crate) const DROPPING: i8 = 12;
     /// Of the partitions: key is database, policy, first and last time, `number` the partition's.
     pub(crate) const PARTITION: i8 = 10;
 }
@@ -102,6 +105,8 @@ pub(crate) struct Registry {
 pub(crate) enum Which<'a> {
     /// All of a space.
     Space(i8),
+    /// Those of a space with a key from the first to before the second.
+    Within(i8, &'a [u8], &'a [u8]),
     /// All of this and the spaces behind it.
     From(i8),
     /// One.
@@ -143,6 +148,10 @@ impl Registry {
             Which::From(space) => {
                 scan.filter(Predicate::greater_or_equal("space", i32::from(space)))
             }
+            Which::Within(space, first, end) => scan
+                .filter(Predicate::equal("space", i32::from(space)))
+                .filter(Predicate::greater_or_equal("key", first))
+                .filter(Predicate::less("key", end)),
             Which::Key(space, key) => scan
                 .filter(Predicate::equal("space", i32::from(space)))
                 .filter(Predicate::equal("key", key)),

@@ -135,7 +135,13 @@ impl View {
             data.release();
             data.forget();
         }
-        cluster(error)
+        match error {
+            Error::TableNotFound { table } => StoreError::Io(format!(
+                "table {table} of the Kudu cluster is gone: its measurement, policy or database was \
+                 dropped while it was read; ask again"
+            )),
+            error => cluster(error),
+        }
     }
 
     /// Finds series, table and ranges; the series come in the order of ordinals.

@@ -174,9 +174,10 @@ impl Shared {
         share: &Share,
     ) -> Result<Attempt, StoreError> {
         let measurement = &share.measurement;
-        let (id, entries) = tokio::try_join!(
+        let (id, entries, marks) = tokio::try_join!(
             self.lookup(measurement.database, &measurement.name, None),
-            self.registry.read(measurement.id, Which::From(space::RANGE), None),
+            self.registry.read(measurement.id, Which::Space(space::RANGE), None),
+            self.marks_of(measurement.id, &share.series),
         )?;
         if id == Some(measurement.id) {
             let times = share.rows.iter().map(|at| request.batch.rows[*at as usize].time_ns);
@@ -185,7 +186,7 @@ impl Shared {
                 measurement.forget_tables(request.policy.id);
                 return Ok(Attempt::Again);
             }
-            self.revive(measurement.id, &entries, &share.series).await?;
+            self.registry.delete(measurement.id, &marks).await?;
             return Ok(Attempt::Done);
         }
         self.forget(measurement);
@@ -219,8 +220,7 @@ fn needs<'a>(
 
 /// Whether all times lie in ranges of the policy that are among a measurement's entries.
 fn are_registered(entries: &[Entry], policy: PolicyId, times: impl Iterator<Item = i64>) -> bool {
-    let ranges = entries.iter().filter(|entry| entry.space == space::RANGE);
-    let ranges = ranges.filter_map(registered_range).filter(|(of, _)| *of == policy);
+    let ranges = entries.iter().filter_map(registered_range).filter(|(of, _)| *of == policy);
     let ranges = united(ranges.map(|(_, range)| range).collect());
     let mut last: Option<TimeRange> = None;
     for time in times {
@@ -250,7 +250,6 @@ mod tests {
             range_entry(one, TimeRange::new(10, 19)),
             range_entry(one, TimeRange::new(0, 9)),
             range_entry(two, TimeRange::new(20, 29)),
-            Entry::new(space::IDS, b"another fact".as_slice()).number(1),
         ];
         let registered =
             |policy, times: &[i64]| are_registered(&entries, policy, times.iter().copied());
