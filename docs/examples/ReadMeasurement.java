@@ -78,7 +78,7 @@ public class ReadMeasurement {
                 databases.put(row.getLong("number"), -1 - row.getLong("owner"));
             }
         });
-        Pattern name = Pattern.compile(Pattern.quote(prefix) + "\\.db(\\d+)\\.rp(\\d+)\\.[mn](\\d+)\\..*");
+        Pattern name = Pattern.compile(Pattern.quote(prefix) + "\\.db(\\d+)\\.rp(\\d+)\\.(?:[mn](\\d+)\\..*|shared)");
         TreeSet<String> lines = new TreeSet<>();
         for (Map.Entry<Long, Long> entry : databases.entrySet()) {
             long id = entry.getKey();
@@ -90,14 +90,19 @@ public class ReadMeasurement {
             Map<String, List<String>> tablesOf = new TreeMap<>();
             for (String table : client.getTablesList(prefix + ".db").getTablesList()) {
                 Matcher found = name.matcher(table);
-                if (found.matches() && Long.parseLong(found.group(3)) == id) {
+                if (!found.matches() || Long.parseLong(found.group(1)) != entry.getValue()) {
+                    continue;
+                }
+                // Measurements from 2^40 on share a table.
+                String owner = found.group(3);
+                if (owner == null ? id >= 1L << 40 : Long.parseLong(owner) == id) {
                     tablesOf.computeIfAbsent(found.group(2), p -> new ArrayList<>()).add(table);
                 }
             }
             for (Map.Entry<String, List<String>> policy : tablesOf.entrySet()) {
                 Map<List<Long>, TreeMap<String, String>> rows = new HashMap<>();
                 for (String table : policy.getValue()) {
-                    read(client.openTable(table), columns, narrow, rows);
+                    read(client.openTable(table), id, columns, narrow, rows);
                 }
                 rows.forEach((key, values) -> {
                     // A series whose key is not there yet has no acknowledged rows.
@@ -142,11 +147,13 @@ public class ReadMeasurement {
     }
 
     private void read(
-            KuduTable table, Map<String, Field> columns, Map<Integer, Field> narrow,
-            Map<List<Long>, TreeMap<String, String>> rows) throws KuduException {
+            KuduTable table, long measurement, Map<String, Field> columns,
+            Map<Integer, Field> narrow, Map<List<Long>, TreeMap<String, String>> rows)
+            throws KuduException {
         boolean isNarrow = table.getSchema().getPrimaryKeyColumnCount() == 4;
         int key = table.getSchema().getPrimaryKeyColumnCount();
-        scan(table, Map.of(), row -> {
+        Map<String, Long> own = isNarrow ? Map.of("measurement_id", measurement) : Map.of();
+        scan(table, own, row -> {
             List<Long> where = List.of(row.getLong("series_id"), row.getLong("time"));
             TreeMap<String, String> values = rows.computeIfAbsent(where, w -> new TreeMap<>());
             for (int i = key; i < table.getSchema().getColumnCount(); i++) {

@@ -1,5 +1,6 @@
 //! Data tables: a wide one for each measurement and policy, and a narrow one where the measurement has
-//! more fields than a table can have columns. Made and grown by whoever writes first.
+//! more fields than a table can have columns; one narrow table a policy for all measurements beyond
+//! the first hundred or so of a database. Made and grown by whoever writes first.
 //!
 //! A range of time counts for readers once it is registered, so it is registered before rows are
 //! written to it. All changes here are made by several daemons at once: what exists already is
@@ -15,7 +16,10 @@ use store::{Policy, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::error::{cluster, contended};
-use crate::layout::{Kind, SERIES_ID, TIME, column_type, data_schema, field_column, narrow_schema};
+use crate::layout::{
+    Kind, MEASUREMENT_ID, SERIES_ID, TIME, column_type, data_schema, field_column, is_sharing,
+    narrow_schema,
+};
 use crate::measurement::{Measurement, range_entry};
 use crate::ranges::{
     Needs, RANGES_PER_REQUEST, ahead, lacking, missing_ranges, partition_of, range_at, range_of,
@@ -273,8 +277,12 @@ impl Shared {
         let registered = self.registered_ranges(measurement, needs.policy).await?;
         let mut first = missing_ranges(&[], &registered, needs);
         first.truncate(usize::from(self.buckets <= FIXED_BUCKETS_MAX));
+        let hashed: &[&str] = match is_sharing(measurement.id) {
+            true => &[MEASUREMENT_ID, SERIES_ID],
+            false => &[SERIES_ID],
+        };
         let spec = TableSpec::new(&name, schema)
-            .hash(&[SERIES_ID], self.buckets)
+            .hash(hashed, self.buckets)
             .range(&[TIME])
             .ranges(first.into_iter().map(partition_of))
             .replicas(self.replicas);

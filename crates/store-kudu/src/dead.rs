@@ -14,7 +14,7 @@ use model::DatabaseId;
 use store::StoreError;
 
 use crate::error::cluster;
-use crate::layout::{SERIES_ID, rows_of};
+use crate::layout::{SERIES_ID, is_sharing, rows_of};
 use crate::registry::{Entry, Which, number_of, ordered, space};
 use crate::shared::Shared;
 
@@ -128,8 +128,11 @@ impl Shared {
         let prefix = self.names.of_database(database);
         let mut tables = Vec::new();
         for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
-            let ours = name.starts_with(&prefix);
-            if ours && self.names.measurement_of(&name) == Some(measurement) {
+            let ours = match is_sharing(measurement) {
+                true => self.names.is_shared(database, &name),
+                false => self.names.measurement_of(&name) == Some(measurement),
+            };
+            if ours && name.starts_with(&prefix) {
                 match self.client.open_table(&name).await {
                     Ok(table) => tables.push(table),
                     Err(kudu_client::Error::TableNotFound { .. }) => {}

@@ -45,10 +45,17 @@ impl Shared {
             }
             DeleteTarget::Policy(policy) => self.delete_policy(database, *policy).await,
             DeleteTarget::Database => {
-                for (name, id) in self.measurements_of(database, None).await? {
+                let measurements = self.measurements_of(database, None).await?;
+                // Without names nobody finds the tables, which go at once.
+                let entry =
+                    |(name, _): &(Name, i64)| Entry::new(space::MEASUREMENT, hash(name.as_bytes()));
+                let entries: Vec<Entry> = measurements.iter().map(entry).collect();
+                self.registry.delete(owner_of(database), &entries).await?;
+                self.drop_tables(&self.names.of_database(database), |_| true).await?;
+                for (name, id) in measurements {
                     self.delete_measurement(database, &name, id).await?;
                 }
-                // Tables that a daemon left behind that died.
+                // Tables that a writer made meanwhile, or a daemon left behind that died.
                 self.drop_tables(&self.names.of_database(database), |_| true).await
             }
         }
@@ -71,7 +78,7 @@ impl Shared {
         let tables = self.tables_of(database, measurement).await?;
         let mut touched = BTreeSet::new();
         for table in &tables {
-            self.delete_from(table, measurement, &ids, time, now, &mut touched).await?;
+            touched.extend(self.delete_from(table, measurement, Some(&ids), time, now).await?);
         }
         // A write that failed half way leaves series without rows: dropping all is to hit them, too.
         if time == TimeRange::ALL {
@@ -82,17 +89,30 @@ impl Shared {
         self.mark_dead(database, measurement, &touched).await
     }
 
-    /// Removes the rows of these series (ascending) as of a moment; `touched` gets those that had
-    /// some.
+    /// Removes all rows of a measurement that has no tables of its own.
+    pub(crate) async fn delete_all_rows(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+    ) -> Result<(), StoreError> {
+        let now = self.now().await?;
+        for table in self.tables_of(database, measurement).await? {
+            self.delete_from(&table, measurement, None, TimeRange::ALL, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of these series (ascending; `None`: of all) as of a moment; gives those
+    /// that had some.
     async fn delete_from(
         &self,
         table: &Table,
         measurement: i64,
-        ids: &[i64],
+        ids: Option<&[i64]>,
         time: TimeRange,
         moment: u64,
-        touched: &mut BTreeSet<i64>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<BTreeSet<i64>, StoreError> {
+        let mut touched = BTreeSet::new();
         let is_narrow = Kind::of(table) == Kind::Narrow;
         let columns = [SERIES_ID, TIME].into_iter().chain(is_narrow.then_some(FIELD_ID));
         let mut scan = rows_of(table, measurement)
@@ -102,13 +122,13 @@ impl Shared {
             .read_mode(ReadMode::Snapshot(Some(moment)))
             .fault_tolerant()
             .batch_bytes(BATCH_BYTES);
-        if ids.len() <= SERIES_PER_SCAN {
+        if let Some(ids) = ids.filter(|ids| ids.len() <= SERIES_PER_SCAN) {
             scan = scan.filter(Predicate::in_list(SERIES_ID, ids.iter().copied()));
         }
         let mut scanner = scan.open().map_err(cluster)?;
         while let Some(batch) = scanner.next().await.map_err(cluster)? {
             let of_them: Vec<usize> = (batch.column(0).i64s().enumerate())
-                .filter(|(_, series)| ids.binary_search(series).is_ok())
+                .filter(|(_, series)| ids.is_none_or(|ids| ids.binary_search(series).is_ok()))
                 .map(|(row, _)| row)
                 .collect();
             let pick = |all: Vec<i64>| of_them.iter().map(|row| all[*row]).collect::<Vec<i64>>();
@@ -131,7 +151,7 @@ impl Shared {
                 remove(table, &rows).await?;
             }
         }
-        Ok(())
+        Ok(touched)
     }
 
     /// Takes the name away, then tables, series and what is known of the fields.

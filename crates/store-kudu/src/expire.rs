@@ -7,8 +7,8 @@ use model::{DatabaseId, PolicyId, TimeRange};
 use store::StoreError;
 
 use crate::error::cluster;
-use crate::layout::{SERIES_ID, TIME, rows_of};
-use crate::measurement::range_entry;
+use crate::layout::{SERIES_ID, TIME, is_sharing, rows_of};
+use crate::measurement::{range_entry, registered_range};
 use crate::ranges::{partition_of, range_of};
 use crate::registry::{Entry, Which, space};
 use crate::shared::Shared;
@@ -23,9 +23,19 @@ struct Dropping {
     table: Table,
     database: DatabaseId,
     policy: PolicyId,
-    measurement: i64,
+    /// Whose rows it has.
+    measurements: Vec<i64>,
     /// How many of its ranges go.
     share: (usize, usize),
+}
+
+/// What has to be done about a measurement once its ranges are gone.
+struct Marking {
+    measurement: i64,
+    /// Series that may have no rows left; `None`: any.
+    suspects: Option<Vec<i64>>,
+    /// What says so meanwhile.
+    tokens: Vec<Entry>,
 }
 
 impl Shared {
@@ -55,8 +65,9 @@ impl Shared {
         let mut dropped: BTreeSet<(i64, i64)> = BTreeSet::new();
         let prefix = self.names.of_policy(database, policy);
         for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
-            let Some(measurement) = self.names.measurement_of(&name) else { continue };
-            if !name.starts_with(&prefix) {
+            let measurement = self.names.measurement_of(&name);
+            let is_shared = self.names.is_shared(database, &name);
+            if !name.starts_with(&prefix) || (measurement.is_none() && !is_shared) {
                 continue;
             }
             let ranges = async {
@@ -74,7 +85,11 @@ impl Shared {
                 continue;
             }
             let share = (over.len(), ranges.len());
-            let table = Dropping { table, database, policy, measurement, share };
+            let measurements = match measurement {
+                Some(measurement) => vec![measurement],
+                None => self.sharing_in(database, policy, &over).await?,
+            };
+            let table = Dropping { table, database, policy, measurements, share };
             let with_rows = self.drop_ranges(&table, over, is_written).await?;
             dropped.extend(with_rows.iter().map(|range| (range.min, range.max)));
         }
@@ -95,47 +110,90 @@ impl Shared {
                 with_rows.push(*range);
             }
         }
-        if with_rows.is_empty() {
-            self.drop_each(of, &over).await?;
-            return Ok(with_rows);
+        let mut markings = Vec::new();
+        for measurement in of.measurements.iter().filter(|_| !with_rows.is_empty()) {
+            markings.push(self.prepare_marking(of, *measurement, &with_rows, is_written).await?);
         }
+        self.drop_each(of, &over).await?;
+        for Marking { measurement, suspects, tokens } in markings {
+            match suspects {
+                Some(series) => self.mark_dead(of.database, measurement, &series).await?,
+                None => self.mark_all_dead(of.database, measurement).await?,
+            }
+            self.registry.delete(measurement, &tokens).await?;
+        }
+        Ok(with_rows)
+    }
+
+    /// The measurements of a shared table that have some of these ranges.
+    async fn sharing_in(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        ranges: &[TimeRange],
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut found = Vec::new();
+        for (_, id) in self.measurements_of(database, None).await? {
+            if !is_sharing(id) {
+                continue;
+            }
+            let entries = self.registry.read(id, Which::Space(space::RANGE), None).await?;
+            let goes = |(of, range): (PolicyId, TimeRange)| of == policy && ranges.contains(&range);
+            found.extend(entries.iter().filter_map(registered_range).any(goes).then_some(id));
+        }
+        Ok(found)
+    }
+
+    /// Finds out before ranges go which series of a measurement have to be looked at afterwards.
+    async fn prepare_marking(
+        &self,
+        of: &Dropping,
+        measurement: i64,
+        with_rows: &[TimeRange],
+        is_written: bool,
+    ) -> Result<Marking, StoreError> {
         // Should this daemon die before the series are marked, the next one looks at all of them.
         let now_us = (self.now().await? >> 12).cast_signed();
-        let dropping = self.registry.read(of.measurement, Which::Space(space::DROPPING), None);
-        let mut dropping: Vec<Entry> = dropping.await?;
-        dropping.retain(|entry| entry.number.is_none_or(|at| at + DROPPING_MAX_US < now_us));
+        let dropping = self.registry.read(measurement, Which::Space(space::DROPPING), None);
+        let mut tokens: Vec<Entry> = dropping.await?;
+        tokens.retain(|entry| {
+            entry.number.is_none_or(|at| at.saturating_add(DROPPING_MAX_US) < now_us)
+        });
         let token = Entry::new(space::DROPPING, rand::random::<[u8; 8]>()).number(now_us);
-        self.registry.upsert(of.measurement, std::slice::from_ref(&token)).await?;
-        let all = is_written || !dropping.is_empty() || self.is_cheaper_to_look_at_all(of).await?;
-        let suspects = match all {
+        self.registry.upsert(measurement, std::slice::from_ref(&token)).await?;
+        let is_cheaper = self.is_cheaper_to_look_at_all(of, measurement);
+        let suspects = match is_written || !tokens.is_empty() || is_cheaper.await? {
             true => None,
-            false => Some(self.series_in(of, &with_rows).await?),
+            false => Some(self.series_in(of, measurement, with_rows).await?),
         };
-        self.drop_each(of, &over).await?;
-        match suspects {
-            Some(series) => self.mark_dead(of.database, of.measurement, &series).await?,
-            None => self.mark_all_dead(of.database, of.measurement).await?,
-        }
-        dropping.push(token);
-        self.registry.delete(of.measurement, &dropping).await?;
-        Ok(with_rows)
+        tokens.push(token);
+        Ok(Marking { measurement, suspects, tokens })
     }
 
     /// Whether the ranges have so many rows that looking for one of each series costs less than
     /// reading whose they are.
-    async fn is_cheaper_to_look_at_all(&self, of: &Dropping) -> Result<bool, StoreError> {
+    async fn is_cheaper_to_look_at_all(
+        &self,
+        of: &Dropping,
+        measurement: i64,
+    ) -> Result<bool, StoreError> {
         let (over, all) = of.share;
         let rows =
             u128::from(self.statistics(&of.table).await?) * over as u128 / all.max(1) as u128;
-        let series = self.state(of.measurement, None).await?.series_end.unsigned_abs();
+        let series = self.state(measurement, None).await?.series_end.unsigned_abs();
         Ok(rows > u128::from(series) * ROWS_PER_LOOK)
     }
 
     /// The series with rows in some ranges.
-    async fn series_in(&self, of: &Dropping, ranges: &[TimeRange]) -> Result<Vec<i64>, StoreError> {
+    async fn series_in(
+        &self,
+        of: &Dropping,
+        measurement: i64,
+        ranges: &[TimeRange],
+    ) -> Result<Vec<i64>, StoreError> {
         let mut series: BTreeSet<i64> = BTreeSet::new();
         for range in ranges {
-            let scan = rows_of(&of.table, of.measurement)
+            let scan = rows_of(&of.table, measurement)
                 .columns([SERIES_ID])
                 .filter(Predicate::greater_or_equal(TIME, range.min))
                 .filter(Predicate::less_or_equal(TIME, range.max))
@@ -160,7 +218,9 @@ impl Shared {
     async fn drop_each(&self, of: &Dropping, ranges: &[TimeRange]) -> Result<(), StoreError> {
         for times in ranges {
             // First the entry: a writer that makes the range anew after the drop registers it again.
-            self.forget_range(of.measurement, of.policy, *times).await?;
+            for measurement in &of.measurements {
+                self.forget_range(*measurement, of.policy, *times).await?;
+            }
             match of.table.alter().drop_range(partition_of(*times)).apply().await {
                 Ok(_) | Err(Error::TableNotFound { .. }) => {}
                 // Another daemon was quicker.

@@ -21,12 +21,28 @@ const COLUMN_NAME_BYTES_MAX: usize = 200;
 /// What columns begin with that are not called by their field's name.
 const HASHED: &str = "field:";
 
+/// The name of the table of measurements that share one.
+const SHARED: &str = "shared";
 pub(crate) const SERIES_ID: &str = "series_id";
 pub(crate) const TIME: &str = "time";
 pub(crate) const MEASUREMENT_ID: &str = "measurement_id";
 pub(crate) const FIELD_ID: &str = "field_id";
 /// Columns of a narrow table's key, which no other data table has as many of.
 pub(crate) const NARROW_KEY: usize = 4;
+
+/// Numbers of measurements from here on: they share one narrow table a policy. The number below it is
+/// given once, as all are.
+const SHARING: i64 = 1 << 40;
+
+/// Whether a measurement has no tables of its own.
+pub(crate) fn is_sharing(measurement: i64) -> bool {
+    measurement >= SHARING
+}
+
+/// The number of a measurement that has no tables of its own.
+pub(crate) fn sharing(number: i64) -> i64 {
+    number.saturating_add(SHARING)
+}
 
 /// Kinds of data tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +163,9 @@ impl Names {
         measurement: i64,
         name: &str,
     ) -> String {
+        if is_sharing(measurement) && kind == Kind::Narrow {
+            return format!("{}{SHARED}", self.of_policy(database, policy));
+        }
         let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let label: String = name.chars().take(40).map(legal).collect();
         let kind = match kind {
@@ -160,6 +179,13 @@ impl Names {
     pub(crate) fn measurement_of(&self, table: &str) -> Option<i64> {
         let rest = table.strip_prefix(&self.prefix)?.strip_prefix(".db")?;
         rest.split('.').nth(2)?.strip_prefix(['m', 'n'])?.parse().ok()
+    }
+
+    /// Whether a data table of a database is the one that measurements share in some policy.
+    pub(crate) fn is_shared(&self, database: DatabaseId, table: &str) -> bool {
+        let rest = table.strip_prefix(&self.of_database(database));
+        let mut parts = rest.unwrap_or_default().split('.');
+        parts.next().is_some_and(|p| p.starts_with("rp")) && parts.next() == Some(SHARED)
     }
 
     /// What the names of tables begin with that are kept for scans which began before they went.
@@ -284,6 +310,12 @@ mod tests {
             assert_eq!(table, expected);
             assert_eq!(names.measurement_of(&table), Some(17));
         }
+        let shared = names.data(Kind::Narrow, DatabaseId(3), PolicyId(4), sharing(17), "cpu");
+        assert_eq!((shared.as_str(), names.measurement_of(&shared)), ("p.db3.rp4.shared", None));
+        assert!(
+            names.is_shared(DatabaseId(3), &shared) && !names.is_shared(DatabaseId(4), &shared)
+        );
+        assert!(!names.is_shared(DatabaseId(3), "p.db3.rp4.m1.shared"));
         assert_eq!(names.measurement_of("p.registry"), None);
         assert_eq!(names.measurement_of("p.dropped.1.m17"), None);
         assert_ne!(tag_hash("a", "bc"), tag_hash("ab", "c"));

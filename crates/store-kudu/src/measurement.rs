@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use model::{
     DatabaseId, FieldType, MeasurementSchema, Name, PolicyId, SeriesKey, TagExpr, TimeRange,
@@ -16,12 +17,14 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::data::DataTable;
 use crate::error::{contended, unintelligible};
 use crate::ids::{Block, end_of, reserve};
-use crate::layout::{Field, Kind, Place, hash};
+use crate::layout::{Field, Kind, Place, hash, is_sharing, sharing};
 use crate::registry::{Entry, STORE, Which, number_of, ordered, owner_of, space};
 use crate::shared::Shared;
 
 /// Tries to make a measurement while others make and drop it.
 const TRIES_MAX: usize = 20;
+/// How long it is remembered that a database has many tables.
+const FULL_TTL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Measurement {
@@ -253,7 +256,10 @@ impl Shared {
                 let mut block = self.measurement_ids.lock().await;
                 block.take(&self.registry, STORE, 1).await?
             };
-            let Some(id) = id.first().copied() else { continue };
+            let Some(mut id) = id.first().copied() else { continue };
+            if self.has_many_tables(database).await? {
+                id = sharing(id);
+            }
             let key = hash(name.as_bytes());
             let entry = Entry::new(space::MEASUREMENT, key).number(id).text(name);
             if self.registry.insert_one(owner_of(database), entry).await? {
@@ -261,6 +267,22 @@ impl Shared {
             }
         }
         Err(contended("the measurement"))
+    }
+
+    /// Whether so many measurements of a database have tables of their own, about, that further ones
+    /// share one.
+    async fn has_many_tables(&self, database: DatabaseId) -> Result<bool, StoreError> {
+        let seen = self.full_databases.get(&database);
+        if seen.is_some_and(|seen| seen.elapsed() < FULL_TTL) {
+            return Ok(true);
+        }
+        let measurements = self.measurements_of(database, None).await?;
+        let own = measurements.iter().filter(|(_, id)| !is_sharing(*id)).count();
+        let is_full = own >= self.tables as usize;
+        if is_full {
+            self.full_databases.insert(database, Instant::now());
+        }
+        Ok(is_full)
     }
 
     /// Forgets a measurement and its series.
@@ -296,7 +318,7 @@ impl Shared {
             let entry = Entry::new(space::FIELD, key).number(i64::from(*field_type as u8));
             let mut entry = entry.text(name);
             let mut place = Place::Column;
-            if number > i64::from(self.columns) {
+            if is_sharing(measurement.id) || number > i64::from(self.columns) {
                 let number = i32::try_from(number).map_err(|_| used_up(measurement))?;
                 entry = entry.data(number.to_be_bytes().to_vec());
                 place = Place::Narrow(number);

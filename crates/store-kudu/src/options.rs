@@ -20,6 +20,8 @@ pub struct KuduOptions {
     pub replicas: Option<i32>,
     /// Hash buckets of each range of a data table, at least 2.
     pub buckets: u32,
+    /// Measurements of a database that get tables of their own, about; further ones share one.
+    pub tables: u32,
     /// Fields of a measurement that get a column of their own, up to 290; further ones go to a
     /// narrow table.
     pub columns: u32,
@@ -46,6 +48,7 @@ impl std::fmt::Debug for KuduOptions {
             .field("prefix", &self.prefix)
             .field("replicas", &self.replicas)
             .field("buckets", &self.buckets)
+            .field("tables", &self.tables)
             .field("columns", &self.columns)
             .field("user", &self.user)
             .field("encryption", &self.encryption)
@@ -56,8 +59,10 @@ impl std::fmt::Debug for KuduOptions {
 }
 
 const EXPECTED: &str = "expected kudu://host:port[,host:port...]/[?option=value&...]";
-const KNOWN: &str = "prefix, replicas, buckets, columns, user, encryption, ca-file, timeout-s";
+const KNOWN: &str =
+    "prefix, replicas, buckets, tables, columns, user, encryption, ca-file, timeout-s";
 const BUCKETS_MAX: u32 = 64;
+const TABLES_MAX: u32 = 100_000;
 const PREFIX_BYTES_MAX: usize = 60;
 
 impl KuduOptions {
@@ -69,6 +74,7 @@ impl KuduOptions {
             prefix: "nyala".to_owned(),
             replicas: None,
             buckets: 4,
+            tables: 100,
             columns: COLUMNS_MAX,
             user: None,
             password: String::new(),
@@ -122,6 +128,10 @@ impl KuduOptions {
             "buckets" => {
                 let some = value.parse().ok().filter(|n| (2..=BUCKETS_MAX).contains(n));
                 self.buckets = some.ok_or_else(|| bad("a number from 2 to 64"))?;
+            }
+            "tables" => {
+                let some = value.parse().ok().filter(|n| *n <= TABLES_MAX);
+                self.tables = some.ok_or_else(|| bad("a number from 0 to 100000"))?;
             }
             "columns" => {
                 let some = value.parse().ok().filter(|n| *n <= COLUMNS_MAX);
@@ -223,6 +233,7 @@ mod tests {
             ("kudu://a/?buckets=1", "from 2 to 64"),
             ("kudu://a/?prefix=", "letters"),
             ("kudu://a/?columns=291", "from 0 to 290"),
+            ("kudu://a/?tables=many", "from 0 to 100000"),
             ("kudu://a/?encryption=maybe", "optional, required"),
             ("kudu://a/?timeout-s=0", "seconds"),
             ("kudu://a/?ca-file=/none/such", "readable file"),

@@ -26,7 +26,7 @@ use self::cursor::KuduCursor;
 use self::narrow::NarrowView;
 use crate::data::{DataTable, check_type};
 use crate::error::cluster;
-use crate::layout::{Field, Kind, Place, column_name};
+use crate::layout::{Field, Kind, Place, column_name, is_sharing};
 use crate::measurement::State;
 use crate::ranges::united;
 use crate::series::Series;
@@ -201,7 +201,9 @@ impl View {
         }
         found.retain(|series| !state.dead.contains(&series.id));
         let bucket = |series: Series| {
-            let bucket = table.hash_bucket(&[Value::from(series.id)]).map_err(cluster)?;
+            let values = [Value::from(id), Value::from(series.id)];
+            let values = &values[usize::from(!is_sharing(id))..];
+            let bucket = table.hash_bucket(values).map_err(cluster)?;
             Ok((bucket, series))
         };
         let mut placed: Vec<(u32, Series)> =
@@ -295,7 +297,12 @@ impl View {
         state: &State,
         ranges: usize,
     ) -> Result<(), StoreError> {
-        let statistics = self.shared.statistics(table).await?;
+        // A row of a narrow table is a value.
+        let fields = match Kind::of(table) {
+            Kind::Wide => 1,
+            Kind::Narrow => state.fields.len().max(1) as u64,
+        };
+        let statistics = self.shared.statistics(table).await? / fields;
         let rows = u128::from(statistics) * self.series.len() as u128;
         let per_series = rows / u128::from(state.series_end.max(1).unsigned_abs());
         let per_range = per_series / ranges.max(1) as u128;
@@ -322,6 +329,9 @@ async fn remembered_or_open(
     measurement: i64,
     kind: Kind,
 ) -> Result<Option<(Table, Pin)>, StoreError> {
+    if is_sharing(measurement) && kind == Kind::Wide {
+        return Ok(None);
+    }
     let Policy { database, id: policy, .. } = request.policy;
     let known = shared.measurements.get(&(database, request.measurement.clone()));
     let known = known.filter(|known| known.id == measurement);

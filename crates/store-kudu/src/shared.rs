@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) names: Names,
     pub(crate) buckets: u32,
+    /// Measurements of a database that get tables of their own.
+    pub(crate) tables: u32,
     /// Fields of a measurement that get a column of their own.
     pub(crate) columns: u32,
     pub(crate) replicas: i32,
@@ -51,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) measurements: Cache<(DatabaseId, Name), Arc<Measurement>>,
     /// By database and hash of the raw key.
     pub(crate) known_series: Cache<(DatabaseId, u128), (Arc<Measurement>, i64)>,
+    /// Databases that had many tables, and when.
+    pub(crate) full_databases: Cache<DatabaseId, Instant>,
     pub(crate) pins: Pins,
     statistics: Cache<String, (Instant, u64)>,
     pub(crate) metrics: Metrics,
@@ -84,6 +88,7 @@ impl Shared {
             client,
             names,
             buckets: options.buckets,
+            tables: options.tables,
             columns: options.columns.min(layout::COLUMNS_MAX),
             replicas,
             registry,
@@ -93,6 +98,7 @@ impl Shared {
             partition_ids: AsyncMutex::default(),
             measurements: Cache::new(MEASUREMENTS_MAX),
             known_series: Cache::new(options.cache_bytes / SERIES_BYTES),
+            full_databases: Cache::new(MEASUREMENTS_MAX),
             pins: Pins::default(),
             statistics: Cache::new(MEASUREMENTS_MAX),
             metrics: Metrics::default(),
@@ -201,7 +207,8 @@ async fn refuse_orphans(client: &Client, names: &Names) -> Result<(), StoreError
     let there = |name: &String| own.iter().any(|table| **table == *name);
     let missing = [names.registry(), names.series(), names.tags()];
     let missing = missing.iter().find(|name| !there(name));
-    let data = own.iter().find(|table| names.measurement_of(table).is_some());
+    let is_data = |table: &str| table.starts_with(&format!("{prefix}db"));
+    let data = own.iter().find(|table| is_data(table));
     match (missing, data) {
         (Some(missing), Some(data)) => Err(StoreError::Io(format!(
             "table {missing} of the Kudu cluster is missing but {data} is there: restore it \

@@ -21,7 +21,7 @@ use self::encode::{Places, RowOf, Upsert};
 use self::narrow::NarrowUpsert;
 use self::prepare::{Prepared, Share};
 use crate::error::{cluster, contended};
-use crate::layout::Kind;
+use crate::layout::{Kind, is_sharing};
 use crate::measurement::{Measurement, registered_range};
 use crate::ranges::{Needs, range_at, united};
 use crate::registry::{Entry, Which, space};
@@ -191,20 +191,20 @@ impl Shared {
         }
         self.forget(measurement);
         // This write may have made a table after those of the measurement were dropped.
-        self.drop_data_of(measurement).await?;
+        self.drop_tables_of(measurement.database, measurement.id).await?;
         Ok(Attempt::Again)
     }
 
-    /// Drops the tables of a measurement whose id is in no use any more.
-    pub(crate) async fn drop_data_of(&self, measurement: &Measurement) -> Result<(), StoreError> {
-        self.drop_tables_of(measurement.database, measurement.id).await
-    }
-
+    /// Drops the tables of a measurement whose id is in no use any more, or removes its rows from those
+    /// that it shares.
     pub(crate) async fn drop_tables_of(
         &self,
         database: DatabaseId,
         measurement: i64,
     ) -> Result<(), StoreError> {
+        if is_sharing(measurement) {
+            return self.delete_all_rows(database, measurement).await;
+        }
         let of_it = |table: &str| self.names.measurement_of(table) == Some(measurement);
         self.drop_tables(&self.names.of_database(database), of_it).await
     }

@@ -75,8 +75,9 @@ fn a_java_program_reads_a_measurement() {
     }
     let mut options = fresh(cluster());
     options.columns = 4;
+    options.tables = 1;
     let store = KuduStore::open(&options).unwrap();
-    let row = |n: i64| {
+    let row = |name: &str, n: i64| {
         let all = [
             ("time", Scalar::Float(n as f64 + 0.5)),
             ("i", Scalar::Integer(-n)),
@@ -86,17 +87,22 @@ fn a_java_program_reads_a_measurement() {
             ("another", Scalar::Integer(n)),
         ];
         let from = (n % 6) as usize;
-        Row::new(&format!("disk\\ io,host=h{},path=/", n % 4), &all[from..], n * HOUR / 7)
+        Row::new(&format!("{name},host=h{},path=/", n % 4), &all[from..], n * HOUR / 7)
     };
-    let rows: Vec<Row> = (0..50).map(row).collect();
-    assert_eq!(write(&store, POLICY, &rows, 0).unwrap().rejected, []);
-    write(&store, POLICY, &[Row::new("other", &[("x", Scalar::Float(1.0))], 1)], 0).unwrap();
-    let mut java = Command::new("java");
-    java.arg("-cp").arg(jars.join("*")).arg(example("ReadMeasurement.java"));
-    java.args([&cluster().master_list(), &options.prefix, "disk io"]);
-    let found = run(&mut java, "7\t3\t");
-    assert_eq!(found.len(), 50);
-    assert_eq!(found, lines(&store, "disk io"));
+    // The second and the third share a table.
+    for (key, name) in [("disk\\ io", "disk io"), ("mem", "mem"), ("net", "net")] {
+        let rows: Vec<Row> = (0..50).map(|n| row(key, n)).collect();
+        assert_eq!(write(&store, POLICY, &rows, 0).unwrap().rejected, []);
+        if name == "mem" {
+            continue;
+        }
+        let mut java = Command::new("java");
+        java.arg("-cp").arg(jars.join("*")).arg(example("ReadMeasurement.java"));
+        java.args([&cluster().master_list(), &options.prefix, name]);
+        let found = run(&mut java, "7\t3\t");
+        assert_eq!(found.len(), 50);
+        assert_eq!(found, lines(&store, name));
+    }
 }
 
 #[test]
