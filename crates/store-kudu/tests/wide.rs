@@ -1,4 +1,5 @@
-//! Measurements with more fields than a table has columns.
+//! Measurements with more fields than a table has columns, and too many measurements for tables of their
+//! own.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -14,7 +15,7 @@ use store::testing::{Row, read_all, scan_everything, write};
 use store::{
     DeleteRequest, DeleteTarget, NameFilter, Policy, ScanItem, ScanSlice, Store, TimeOrder,
 };
-use store_kudu::KuduStore;
+use store_kudu::{KuduOptions, KuduStore};
 
 const HOUR: i64 = 3_600_000_000_000;
 const POLICY: Policy =
@@ -126,4 +127,37 @@ fn deletes(stores: &[KuduStore; 2], mut expected: Vec<Row>) {
     let target = DeleteTarget::Measurement("m".into());
     stores[1].delete(&DeleteRequest { database: POLICY.database, target }).unwrap();
     assert_eq!(read_all(&stores[0], POLICY, "m").unwrap(), []);
+}
+
+/// Sixty measurements of which two get tables of their own, made by two daemons at once.
+#[test]
+fn many_measurements() {
+    let options = KuduOptions { tables: 2, ..fresh(cluster()) };
+    let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
+    let name = |n: usize| format!("m{n}");
+    let rows_of = |n: usize| -> Vec<Row> {
+        (0..4).map(|hour| row(&name(n), n % 5..n % 5 + 2, hour * HOUR)).collect()
+    };
+    write(&stores[0], POLICY, &[rows_of(0), rows_of(1)].concat(), 0).unwrap();
+    std::thread::scope(|scope| {
+        for store in &stores {
+            scope.spawn(|| {
+                for n in 2..60 {
+                    let outcome = write(store, POLICY, &rows_of(n), 0).unwrap();
+                    assert_eq!(outcome.rows_written, 4, "{:?}", outcome.rejected);
+                }
+            });
+        }
+    });
+    let tables = cluster().cli(&["table", "list", &cluster().master_list()]).unwrap();
+    let own: Vec<&str> =
+        tables.lines().filter(|t| t.starts_with(&format!("{}.db", options.prefix))).collect();
+    assert_eq!(own.len(), 3, "{own:?}");
+    assert_eq!(stores[0].expire(POLICY.database, POLICY.id, HOUR).unwrap(), 1);
+    let target = DeleteTarget::Measurement(name(59).as_str().into());
+    stores[0].delete(&DeleteRequest { database: POLICY.database, target }).unwrap();
+    for n in 0..60 {
+        let expected = if n == 59 { Vec::new() } else { rows_of(n).split_off(1) };
+        assert_eq!(read_all(&stores[n % 2], POLICY, &name(n)).unwrap(), expected, "{n}");
+    }
 }
