@@ -52,8 +52,8 @@ impl Shared {
                 let entries: Vec<Entry> = measurements.iter().map(entry).collect();
                 self.registry.delete(owner_of(database), &entries).await?;
                 self.drop_tables(&self.names.of_database(database), |_| true).await?;
-                for (name, id) in measurements {
-                    self.delete_measurement(database, &name, id).await?;
+                for (_, id) in measurements {
+                    self.clear_measurement(database, id).await?;
                 }
                 // Tables that a writer made meanwhile, or a daemon left behind that died.
                 self.drop_tables(&self.names.of_database(database), |_| true).await
@@ -78,7 +78,9 @@ impl Shared {
         let tables = self.tables_of(database, measurement).await?;
         let mut touched = BTreeSet::new();
         for table in &tables {
-            touched.extend(self.delete_from(table, measurement, Some(&ids), time, now).await?);
+            let some = Some(ids.as_slice());
+            let found = self.delete_from(table, measurement, some, time, now, |_, _| true).await?;
+            touched.extend(found);
         }
         // A write that failed half way leaves series without rows: dropping all is to hit them, too.
         if time == TimeRange::ALL {
@@ -97,13 +99,14 @@ impl Shared {
     ) -> Result<(), StoreError> {
         let now = self.now().await?;
         for table in self.tables_of(database, measurement).await? {
-            self.delete_from(&table, measurement, None, TimeRange::ALL, now).await?;
+            let all = TimeRange::ALL;
+            self.delete_from(&table, measurement, None, all, now, |_, _| true).await?;
         }
         Ok(())
     }
 
-    /// Removes the rows of these series (ascending; `None`: of all) as of a moment; gives those
-    /// that had some.
+    /// Removes the rows of these series (ascending; `None`: of all) as of a moment that `is_wanted`
+    /// accepts by series and time; gives the series that had some.
     async fn delete_from(
         &self,
         table: &Table,
@@ -111,6 +114,7 @@ impl Shared {
         ids: Option<&[i64]>,
         time: TimeRange,
         moment: u64,
+        is_wanted: impl Fn(i64, i64) -> bool,
     ) -> Result<BTreeSet<i64>, StoreError> {
         let mut touched = BTreeSet::new();
         let is_narrow = Kind::of(table) == Kind::Narrow;
@@ -127,8 +131,12 @@ impl Shared {
         }
         let mut scanner = scan.open().map_err(cluster)?;
         while let Some(batch) = scanner.next().await.map_err(cluster)? {
-            let of_them: Vec<usize> = (batch.column(0).i64s().enumerate())
-                .filter(|(_, series)| ids.is_none_or(|ids| ids.binary_search(series).is_ok()))
+            let is_of_them = |series, time| {
+                ids.is_none_or(|ids| ids.binary_search(&series).is_ok()) && is_wanted(series, time)
+            };
+            let keys = batch.column(0).i64s().zip(batch.column(1).i64s()).enumerate();
+            let of_them: Vec<usize> = keys
+                .filter(|(_, (series, time))| is_of_them(*series, *time))
                 .map(|(row, _)| row)
                 .collect();
             let pick = |all: Vec<i64>| of_them.iter().map(|row| all[*row]).collect::<Vec<i64>>();
@@ -163,6 +171,12 @@ impl Shared {
     ) -> Result<(), StoreError> {
         let entry = Entry::new(space::MEASUREMENT, hash(name.as_bytes()));
         self.registry.delete(owner_of(database), &[entry]).await?;
+        self.clear_measurement(database, id).await
+    }
+
+    /// Removes tables, series and what is known of the fields of a measurement that has no name any
+    /// more.
+    async fn clear_measurement(&self, database: DatabaseId, id: i64) -> Result<(), StoreError> {
         self.forget_where(|known| known.id == id);
         self.drop_tables_of(database, id).await?;
         for (table, key) in [(&self.series, "key_hash"), (&self.tags, "tag_hash")] {
