@@ -11,9 +11,18 @@ const NEEDED: &[(&str, &str)] =
     &[("influx", "influxdb-client"), ("influxd", "influxdb"), ("curl", "curl")];
 /// Programs that fetch Kudu, needed only where Kudu's binaries run and are not there yet.
 const NEEDED_FOR_KUDU: &[(&str, &str)] = &[("mvn", "maven")];
-/// The version that crate `kudu-test-cluster` starts.
+/// The version that crate `kudu-test-cluster` starts, unless `NYALA_KUDU_VERSION` names another.
 const KUDU_VERSION: &str = "1.18.0";
 const UNPACK: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack";
+/// Kudu's client for Java and what it logs with: a test of crate `store-kudu` reads Nyala's tables by
+/// it. Group, name and version.
+const KUDU_JAVA: &[(&str, &str, &str)] = &[
+    ("org.apache.kudu", "kudu-client", "1.18.0"),
+    ("com.stumbleupon", "async", "1.4.1"),
+    ("org.slf4j", "slf4j-api", "2.0.16"),
+    ("org.slf4j", "slf4j-nop", "2.0.16"),
+];
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy";
 
 /// Python's client of InfluxDB 1.x, which a test of crate `nyala` drives.
 const PYTHON_CLIENT: &str = "influxdb==5.3.2";
@@ -24,6 +33,7 @@ pub(crate) fn install() -> Result<()> {
     install_python_client()?;
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         install_kudu()?;
+        install_kudu_java_client()?;
     }
     Ok(())
 }
@@ -78,16 +88,17 @@ fn python_makes_environments() -> bool {
 
 /// Puts Kudu's test binaries into `~/.cache/nyala/kudu/<version>`, whole or not at all.
 fn install_kudu() -> Result<()> {
+    let version = std::env::var("NYALA_KUDU_VERSION").unwrap_or_else(|_| KUDU_VERSION.to_owned());
     let user = std::env::var_os("HOME").context("HOME is not set")?;
     let cache = Path::new(&user).join(".cache/nyala/kudu");
-    let home = cache.join(KUDU_VERSION);
+    let home = cache.join(&version);
     if home.join("bin/kudu-master").exists() {
         return Ok(());
     }
     install_debian(NEEDED_FOR_KUDU)?;
-    println!("== Kudu {KUDU_VERSION} into {}", home.display());
+    println!("== Kudu {version} into {}", home.display());
     let fresh = cache.join(format!("unpack-{}", std::process::id()));
-    let artifact = format!("org.apache.kudu:kudu-binary:{KUDU_VERSION}:jar:linux-x86_64");
+    let artifact = format!("org.apache.kudu:kudu-binary:{version}:jar:linux-x86_64");
     run(
         "mvn",
         &[
@@ -100,13 +111,40 @@ fn install_kudu() -> Result<()> {
             &format!("-Dmaven.repo.local={}", cache.join("maven").display()),
         ],
     )?;
-    let unpacked = fresh.join(format!("kudu-binary-{KUDU_VERSION}-linux-x86_64"));
+    let unpacked = fresh.join(format!("kudu-binary-{version}-linux-x86_64"));
     for program in programs(&unpacked)? {
         run("chmod", &["+x", &program.display().to_string()])?;
     }
     std::fs::rename(&unpacked, &home)
         .with_context(|| format!("cannot put Kudu into {}", home.display()))?;
     std::fs::remove_dir_all(&fresh)?;
+    Ok(())
+}
+
+/// Puts Kudu's client for Java into `~/.cache/nyala/kudu/java`.
+fn install_kudu_java_client() -> Result<()> {
+    let user = std::env::var_os("HOME").context("HOME is not set")?;
+    let cache = Path::new(&user).join(".cache/nyala/kudu");
+    let home = cache.join("java");
+    for (group, name, version) in KUDU_JAVA {
+        if home.join(format!("{name}-{version}.jar")).exists() {
+            continue;
+        }
+        install_debian(NEEDED_FOR_KUDU)?;
+        println!("== {name} {version} for Java into {}", home.display());
+        run(
+            "mvn",
+            &[
+                "--quiet",
+                "--batch-mode",
+                "--strict-checksums",
+                COPY,
+                &format!("-Dartifact={group}:{name}:{version}"),
+                &format!("-DoutputDirectory={}", home.display()),
+                &format!("-Dmaven.repo.local={}", cache.join("maven").display()),
+            ],
+        )?;
+    }
     Ok(())
 }
 

@@ -23,7 +23,8 @@ use daemon::Supervisor;
 pub use anyhow::Error as Failure;
 pub use daemon::Daemon;
 
-/// Version of Kudu that tests run on. `xtask/src/packages.rs` installs it.
+/// Version of Kudu that tests run on unless `NYALA_KUDU_VERSION` names another. `cargo xtask
+/// packages` installs it, or the other.
 pub const KUDU_VERSION: &str = "1.18.0";
 /// Tries of starting a cluster: a port picked free may be taken by somebody else.
 const STARTS_MAX: usize = 3;
@@ -281,6 +282,25 @@ const SMALL: &[&str] = &[
     "--minloglevel=1",
 ];
 
+/// The version that tests run on.
+fn version() -> String {
+    std::env::var("NYALA_KUDU_VERSION").unwrap_or_else(|_| KUDU_VERSION.to_owned())
+}
+
+/// Major and minor number of the version that tests run on: not all know everything.
+///
+/// # Panics
+/// If the environment names a version that is none.
+#[must_use]
+pub fn kudu_version() -> (u32, u32) {
+    let version = version();
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(Some(major)), Some(Some(minor))) => (major, minor),
+        _ => panic!("NYALA_KUDU_VERSION={version} is no version of Kudu"),
+    }
+}
+
 /// Where the unpacked binaries are: `NYALA_KUDU_HOME`, or the cache directory.
 fn kudu_home() -> Result<PathBuf> {
     let home = match std::env::var_os("NYALA_KUDU_HOME") {
@@ -288,7 +308,7 @@ fn kudu_home() -> Result<PathBuf> {
         None => {
             let user =
                 std::env::var_os("HOME").context("neither NYALA_KUDU_HOME nor HOME is set")?;
-            Path::new(&user).join(".cache/nyala/kudu").join(KUDU_VERSION)
+            Path::new(&user).join(".cache/nyala/kudu").join(version())
         }
     };
     if !home.join("bin/kudu-master").exists() {

@@ -1,4 +1,6 @@
-//! Data tables: one for each measurement and policy, made and grown by whoever writes first.
+//! Data tables: a wide one for each measurement and policy, and a narrow one where the measurement has
+//! more fields than a table can have columns; one narrow table a policy for all measurements beyond
+//! the first hundred or so of a database. Made and grown by whoever writes first.
 //!
 //! A range of time counts for readers once it is registered, so it is registered before rows are
 //! written to it. All changes here are made by several daemons at once: what exists already is
@@ -14,13 +16,16 @@ use store::{Policy, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::error::{cluster, contended};
-use crate::layout::{COLUMNS_MAX, SERIES_ID, TIME, column_type, data_schema, field_column};
+use crate::layout::{
+    Kind, MEASUREMENT_ID, SERIES_ID, TIME, column_type, data_schema, field_column, is_sharing,
+    narrow_schema,
+};
 use crate::measurement::{Measurement, range_entry};
 use crate::ranges::{
-    Needs, RANGES_PER_REQUEST, ahead, missing_ranges, partition_of, range_at, range_of,
+    Needs, RANGES_PER_REQUEST, ahead, lacking, missing_ranges, partition_of, range_at, range_of,
 };
 use crate::registry::Entry;
-use crate::shared::Shared;
+use crate::shared::{FIXED_BUCKETS_MAX, Shared};
 
 /// Changes of a table for one write.
 const STEPS_MAX: usize = 100;
@@ -28,8 +33,9 @@ const STEPS_MAX: usize = 100;
 const TRIES_MAX: usize = 20;
 
 /// A data table as far as this handle knows it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DataTable {
+    kind: Kind,
     known: RwLock<Option<Arc<Known>>>,
     /// Opened last by a reader: keeps alive what is known of its tablets.
     held: RwLock<Option<Table>>,
@@ -87,19 +93,31 @@ pub(crate) fn check_type(
     )))
 }
 
-/// Complains where fields that several daemons gave types at once are too many for a table.
-fn check_width(measurement: &Measurement, columns: usize) -> Result<(), StoreError> {
-    match columns <= COLUMNS_MAX {
-        true => Ok(()),
-        false => Err(StoreError::Invalid(format!(
-            "the fields of measurement \"{}\" do not fit into a Kudu table, which has at most 300 \
-             columns: use several measurements",
-            measurement.name
+/// Complains about a table that was not cut into ranges.
+fn check_cut(table: &Table, there: &[TimeRange]) -> Result<(), StoreError> {
+    let whole = |range: &TimeRange| range.min == i64::MIN && range.max == i64::MAX - 1;
+    match there.iter().any(whole) {
+        false => Ok(()),
+        true => Err(StoreError::Invalid(format!(
+            "table {} of the Kudu cluster has one partition for all times: before 1.18 Kudu makes no \
+             table without one, which tables of more than {FIXED_BUCKETS_MAX} buckets begin as; drop \
+             it, and give fewer buckets (kudu://.../?buckets=N)",
+            table.name()
         ))),
     }
 }
 
 impl DataTable {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            known: RwLock::default(),
+            held: RwLock::default(),
+            changing: AsyncMutex::default(),
+            latest: AtomicU64::new(0),
+        }
+    }
+
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
         self.known.read().clone()
     }
@@ -196,27 +214,26 @@ impl Shared {
         if let Some(known) = data.known() {
             return Ok(Some(known));
         }
-        match self.open_data(measurement, data, needs.policy).await? {
+        match self.open_known(measurement, data, needs.policy).await? {
             Some(known) => Ok(Some(known)),
             None => self.create_data(measurement, data, needs).await,
         }
     }
 
     /// Opens a table that exists; its ranges are those registered.
-    async fn open_data(
+    async fn open_known(
         &self,
         measurement: &Measurement,
         data: &DataTable,
         policy: Policy,
     ) -> Result<Option<Arc<Known>>, StoreError> {
-        let name = self.data_name(measurement, policy);
+        let name = self.data_name(measurement, data.kind, policy);
         let table = match self.client.open_table(&name).await {
             Ok(table) => table,
             Err(Error::TableNotFound { .. }) => return Ok(None),
             Err(error) => return Err(cluster(error)),
         };
-        let mut state = self.state(measurement.id, None).await?;
-        let registered = state.ranges.remove(&policy.id).unwrap_or_default();
+        let registered = self.registered_ranges(measurement, policy).await?;
         // A range that was registered may have been dropped since: rows would have no place.
         let there = self.ranges_there(&table).await.map_err(cluster)?;
         let ranges = registered.into_iter().filter(|range| there.contains(range)).collect();
@@ -227,8 +244,18 @@ impl Shared {
         Ok(table.range_partitions().await?.iter().map(range_of).collect())
     }
 
-    fn data_name(&self, measurement: &Measurement, policy: Policy) -> String {
-        self.names.data(measurement.database, policy.id, measurement.id, &measurement.name)
+    async fn registered_ranges(
+        &self,
+        measurement: &Measurement,
+        policy: Policy,
+    ) -> Result<Vec<TimeRange>, StoreError> {
+        let mut state = self.state(measurement.id, None).await?;
+        Ok(state.ranges.remove(&policy.id).unwrap_or_default())
+    }
+
+    fn data_name(&self, measurement: &Measurement, kind: Kind, policy: Policy) -> String {
+        let Measurement { database, id, name, .. } = measurement;
+        self.names.data(kind, *database, policy.id, *id, name)
     }
 
     /// Makes the table; `None`: somebody else has.
@@ -238,14 +265,26 @@ impl Shared {
         data: &DataTable,
         needs: &Needs<'_>,
     ) -> Result<Option<Arc<Known>>, StoreError> {
-        let name = self.data_name(measurement, needs.policy);
+        let name = self.data_name(measurement, data.kind, needs.policy);
         let columns: Vec<(&str, FieldType)> =
             needs.columns.iter().map(|(name, ty)| (name.as_str(), *ty)).collect();
-        // Without ranges: masters limit how many tablets a table begins with.
-        let spec = TableSpec::new(&name, data_schema(&columns)?)
-            .hash(&[SERIES_ID], self.buckets)
+        let schema = match data.kind {
+            Kind::Wide => data_schema(&columns)?,
+            Kind::Narrow => narrow_schema()?,
+        };
+        // Masters limit how many tablets a table begins with, and before 1.18 do not make one
+        // without a range.
+        let registered = self.registered_ranges(measurement, needs.policy).await?;
+        let mut first = missing_ranges(&[], &registered, needs);
+        first.truncate(usize::from(self.buckets <= FIXED_BUCKETS_MAX));
+        let hashed: &[&str] = match is_sharing(measurement.id) {
+            true => &[MEASUREMENT_ID, SERIES_ID],
+            false => &[SERIES_ID],
+        };
+        let spec = TableSpec::new(&name, schema)
+            .hash(hashed, self.buckets)
             .range(&[TIME])
-            .ranges([])
+            .ranges(first.into_iter().map(partition_of))
             .replicas(self.replicas);
         match self.client.create_table(&spec).await {
             Ok(table) => Ok(Some(data.learn(table, Vec::new()))),
@@ -310,27 +349,20 @@ impl Shared {
             }
         }
         let mut ranges = if table.id() == known.table.id() { known.ranges.clone() } else { vec![] };
-        let mut missing = missing_ranges(&ranges, needs);
+        let mut missing = missing_ranges(&ranges, &[], needs);
         let mut new_ranges = 0;
         // Ranges that are there but not registered here count as they are.
         let there = self.ranges_there(&table).await?;
         if !missing.is_empty() {
-            let wanted = needs.times.iter().copied().chain(ahead(&ranges, needs));
-            let mut found: Vec<TimeRange> =
-                wanted.filter_map(|time| range_at(&there, time)).collect();
-            found.sort_unstable_by_key(|range| range.min);
-            found.dedup();
-            found.retain(|range| !ranges.contains(range));
-            missing = missing_ranges(&there, needs);
+            let found = lacking(&ranges, &there, needs);
+            check_cut(&table, &there)?;
+            let registered = self.registered_ranges(measurement, needs.policy).await?;
+            missing = missing_ranges(&there, &registered, needs);
             for range in &missing {
                 alter = alter.add_range(partition_of(*range));
                 new_ranges += 1;
             }
             missing.extend(found);
-        }
-        if new_columns > 0 {
-            let columns = table.schema().columns().len() + new_columns as usize;
-            check_width(measurement, columns)?;
         }
         let table = match new_columns + new_ranges {
             0 => table,

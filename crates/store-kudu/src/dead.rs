@@ -6,7 +6,7 @@
 //! rows are in, and removes them. Whichever order these steps fall in, a series with an acknowledged
 //! row ends without a mark: either the second look found the row, or the writer found the mark.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use futures_util::future::join_all;
 use kudu_client::{Predicate, ReadMode, Table};
@@ -14,31 +14,56 @@ use model::DatabaseId;
 use store::StoreError;
 
 use crate::error::cluster;
-use crate::layout::SERIES_ID;
-use crate::registry::{Entry, number_of, ordered, space};
+use crate::layout::{SERIES_ID, is_sharing, rows_of};
+use crate::registry::{Entry, Which, number_of, ordered, space};
 use crate::shared::Shared;
 
 /// Series that are looked at at a time.
 const LOOKS_AT_ONCE: usize = 32;
 
+/// Stretches of ids that a writer looks for marks in, at most.
+const STRETCHES_MAX: usize = 16;
+
+/// First and last ids of stretches that hold all of these, cut where most ids lie between.
+fn stretches(ids: &BTreeSet<i64>) -> Vec<(i64, i64)> {
+    let ids: Vec<i64> = ids.iter().copied().collect();
+    let mut gaps: Vec<(i64, usize)> =
+        (1..ids.len()).map(|at| (ids[at].saturating_sub(ids[at - 1]), at)).collect();
+    gaps.retain(|(gap, _)| *gap > 1);
+    gaps.sort_unstable_by_key(|(gap, _)| std::cmp::Reverse(*gap));
+    let mut cuts: Vec<usize> = gaps.iter().take(STRETCHES_MAX - 1).map(|(_, at)| *at).collect();
+    cuts.sort_unstable();
+    cuts.push(ids.len());
+    let mut from = 0;
+    let mut all = Vec::new();
+    for to in cuts {
+        if let [first, ..] = &ids[from..to] {
+            all.push((*first, ids[to - 1]));
+        }
+        from = to;
+    }
+    all
+}
+
 impl Shared {
-    /// Removes the marks, among a measurement's entries, of series that have just been written to.
-    pub(crate) async fn revive(
+    /// The marks of some series, which a writer removes once its rows are in.
+    pub(crate) async fn marks_of(
         &self,
         measurement: i64,
-        entries: &[Entry],
         series: &[i64],
-    ) -> Result<(), StoreError> {
-        if !entries.iter().any(|entry| entry.space == space::DEAD) {
-            return Ok(());
+    ) -> Result<Vec<Entry>, StoreError> {
+        let written: BTreeSet<i64> = series.iter().copied().collect();
+        let reads = stretches(&written).into_iter().map(|(first, last)| async move {
+            let (first, end) = (ordered(first), ordered(last.saturating_add(1)));
+            self.registry.read(measurement, Which::Within(space::DEAD, &first, &end), None).await
+        });
+        let mut marks = Vec::new();
+        for found in join_all(reads).await {
+            let is_of_them =
+                |entry: &Entry| number_of(&entry.key).is_some_and(|id| written.contains(&id));
+            marks.extend(found?.into_iter().filter(is_of_them));
         }
-        let written: HashSet<i64> = series.iter().copied().collect();
-        let of_them = |entry: &&Entry| {
-            let id = number_of(&entry.key).filter(|_| entry.space == space::DEAD);
-            id.is_some_and(|id| written.contains(&id))
-        };
-        let marks: Vec<Entry> = entries.iter().filter(of_them).cloned().collect();
-        self.registry.delete(measurement, &marks).await
+        Ok(marks)
     }
 
     /// Marks those of `series` that have no row in any of the measurement's tables.
@@ -49,7 +74,7 @@ impl Shared {
         series: &[i64],
     ) -> Result<(), StoreError> {
         let tables = self.tables_of(database, measurement).await?;
-        let suspects = self.without_rows(&tables, series).await?;
+        let suspects = self.without_rows(&tables, measurement, series).await?;
         if suspects.is_empty() {
             return Ok(());
         }
@@ -62,7 +87,8 @@ impl Shared {
         self.registry.upsert(measurement, &marks).await?;
         // Anew, since a writer may have made a table for another policy.
         let tables = self.tables_of(database, measurement).await?;
-        let dead: HashSet<i64> = self.without_rows(&tables, &suspects).await?.into_iter().collect();
+        let dead = self.without_rows(&tables, measurement, &suspects).await?;
+        let dead: HashSet<i64> = dead.into_iter().collect();
         let (mut dead_marks, mut others) = (Vec::new(), Vec::new());
         for (id, mark) in suspects.iter().zip(marks) {
             if dead.contains(id) {
@@ -75,10 +101,15 @@ impl Shared {
         self.registry.delete(measurement, &others).await
     }
 
-    async fn without_rows(&self, tables: &[Table], series: &[i64]) -> Result<Vec<i64>, StoreError> {
+    async fn without_rows(
+        &self,
+        tables: &[Table],
+        measurement: i64,
+        series: &[i64],
+    ) -> Result<Vec<i64>, StoreError> {
         let mut empty = Vec::new();
         for some in series.chunks(LOOKS_AT_ONCE) {
-            let looks = join_all(some.iter().map(|id| has_rows(tables, *id))).await;
+            let looks = join_all(some.iter().map(|id| has_rows(tables, measurement, *id))).await;
             for (id, has_rows) in some.iter().zip(looks) {
                 if !has_rows? {
                     empty.push(*id);
@@ -97,8 +128,11 @@ impl Shared {
         let prefix = self.names.of_database(database);
         let mut tables = Vec::new();
         for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
-            let ours = name.starts_with(&prefix);
-            if ours && self.names.measurement_of(&name) == Some(measurement) {
+            let ours = match is_sharing(measurement) {
+                true => self.names.is_shared(database, &name),
+                false => self.names.measurement_of(&name) == Some(measurement),
+            };
+            if ours && name.starts_with(&prefix) {
                 match self.client.open_table(&name).await {
                     Ok(table) => tables.push(table),
                     Err(kudu_client::Error::TableNotFound { .. }) => {}
@@ -110,10 +144,9 @@ impl Shared {
     }
 }
 
-async fn has_rows(tables: &[Table], series: i64) -> Result<bool, StoreError> {
+async fn has_rows(tables: &[Table], measurement: i64, series: i64) -> Result<bool, StoreError> {
     for table in tables {
-        let scan = table
-            .scan()
+        let scan = rows_of(table, measurement)
             .columns([SERIES_ID])
             .filter(Predicate::equal(SERIES_ID, series))
             .limit(1)
@@ -125,4 +158,22 @@ async fn has_rows(tables: &[Table], series: i64) -> Result<bool, StoreError> {
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_looked_for_where_they_are() {
+        let of = |ids: &[i64]| stretches(&ids.iter().copied().collect());
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[7]), [(7, 7)]);
+        assert_eq!(of(&[1, 2, 3, 1000, 1001]), [(1, 3), (1000, 1001)]);
+        let spread: Vec<i64> = (0..100).map(|n| n * n).collect();
+        let all = of(&spread);
+        assert_eq!((all.len(), all[0].0, all[15].1), (STRETCHES_MAX, 0, 99 * 99));
+        let is_in = |id: &i64| all.iter().any(|(first, last)| first <= id && id <= last);
+        assert!(spread.iter().all(is_in));
+    }
 }

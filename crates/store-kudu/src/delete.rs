@@ -12,7 +12,7 @@ use model::{DatabaseId, Name, PolicyId, TagExpr, TimeRange};
 use store::{DeleteRequest, DeleteTarget, StoreError};
 
 use crate::error::cluster;
-use crate::layout::{SERIES_ID, TIME, hash};
+use crate::layout::{FIELD_ID, Kind, SERIES_ID, TIME, hash, rows_of};
 use crate::registry::{Entry, Which, owner_of, space};
 use crate::shared::Shared;
 
@@ -50,10 +50,17 @@ impl Shared {
             }
             DeleteTarget::Policy(policy) => self.delete_policy(database, *policy).await,
             DeleteTarget::Database => {
-                for (name, id) in self.measurements_of(database, None).await? {
-                    self.delete_measurement(database, &name, id).await?;
+                let measurements = self.measurements_of(database, None).await?;
+                // Without names nobody finds the tables, which go at once.
+                let entry =
+                    |(name, _): &(Name, i64)| Entry::new(space::MEASUREMENT, hash(name.as_bytes()));
+                let entries: Vec<Entry> = measurements.iter().map(entry).collect();
+                self.registry.delete(owner_of(database), &entries).await?;
+                self.drop_tables(&self.names.of_database(database), |_| true).await?;
+                for (_, id) in measurements {
+                    self.clear_measurement(database, id).await?;
                 }
-                // Tables that a daemon left behind that died.
+                // Tables that a writer made meanwhile, or a daemon left behind that died.
                 self.drop_tables(&self.names.of_database(database), |_| true).await
             }
         }
@@ -76,7 +83,9 @@ impl Shared {
         let tables = self.tables_of(database, measurement).await?;
         let mut touched = BTreeSet::new();
         for table in &tables {
-            self.delete_from(table, &ids, time, now, &mut touched, |_, _| true).await?;
+            let some = Some(ids.as_slice());
+            let found = self.delete_from(table, measurement, some, time, now, |_, _| true).await?;
+            touched.extend(found);
         }
         // A write that failed half way leaves series without rows: dropping all is to hit them, too.
         if time == TimeRange::ALL {
@@ -87,42 +96,75 @@ impl Shared {
         self.mark_dead(database, measurement, &touched).await
     }
 
-    /// Removes the rows of these series (ascending) as of a moment that `is_wanted` accepts by series
-    /// and time; `touched` gets the series that had some.
+    /// Removes all rows of a measurement that has no tables of its own.
+    pub(crate) async fn delete_all_rows(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+    ) -> Result<(), StoreError> {
+        let now = self.now().await?;
+        for table in self.tables_of(database, measurement).await? {
+            let all = TimeRange::ALL;
+            self.delete_from(&table, measurement, None, all, now, |_, _| true).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of these series (ascending; `None`: of all) as of a moment that `is_wanted`
+    /// accepts by series and time; gives the series that had some.
     async fn delete_from(
         &self,
         table: &Table,
-        ids: &[i64],
+        measurement: i64,
+        ids: Option<&[i64]>,
         time: TimeRange,
         moment: u64,
-        touched: &mut BTreeSet<i64>,
         is_wanted: impl Fn(i64, i64) -> bool,
-    ) -> Result<(), StoreError> {
-        let mut scan = table
-            .scan()
-            .columns([SERIES_ID, TIME])
+    ) -> Result<BTreeSet<i64>, StoreError> {
+        let mut touched = BTreeSet::new();
+        let is_narrow = Kind::of(table) == Kind::Narrow;
+        let columns = [SERIES_ID, TIME].into_iter().chain(is_narrow.then_some(FIELD_ID));
+        let mut scan = rows_of(table, measurement)
+            .columns(columns)
             .filter(Predicate::greater_or_equal(TIME, time.min))
             .filter(Predicate::less_or_equal(TIME, time.max))
             .read_mode(ReadMode::Snapshot(Some(moment)))
             .fault_tolerant()
             .batch_bytes(BATCH_BYTES);
-        if ids.len() <= SERIES_PER_SCAN {
+        if let Some(ids) = ids.filter(|ids| ids.len() <= SERIES_PER_SCAN) {
             scan = scan.filter(Predicate::in_list(SERIES_ID, ids.iter().copied()));
         }
         let mut scanner = scan.open().map_err(cluster)?;
         while let Some(batch) = scanner.next().await.map_err(cluster)? {
-            let rows = batch.column(0).i64s().zip(batch.column(1).i64s());
-            let rows = rows.filter(|(series, time)| {
-                ids.binary_search(series).is_ok() && is_wanted(*series, *time)
-            });
-            let (series, times): (Vec<i64>, Vec<i64>) = rows.unzip();
+            let is_of_them = |series, time| {
+                ids.is_none_or(|ids| ids.binary_search(&series).is_ok()) && is_wanted(series, time)
+            };
+            let keys = batch.column(0).i64s().zip(batch.column(1).i64s()).enumerate();
+            let of_them: Vec<usize> = keys
+                .filter(|(_, (series, time))| is_of_them(*series, *time))
+                .map(|(row, _)| row)
+                .collect();
+            let pick = |all: Vec<i64>| of_them.iter().map(|row| all[*row]).collect::<Vec<i64>>();
+            let series = pick(batch.column(0).i64s().collect());
+            let times = pick(batch.column(1).i64s().collect());
             touched.extend(series.chunk_by(|a, b| a == b).filter_map(|run| run.first()));
-            let batch = RowBatch::new(Operation::DeleteIgnore, series.len())
-                .column(0, Cells::Int64(&series))
-                .column(1, Cells::Int64(&times));
-            remove(table, &batch).await?;
+            let rows = RowBatch::new(Operation::DeleteIgnore, series.len());
+            if is_narrow {
+                let all: Vec<i32> = batch.column(2).i32s().collect();
+                let fields: Vec<i32> = of_them.iter().map(|row| all[*row]).collect();
+                let owners = vec![measurement; series.len()];
+                let rows = rows
+                    .column(0, Cells::Int64(&owners))
+                    .column(1, Cells::Int64(&series))
+                    .column(2, Cells::Int64(&times))
+                    .column(3, Cells::Int32(&fields));
+                remove(table, &rows).await?;
+            } else {
+                let rows = rows.column(0, Cells::Int64(&series)).column(1, Cells::Int64(&times));
+                remove(table, &rows).await?;
+            }
         }
-        Ok(())
+        Ok(touched)
     }
 
     /// Takes the name away, then tables, series and what is known of the fields.
@@ -134,6 +176,12 @@ impl Shared {
     ) -> Result<(), StoreError> {
         let entry = Entry::new(space::MEASUREMENT, hash(name.as_bytes()));
         self.registry.delete(owner_of(database), &[entry]).await?;
+        self.clear_measurement(database, id).await
+    }
+
+    /// Removes tables, series and what is known of the fields of a measurement that has no name any
+    /// more.
+    async fn clear_measurement(&self, database: DatabaseId, id: i64) -> Result<(), StoreError> {
         self.forget_where(|known| known.id == id);
         self.drop_tables_of(database, id).await?;
         for (table, key) in [(&self.series, "key_hash"), (&self.tags, "tag_hash")] {
@@ -198,7 +246,7 @@ impl Shared {
             }
         }
         self.measurements.retain(|_, known| {
-            known.tables.lock().remove(&policy);
+            known.tables.lock().retain(|(of, _), _| *of != policy);
             true
         });
         self.drop_tables(&self.names.of_policy(database, policy), |_| true).await?;

@@ -1,6 +1,6 @@
 //! Numbers that no two daemons give: blocks of them are reserved in the registry.
 //!
-//! A scope (the store for measurements, a measurement for its series) has its blocks as entries, the
+//! A scope (the store for measurements, a measurement for its series and fields) has its blocks as entries, the
 //! last one first: the key is the first number, the value the one behind the block. A block begins
 //! where the one before ends, so whoever is first to insert a beginning has all of the block,
 //! whatever size others wanted. Entries are never removed: a beginning that could be inserted again
@@ -54,20 +54,31 @@ impl Block {
         wanted: i64,
     ) -> Result<(), StoreError> {
         let size = (self.size * 2).max(wanted).clamp(BLOCK_MIN, BLOCK_MAX);
-        for _ in 0..TRIES_MAX {
-            let last = registry.first(scope, space::IDS).await?;
-            let start = match last {
-                None => 1,
-                Some(entry) => end_of(&entry, registry.table.name())?,
-            };
-            let entry = Entry::new(space::IDS, ordered(-start)).number(start + size);
-            if registry.insert_one(scope, entry).await? {
-                *self = Self { next: start, end: start + size, size };
-                return Ok(());
-            }
-        }
-        Err(contended("the sequence of ids"))
+        let start = reserve(registry, scope, space::IDS, size).await?;
+        *self = Self { next: start, end: start + size, size };
+        Ok(())
     }
+}
+
+/// Reserves `size` numbers of a sequence; gives the first.
+pub(crate) async fn reserve(
+    registry: &Registry,
+    scope: i64,
+    sequence: i8,
+    size: i64,
+) -> Result<i64, StoreError> {
+    for _ in 0..TRIES_MAX {
+        let last = registry.first(scope, sequence).await?;
+        let start = match last {
+            None => 1,
+            Some(entry) => end_of(&entry, registry.table.name())?,
+        };
+        let entry = Entry::new(sequence, ordered(-start)).number(start + size);
+        if registry.insert_one(scope, entry).await? {
+            return Ok(start);
+        }
+    }
+    Err(contended("a sequence of numbers"))
 }
 
 /// The number behind the block that an entry stands for.

@@ -1,7 +1,8 @@
 //! The `Store` contract over an Apache Kudu cluster: any number of daemons share one set of tables.
 //!
 //! Layout of the tables: docs/kudu.md. In short: a data table for each measurement and policy with
-//! the key (series id, time) and a nullable column a field; one table for names, types, ids and the
+//! the key (series id, time) and a nullable column a field, and narrow tables, a row a value, for
+//! fields and measurements that are too many for that; one table for names, types, ids and the
 //! catalog (the registry); two for series. Kudu brings log, replication, compaction and failover.
 //!
 //! Invariants

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use model::{
     DatabaseId, FieldType, MeasurementSchema, Name, PolicyId, SeriesKey, TagExpr, TimeRange,
@@ -15,13 +16,15 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::data::DataTable;
 use crate::error::{contended, unintelligible};
-use crate::ids::{Block, end_of};
-use crate::layout::hash;
+use crate::ids::{Block, end_of, reserve};
+use crate::layout::{Field, Kind, Place, hash, is_sharing, sharing};
 use crate::registry::{Entry, STORE, Which, number_of, ordered, owner_of, space};
 use crate::shared::Shared;
 
 /// Tries to make a measurement while others make and drop it.
 const TRIES_MAX: usize = 20;
+/// How long it is remembered that a database has many tables.
+const FULL_TTL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Measurement {
@@ -29,17 +32,17 @@ pub(crate) struct Measurement {
     pub(crate) name: Name,
     pub(crate) id: i64,
     /// Fields known so far; there may be more.
-    pub(crate) fields: RwLock<HashMap<Name, FieldType>>,
+    pub(crate) fields: RwLock<HashMap<Name, Field>>,
     /// Tag keys that are known to be registered.
     pub(crate) tag_keys: Mutex<HashSet<Name>>,
-    pub(crate) tables: Mutex<HashMap<PolicyId, Arc<DataTable>>>,
+    pub(crate) tables: Mutex<HashMap<(PolicyId, Kind), Arc<DataTable>>>,
     pub(crate) series_ids: AsyncMutex<Block>,
 }
 
 /// What the registry says about a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    pub(crate) fields: BTreeMap<Name, FieldType>,
+    pub(crate) fields: BTreeMap<Name, Field>,
     pub(crate) tag_keys: Vec<Name>,
     /// Ranges that may have rows, by policy and first time.
     pub(crate) ranges: BTreeMap<PolicyId, Vec<TimeRange>>,
@@ -62,12 +65,19 @@ impl Measurement {
         }
     }
 
-    pub(crate) fn table(&self, policy: PolicyId) -> Arc<DataTable> {
-        Arc::clone(self.tables.lock().entry(policy).or_default())
+    pub(crate) fn table(&self, policy: PolicyId, kind: Kind) -> Arc<DataTable> {
+        let mut tables = self.tables.lock();
+        Arc::clone(tables.entry((policy, kind)).or_insert_with(|| Arc::new(DataTable::new(kind))))
+    }
+
+    /// Looks at the tables of a policy anew when they are needed next.
+    pub(crate) fn forget_tables(&self, policy: PolicyId) {
+        let tables = self.tables.lock();
+        tables.iter().filter(|((of, _), _)| *of == policy).for_each(|(_, table)| table.forget());
     }
 
     fn learn(&self, state: &State) {
-        let fields = state.fields.iter().map(|(name, ty)| (name.clone(), *ty));
+        let fields = state.fields.iter().map(|(name, field)| (name.clone(), *field));
         self.fields.write().extend(fields);
         self.tag_keys.lock().extend(state.tag_keys.iter().cloned());
     }
@@ -77,14 +87,33 @@ impl Measurement {
 pub(crate) fn range_entry(policy: PolicyId, range: TimeRange) -> Entry {
     let mut key = policy.0.to_be_bytes().to_vec();
     key.extend(ordered(range.min));
-    Entry::new(space::RANGE, key).number(range.max)
+    key.extend(ordered(range.max));
+    Entry::new(space::RANGE, key)
 }
 
 /// Policy and range of a range's entry; `None`: it is damaged.
 pub(crate) fn registered_range(entry: &Entry) -> Option<(PolicyId, TimeRange)> {
-    let (policy, first) = entry.key.split_at_checked(4)?;
+    let (policy, times) = entry.key.split_at_checked(4)?;
     let policy = PolicyId(u32::from_be_bytes(policy.try_into().ok()?));
-    Some((policy, TimeRange::new(number_of(first)?, entry.number?)))
+    let (first, last) = times.split_at_checked(8)?;
+    Some((policy, TimeRange::new(number_of(first)?, number_of(last)?)))
+}
+
+/// Type and place of a field's entry; `None`: it is damaged.
+fn registered_field(entry: &Entry) -> Option<Field> {
+    let field_type = FieldType::from_code(u8::try_from(entry.number?).ok()?)?;
+    let place = match &entry.data {
+        None => Place::Column,
+        Some(data) => Place::Narrow(i32::from_be_bytes(data.as_slice().try_into().ok()?)),
+    };
+    Some(Field { field_type, place })
+}
+
+fn used_up(measurement: &Measurement) -> StoreError {
+    StoreError::Invalid(format!(
+        "measurement \"{}\" has no number left for a field",
+        measurement.name
+    ))
 }
 
 impl Shared {
@@ -148,11 +177,9 @@ impl Shared {
         for entry in entries {
             match (entry.space, &entry.text) {
                 (space::FIELD, Some(name)) => {
-                    let code = entry.number.and_then(|n| u8::try_from(n).ok());
-                    let field_type = code.and_then(FieldType::from_code);
-                    let field_type =
-                        field_type.ok_or_else(|| unintelligible(table, "an unknown type"))?;
-                    state.fields.insert(name.as_str().into(), field_type);
+                    let field = registered_field(&entry)
+                        .ok_or_else(|| unintelligible(table, "a damaged field"))?;
+                    state.fields.insert(name.as_str().into(), field);
                 }
                 (space::TAG_KEY, Some(name)) => state.tag_keys.push(name.as_str().into()),
                 (space::RANGE, _) => {
@@ -229,7 +256,10 @@ impl Shared {
                 let mut block = self.measurement_ids.lock().await;
                 block.take(&self.registry, STORE, 1).await?
             };
-            let Some(id) = id.first().copied() else { continue };
+            let Some(mut id) = id.first().copied() else { continue };
+            if self.has_many_tables(database).await? {
+                id = sharing(id);
+            }
             let key = hash(name.as_bytes());
             let entry = Entry::new(space::MEASUREMENT, key).number(id).text(name);
             if self.registry.insert_one(owner_of(database), entry).await? {
@@ -237,6 +267,22 @@ impl Shared {
             }
         }
         Err(contended("the measurement"))
+    }
+
+    /// Whether so many measurements of a database have tables of their own, about, that further ones
+    /// share one.
+    async fn has_many_tables(&self, database: DatabaseId) -> Result<bool, StoreError> {
+        let seen = self.full_databases.get(&database);
+        if seen.is_some_and(|seen| seen.elapsed() < FULL_TTL) {
+            return Ok(true);
+        }
+        let measurements = self.measurements_of(database, None).await?;
+        let own = measurements.iter().filter(|(_, id)| !is_sharing(*id)).count();
+        let is_full = own >= self.tables as usize;
+        if is_full {
+            self.full_databases.insert(database, Instant::now());
+        }
+        Ok(is_full)
     }
 
     /// Forgets a measurement and its series.
@@ -256,21 +302,33 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives new fields their types. Where somebody else was first, that type holds: the
-    /// measurement knows afterwards.
+    /// Gives new fields their types and places. Where somebody else was first, that holds: the
+    /// measurement knows afterwards. Fields have numbers that no two of a measurement share, so
+    /// that those with a column never are too many for a table, whoever makes them.
     pub(crate) async fn register_fields(
         &self,
         measurement: &Measurement,
         fields: &[(Name, FieldType)],
     ) -> Result<(), StoreError> {
-        let entry = |(name, ty): &(Name, FieldType)| {
+        let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
+        let first = reserve(&self.registry, measurement.id, space::FIELD_NUMBERS, count).await?;
+        let (mut entries, mut made) = (Vec::new(), Vec::new());
+        for (number, (name, field_type)) in (first..).zip(fields) {
             let key = hash(name.as_bytes());
-            Entry::new(space::FIELD, key).number(i64::from(*ty as u8)).text(name)
-        };
-        let entries: Vec<Entry> = fields.iter().map(entry).collect();
+            let entry = Entry::new(space::FIELD, key).number(i64::from(*field_type as u8));
+            let mut entry = entry.text(name);
+            let mut place = Place::Column;
+            if is_sharing(measurement.id) || number > i64::from(self.columns) {
+                let number = i32::try_from(number).map_err(|_| used_up(measurement))?;
+                entry = entry.data(number.to_be_bytes().to_vec());
+                place = Place::Narrow(number);
+            }
+            entries.push(entry);
+            made.push((name.clone(), Field { field_type: *field_type, place }));
+        }
         let inserted = self.registry.insert(measurement.id, &entries).await?;
         if inserted.iter().all(|new| *new) {
-            measurement.fields.write().extend(fields.iter().cloned());
+            measurement.fields.write().extend(made);
         } else {
             self.refresh_fields(measurement).await?;
         }
@@ -319,7 +377,8 @@ impl Shared {
                 self.live_tag_keys(id, &state, now).await?
             }
         };
-        Ok(Some(MeasurementSchema { fields: state.fields.into_iter().collect(), tag_keys }))
+        let fields = state.fields.into_iter().map(|(name, field)| (name, field.field_type));
+        Ok(Some(MeasurementSchema { fields: fields.collect(), tag_keys }))
     }
 
     /// Tag keys of series that have rows.

@@ -7,6 +7,8 @@ use kudu_client::{ClientConfig, Encryption};
 use percent_encoding::percent_decode_str;
 use store::StoreError;
 
+use crate::layout::COLUMNS_MAX;
+
 /// How a cluster is used.
 #[derive(Clone)]
 pub struct KuduOptions {
@@ -18,6 +20,11 @@ pub struct KuduOptions {
     pub replicas: Option<i32>,
     /// Hash buckets of each range of a data table, at least 2.
     pub buckets: u32,
+    /// Measurements of a database that get tables of their own, about; further ones share one.
+    pub tables: u32,
+    /// Fields of a measurement that get a column of their own, up to 290; further ones go to a
+    /// narrow table.
+    pub columns: u32,
     /// User name; `None`: that of the environment (`USER`, `LOGNAME`), or `kudu-client`.
     pub user: Option<String>,
     /// Password of the user, for clusters that ask for one.
@@ -41,6 +48,8 @@ impl std::fmt::Debug for KuduOptions {
             .field("prefix", &self.prefix)
             .field("replicas", &self.replicas)
             .field("buckets", &self.buckets)
+            .field("tables", &self.tables)
+            .field("columns", &self.columns)
             .field("user", &self.user)
             .field("encryption", &self.encryption)
             .field("timeout", &self.timeout)
@@ -50,8 +59,10 @@ impl std::fmt::Debug for KuduOptions {
 }
 
 const EXPECTED: &str = "expected kudu://host:port[,host:port...]/[?option=value&...]";
-const KNOWN: &str = "prefix, replicas, buckets, user, encryption, ca-file, timeout-s";
+const KNOWN: &str =
+    "prefix, replicas, buckets, tables, columns, user, encryption, ca-file, timeout-s";
 const BUCKETS_MAX: u32 = 64;
+const TABLES_MAX: u32 = 100_000;
 const PREFIX_BYTES_MAX: usize = 60;
 
 impl KuduOptions {
@@ -63,6 +74,8 @@ impl KuduOptions {
             prefix: "nyala".to_owned(),
             replicas: None,
             buckets: 4,
+            tables: 100,
+            columns: COLUMNS_MAX,
             user: None,
             password: String::new(),
             encryption: Encryption::Optional,
@@ -115,6 +128,14 @@ impl KuduOptions {
             "buckets" => {
                 let some = value.parse().ok().filter(|n| (2..=BUCKETS_MAX).contains(n));
                 self.buckets = some.ok_or_else(|| bad("a number from 2 to 64"))?;
+            }
+            "tables" => {
+                let some = value.parse().ok().filter(|n| *n <= TABLES_MAX);
+                self.tables = some.ok_or_else(|| bad("a number from 0 to 100000"))?;
+            }
+            "columns" => {
+                let some = value.parse().ok().filter(|n| *n <= COLUMNS_MAX);
+                self.columns = some.ok_or_else(|| bad("a number from 0 to 290"))?;
             }
             "user" => self.user = Some(value.to_owned()),
             "password" => {
@@ -179,14 +200,14 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let options = KuduOptions::parse(
-            "kudu://a:7051,b/?prefix=p-1&replicas=1&buckets=2&user=a%26b&\
+            "kudu://a:7051,b/?prefix=p-1&replicas=1&buckets=2&columns=7&user=a%26b&\
              encryption=required&timeout-s=5",
         );
         let options = options.unwrap();
         assert_eq!(options.masters, ["a:7051", "b"]);
         assert_eq!(
-            (options.prefix.as_str(), options.replicas, options.buckets),
-            ("p-1", Some(1), 2)
+            (options.prefix.as_str(), options.replicas, options.buckets, options.columns),
+            ("p-1", Some(1), 2, 7)
         );
         assert_eq!(options.user.as_deref(), Some("a&b"));
         assert_eq!(options.encryption, Encryption::Required);
@@ -211,6 +232,8 @@ mod tests {
             ("kudu://a/?replicas=2", "1, 3, 5 or 7"),
             ("kudu://a/?buckets=1", "from 2 to 64"),
             ("kudu://a/?prefix=", "letters"),
+            ("kudu://a/?columns=291", "from 0 to 290"),
+            ("kudu://a/?tables=many", "from 0 to 100000"),
             ("kudu://a/?encryption=maybe", "optional, required"),
             ("kudu://a/?timeout-s=0", "seconds"),
             ("kudu://a/?ca-file=/none/such", "readable file"),

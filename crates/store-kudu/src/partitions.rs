@@ -11,7 +11,7 @@ use store::StoreError;
 
 use crate::error::{cluster, unintelligible};
 use crate::expire::has_rows;
-use crate::ranges::range_of;
+use crate::ranges::{range_of, united};
 use crate::registry::{Entry, PARTITIONS, Which, ordered, space};
 use crate::shared::Shared;
 
@@ -46,7 +46,7 @@ impl Shared {
             return Ok(());
         }
         let within = |range: TimeRange| time.min <= range.min && range.max <= time.max;
-        self.drop_ranges_of_policy(database, policy, within).await.map(drop)
+        self.drop_ranges_of_policy(database, policy, within, true).await.map(drop)
     }
 
     async fn ranges_with_rows(
@@ -105,29 +105,9 @@ fn policy_of(rest: &str) -> Option<PolicyId> {
     rest.strip_prefix("rp")?.split('.').next()?.parse().ok().map(PolicyId)
 }
 
-/// The ranges in order, those that overlap as one.
-fn united(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
-    ranges.sort_unstable_by_key(|range| range.min);
-    let mut all: Vec<TimeRange> = Vec::new();
-    for range in ranges {
-        match all.last_mut() {
-            Some(last) if range.min <= last.max => last.max = last.max.max(range.max),
-            _ => all.push(range),
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn overlapping_ranges_are_one() {
-        let range = TimeRange::new;
-        let all = vec![range(20, 29), range(0, 9), range(5, 12), range(10, 11), range(13, 14)];
-        assert_eq!(united(all), [range(0, 12), range(13, 14), range(20, 29)]);
-    }
 
     #[test]
     fn policies_are_read_from_names() {

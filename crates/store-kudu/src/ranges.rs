@@ -47,14 +47,35 @@ pub(crate) fn ahead(ranges: &[TimeRange], needs: &Needs<'_>) -> Option<i64> {
     (live && range_at(ranges, next).is_none()).then_some(next)
 }
 
+/// Ranges of `there` that a write needs and that are not among `have`.
+pub(crate) fn lacking(
+    have: &[TimeRange],
+    there: &[TimeRange],
+    needs: &Needs<'_>,
+) -> Vec<TimeRange> {
+    let wanted = needs.times.iter().copied().chain(ahead(have, needs));
+    let mut found: Vec<TimeRange> = wanted.filter_map(|time| range_at(there, time)).collect();
+    found.sort_unstable_by_key(|range| range.min);
+    found.dedup();
+    found.retain(|range| !have.contains(range));
+    found
+}
+
 /// Ranges that a write needs and that are not among `have`, ascending: the first ones met,
-/// as many as one request can add.
-pub(crate) fn missing_ranges(have: &[TimeRange], needs: &Needs<'_>) -> Vec<TimeRange> {
+/// as many as one request can add. Those that another table of the measurement has are taken over.
+pub(crate) fn missing_ranges(
+    have: &[TimeRange],
+    of_others: &[TimeRange],
+    needs: &Needs<'_>,
+) -> Vec<TimeRange> {
     let mut ranges = have.to_vec();
     let mut missing = Vec::new();
     let mut add = |ranges: &mut Vec<TimeRange>, time: i64| {
         if missing.len() < RANGES_PER_REQUEST && range_at(ranges, time).is_none() {
-            let range = range_for(ranges, time, needs.policy.partition_ns);
+            let is_free = |other: &&TimeRange| ranges.iter().all(|r| r.intersect(other).is_empty());
+            let theirs = of_others.iter().filter(|other| other.contains(time)).find(is_free);
+            let own = || range_for(ranges, time, needs.policy.partition_ns);
+            let range = theirs.copied().unwrap_or_else(own);
             ranges.push(range);
             ranges.sort_unstable_by_key(|range| range.min);
             missing.push(range);
@@ -66,6 +87,19 @@ pub(crate) fn missing_ranges(have: &[TimeRange], needs: &Needs<'_>) -> Vec<TimeR
     }
     missing.sort_unstable_by_key(|range| range.min);
     missing
+}
+
+/// The ranges in order, those that overlap as one.
+pub(crate) fn united(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
+    ranges.sort_unstable_by_key(|range| range.min);
+    let mut all: Vec<TimeRange> = Vec::new();
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if range.min <= last.max => last.max = last.max.max(range.max),
+            _ => all.push(range),
+        }
+    }
+    all
 }
 
 /// A range as a range partition.
@@ -104,20 +138,35 @@ mod tests {
         const S: i64 = 1_000_000_000;
         let first = partition_range(0, 10 * S);
         let (start, end) = (first.min, first.max);
-        assert_eq!(missing_ranges(&[], &needs(&[0, 1, end], i64::MIN)), [first]);
-        assert_eq!(missing_ranges(&[first], &needs(&[0], i64::MIN)), []);
+        let missing = |have: &[TimeRange], needs: &Needs<'_>| missing_ranges(have, &[], needs);
+        assert_eq!(missing(&[], &needs(&[0, 1, end], i64::MIN)), [first]);
+        let theirs = [TimeRange::new(start - 5, start + 5)];
+        let taken =
+            |have: &[TimeRange]| missing_ranges(have, &theirs, &needs(&[start + 1], i64::MIN));
+        assert_eq!(
+            (taken(&[]), taken(&[TimeRange::new(start - 9, start)])[0].max),
+            (theirs.to_vec(), end)
+        );
+        assert_eq!(missing(&[first], &needs(&[0], i64::MIN)), []);
         let early = start + 2 * S;
-        assert_eq!(missing_ranges(&[first], &needs(&[early], early)), []);
+        assert_eq!(missing(&[first], &needs(&[early], early)), []);
         let late = start + 7 * S;
         let next = partition_range(end + 1, 10 * S);
-        assert_eq!(missing_ranges(&[first], &needs(&[late], late)), [next]);
-        assert_eq!(missing_ranges(&[], &needs(&[late], late)), [first, next]);
+        assert_eq!(missing(&[first], &needs(&[late], late)), [next]);
+        assert_eq!(missing(&[], &needs(&[late], late)), [first, next]);
         // It gives way to neighbours.
         let odd = [TimeRange::new(start - 5, start + 5), TimeRange::new(start + 100, end + 7)];
         let cut = TimeRange::new(start + 6, start + 99);
-        assert_eq!(missing_ranges(&odd, &needs(&[start + 50], i64::MIN)), [cut]);
-        let ends = missing_ranges(&[], &needs(&[MIN_TIME_NS, MAX_TIME_NS], i64::MIN));
+        assert_eq!(missing(&odd, &needs(&[start + 50], i64::MIN)), [cut]);
+        let ends = missing(&[], &needs(&[MIN_TIME_NS, MAX_TIME_NS], i64::MIN));
         assert_eq!((ends[0].min, ends[1].max), (MIN_TIME_NS, MAX_TIME_NS));
+    }
+
+    #[test]
+    fn overlapping_ranges_are_one() {
+        let range = TimeRange::new;
+        let all = vec![range(20, 29), range(0, 9), range(5, 12), range(10, 11), range(13, 14)];
+        assert_eq!(united(all), [range(0, 12), range(13, 14), range(20, 29)]);
     }
 
     #[test]

@@ -19,17 +19,23 @@ pub(crate) mod space {
     pub(crate) const CATALOG_PART: i8 = 2;
     /// Of a database: key is the hash of a measurement's name, `number` its id, `text` its name.
     pub(crate) const MEASUREMENT: i8 = 4;
-    /// Of a measurement: key is the hash of a field's name, `number` its type, `text` its name.
+    /// Of a measurement: key is the hash of a field's name, `number` its type, `text` its name;
+    /// `data` is its number if its values are in the narrow table.
     pub(crate) const FIELD: i8 = 5;
     /// Of a measurement: key is the hash of a tag key, `text` the tag key.
     pub(crate) const TAG_KEY: i8 = 6;
-    /// Of a measurement: key is policy and first time of a range, `number` the last time.
+    /// Of a measurement: key is policy, first and last time of a range.
     pub(crate) const RANGE: i8 = 7;
     /// Of the store or a measurement: key is the first of a block of ids, the last block first;
     /// `number` is the one behind the block.
     pub(crate) const IDS: i8 = 8;
     /// Of a measurement: key is a series and a token; `number` is 1 once it is known to be dead.
     pub(crate) const DEAD: i8 = 9;
+    /// Of a measurement: numbers of fields, in blocks like ids.
+    pub(crate) const FIELD_NUMBERS: i8 = 11;
+    /// Of a measurement: key is a token, `number` when it was set, microseconds: there while ranges
+    /// are dropped of which series are not marked yet.
+    pub(crate) const DROPPING: i8 = 12;
     /// Of the partitions: key is database, policy, first and last time, `number` the partition's.
     pub(crate) const PARTITION: i8 = 10;
 }
@@ -99,6 +105,8 @@ pub(crate) struct Registry {
 pub(crate) enum Which<'a> {
     /// All of a space.
     Space(i8),
+    /// Those of a space with a key from the first to before the second.
+    Within(i8, &'a [u8], &'a [u8]),
     /// All of this and the spaces behind it.
     From(i8),
     /// One.
@@ -140,6 +148,10 @@ impl Registry {
             Which::From(space) => {
                 scan.filter(Predicate::greater_or_equal("space", i32::from(space)))
             }
+            Which::Within(space, first, end) => scan
+                .filter(Predicate::equal("space", i32::from(space)))
+                .filter(Predicate::greater_or_equal("key", first))
+                .filter(Predicate::less("key", end)),
             Which::Key(space, key) => scan
                 .filter(Predicate::equal("space", i32::from(space)))
                 .filter(Predicate::equal("key", key)),

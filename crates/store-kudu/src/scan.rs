@@ -7,7 +7,9 @@
 mod backward;
 mod cursor;
 mod decode;
+mod narrow;
 mod plan;
+mod reader;
 mod stream;
 
 use std::sync::Arc;
@@ -21,10 +23,12 @@ use store::{
 };
 
 use self::cursor::KuduCursor;
+use self::narrow::NarrowView;
 use crate::data::{DataTable, check_type};
 use crate::error::cluster;
-use crate::layout::column_name;
+use crate::layout::{Field, Kind, Place, column_name, is_sharing};
 use crate::measurement::State;
+use crate::ranges::united;
 use crate::series::Series;
 use crate::shared::Shared;
 
@@ -39,17 +43,19 @@ pub(crate) struct KuduScan {
 pub(crate) struct View {
     shared: Arc<Shared>,
     request: ScanRequest,
-    /// `None`: nothing to read.
+    /// The table with a column a field, where one of these is asked for.
     table: Option<Table>,
-    pin: Option<Pin>,
-    /// What is remembered of the table.
-    data: Option<Arc<DataTable>>,
+    /// The narrow table, likewise.
+    narrow: Option<NarrowView>,
+    pins: Vec<Pin>,
+    /// What is remembered of the tables.
+    data: Vec<Arc<DataTable>>,
     moment: u64,
     /// By ordinal: bucket and id, ascending.
     series: Vec<(u32, i64)>,
     /// Stretches of time that may have rows, ascending, within the request's time.
     ranges: Vec<TimeRange>,
-    /// By field asked for, its column; `None`: the table has no values of it.
+    /// By field asked for, its column; `None`: it has none.
     columns: Vec<Option<String>>,
     predicates: Vec<Predicate>,
     /// Rows a range may have, roughly.
@@ -97,8 +103,9 @@ impl KuduScan {
             shared: Arc::clone(shared),
             request: request.clone(),
             table: None,
-            pin: None,
-            data: None,
+            narrow: None,
+            pins: Vec::new(),
+            data: Vec::new(),
             moment,
             series: Vec::new(),
             ranges: Vec::new(),
@@ -124,11 +131,17 @@ impl View {
     /// What an error of the data table means; one that is gone or changed is opened anew next time.
     fn failed(&self, error: Error) -> StoreError {
         let is_other = matches!(error, Error::TableNotFound { .. } | Error::SchemaChanged { .. });
-        if let Some(data) = self.data.as_ref().filter(|_| is_other) {
+        for data in self.data.iter().filter(|_| is_other) {
             data.release();
             data.forget();
         }
-        cluster(error)
+        match error {
+            Error::TableNotFound { table } => StoreError::Io(format!(
+                "table {table} of the Kudu cluster is gone: its measurement, policy or database was \
+                 dropped while it was read; ask again"
+            )),
+            error => cluster(error),
+        }
     }
 
     /// Finds series, table and ranges; the series come in the order of ordinals.
@@ -141,7 +154,7 @@ impl View {
             held.resize(0)?;
             tokio::try_join!(
                 shared.state(id, now),
-                remembered_or_open(&shared, &request, id),
+                remembered_or_open(&shared, &request, id, Kind::Wide),
                 list(&shared, id, &request, moment, held),
             )
         };
@@ -149,26 +162,48 @@ impl View {
         let Some((id, (mut state, mut table, mut found))) = read.await? else {
             return Ok(Vec::new());
         };
-        if table.as_ref().is_some_and(|(table, _)| lacks_columns(table, &state, &request)) {
-            table = open_data(&shared, &request, id).await?;
+        let is_narrow = |(name, field_type): &(Name, FieldType)| {
+            let field = state.fields.get(name).filter(|field| field.field_type == *field_type);
+            field.map(|field| field.place != Place::Column)
+        };
+        let kinds: Vec<Option<bool>> = request.fields.iter().map(is_narrow).collect();
+        if !kinds.contains(&Some(false)) {
+            table = None;
         }
-        let Some((table, pin)) = table else { return Ok(Vec::new()) };
+        if table.as_ref().is_some_and(|(table, _)| lacks_columns(table, &state, &request)) {
+            table = open_data(&shared, &request, id, Kind::Wide).await?;
+        }
+        let narrow = match kinds.contains(&Some(true)) {
+            true => remembered_or_open(&shared, &request, id, Kind::Narrow).await?,
+            false => None,
+        };
         let time = request.time.intersect(&TimeRange::ALL);
-        let ranges = state.ranges.remove(&policy).unwrap_or_default();
+        let ranges = united(state.ranges.remove(&policy).unwrap_or_default());
         let all_ranges = ranges.len();
         self.ranges = ranges.iter().map(|r| r.intersect(&time)).filter(|r| !r.is_empty()).collect();
-        self.ranges.sort_unstable_by_key(|range| range.min);
-        // Where its tablets are is remembered as long as somebody holds it.
         let remembered = shared.remember(database, &request.measurement, id, &state);
-        let data = remembered.table(policy);
-        data.hold(table.clone());
-        self.data = Some(data);
-        if self.ranges.is_empty() || !self.choose_columns(&table, &state)? {
+        for (kind, opened) in [(Kind::Wide, table), (Kind::Narrow, narrow)] {
+            let Some((table, pin)) = opened else { continue };
+            // Where its tablets are is remembered as long as somebody holds it.
+            let data = remembered.table(policy, kind);
+            data.hold(table.clone());
+            self.data.push(data);
+            self.pins.push(pin);
+            match kind {
+                Kind::Wide => self.table = Some(table),
+                Kind::Narrow => self.narrow = Some(self.narrow_view(table, id, &state)?),
+            }
+        }
+        let first = self.table.clone().or_else(|| Some(self.narrow.as_ref()?.table.clone()));
+        let Some(table) = first else { return Ok(Vec::new()) };
+        if self.ranges.is_empty() || !self.choose_columns(&state)? {
             return Ok(Vec::new());
         }
         found.retain(|series| !state.dead.contains(&series.id));
         let bucket = |series: Series| {
-            let bucket = table.hash_bucket(&[Value::from(series.id)]).map_err(cluster)?;
+            let values = [Value::from(id), Value::from(series.id)];
+            let values = &values[usize::from(!is_sharing(id))..];
+            let bucket = table.hash_bucket(values).map_err(cluster)?;
             Ok((bucket, series))
         };
         let mut placed: Vec<(u32, Series)> =
@@ -176,18 +211,55 @@ impl View {
         placed.sort_unstable_by_key(|(bucket, series)| (*bucket, series.id));
         self.series = placed.iter().map(|(bucket, series)| (*bucket, series.id)).collect();
         self.estimate(&table, &state, all_ranges).await?;
-        self.table = Some(table);
-        self.pin = Some(pin);
         Ok(placed.into_iter().map(|(_, series)| series).collect())
     }
 
+    fn narrow_view(
+        &self,
+        table: Table,
+        measurement: i64,
+        state: &State,
+    ) -> Result<NarrowView, StoreError> {
+        let number = |(index, (name, field_type)): (usize, &(Name, FieldType))| {
+            let field = state.fields.get(name).filter(|field| field.field_type == *field_type)?;
+            match field.place {
+                Place::Narrow(number) => Some((number, index)),
+                Place::Column => None,
+            }
+        };
+        let mut fields: Vec<(i32, usize)> =
+            self.request.fields.iter().enumerate().filter_map(number).collect();
+        fields.sort_unstable();
+        let mut types: Vec<FieldType> = Vec::new();
+        for (_, index) in &fields {
+            let field_type = match self.request.fields[*index].1 {
+                // The bits of both are in the same column.
+                FieldType::Unsigned => FieldType::Integer,
+                other => other,
+            };
+            if !types.contains(&field_type) {
+                types.push(field_type);
+            }
+        }
+        let buckets = |table: &Table| {
+            let dimensions = table.partition_schema().hash_dimensions();
+            dimensions.iter().map(|d| (d.buckets, d.seed)).collect::<Vec<_>>()
+        };
+        let is_aligned = self.table.as_ref().is_none_or(|wide| buckets(wide) == buckets(&table));
+        Ok(NarrowView { table, measurement, fields, types, is_aligned })
+    }
+
     /// `false`: no row has what is asked for.
-    fn choose_columns(&mut self, table: &Table, state: &State) -> Result<bool, StoreError> {
+    fn choose_columns(&mut self, state: &State) -> Result<bool, StoreError> {
+        // The column of a field, if it has one.
+        let table = self.table.clone();
         let column = |field: &Name, field_type: FieldType| {
+            let is_wide =
+                |known: &&Field| known.field_type == field_type && known.place == Place::Column;
+            let known = state.fields.get(field).filter(is_wide);
+            let (Some(table), Some(_)) = (&table, known) else { return Ok(None) };
             let name = column_name(field);
-            let at = table.schema().find(&name);
-            let known = state.fields.get(field) == Some(&field_type);
-            let Some(at) = at.filter(|_| known) else { return Ok(None) };
+            let Some(at) = table.schema().find(&name) else { return Ok(None) };
             check_type(table.name(), &name, table.schema().columns()[at].data_type, field_type)?;
             Ok::<_, StoreError>(Some(name))
         };
@@ -196,14 +268,24 @@ impl View {
         }
         let mut there = self.columns.iter().flatten();
         match (there.next(), there.next()) {
-            (None, _) => return Ok(false),
+            (None, _) => self.table = None,
             (Some(only), None) => self.predicates.push(Predicate::is_not_null(only)),
             _ => {}
         }
+        if self.table.is_none() && self.narrow.is_none() {
+            return Ok(false);
+        }
         for filter in &self.request.filters {
-            match column(&filter.field, filter.value.field_type())? {
+            let field_type = filter.value.field_type();
+            match state.fields.get(&filter.field).filter(|known| known.field_type == field_type) {
                 None => return Ok(false),
-                Some(name) => self.predicates.push(predicate(&name, filter)),
+                // Rows are put together from two tables before they can be looked at.
+                Some(_) if self.narrow.is_some() => {}
+                Some(known) if known.place != Place::Column => {}
+                Some(_) => match column(&filter.field, field_type)? {
+                    None => return Ok(false),
+                    Some(name) => self.predicates.push(predicate(&name, filter)),
+                },
             }
         }
         Ok(true)
@@ -215,7 +297,12 @@ impl View {
         state: &State,
         ranges: usize,
     ) -> Result<(), StoreError> {
-        let statistics = self.shared.statistics(table).await?;
+        // A row of a narrow table is a value.
+        let fields = match Kind::of(table) {
+            Kind::Wide => 1,
+            Kind::Narrow => state.fields.len().max(1) as u64,
+        };
+        let statistics = self.shared.statistics(table).await? / fields;
         let rows = u128::from(statistics) * self.series.len() as u128;
         let per_series = rows / u128::from(state.series_end.max(1).unsigned_abs());
         let per_range = per_series / ranges.max(1) as u128;
@@ -229,7 +316,8 @@ fn lacks_columns(table: &Table, state: &State, request: &ScanRequest) -> bool {
     let fields = request.fields.iter().map(|(field, _)| field);
     let mut asked = fields.chain(request.filters.iter().map(|filter| &filter.field));
     asked.any(|field| {
-        state.fields.contains_key(field) && table.schema().find(&column_name(field)).is_none()
+        let has_column = state.fields.get(field).is_some_and(|f| f.place == Place::Column);
+        has_column && table.schema().find(&column_name(field)).is_none()
     })
 }
 
@@ -239,16 +327,20 @@ async fn remembered_or_open(
     shared: &Arc<Shared>,
     request: &ScanRequest,
     measurement: i64,
+    kind: Kind,
 ) -> Result<Option<(Table, Pin)>, StoreError> {
+    if is_sharing(measurement) && kind == Kind::Wide {
+        return Ok(None);
+    }
     let Policy { database, id: policy, .. } = request.policy;
     let known = shared.measurements.get(&(database, request.measurement.clone()));
     let known = known.filter(|known| known.id == measurement);
-    match known.and_then(|known| known.table(policy).opened()) {
+    match known.and_then(|known| known.table(policy, kind).opened()) {
         Some(table) => {
             let pin = Pin::new(shared, &table);
             Ok(Some((table, pin)))
         }
-        None => open_data(shared, request, measurement).await,
+        None => open_data(shared, request, measurement, kind).await,
     }
 }
 
@@ -256,9 +348,10 @@ async fn open_data(
     shared: &Arc<Shared>,
     request: &ScanRequest,
     measurement: i64,
+    kind: Kind,
 ) -> Result<Option<(Table, Pin)>, StoreError> {
     let Policy { database, id: policy, .. } = request.policy;
-    let name = shared.names.data(database, policy, measurement, &request.measurement);
+    let name = shared.names.data(kind, database, policy, measurement, &request.measurement);
     match shared.client.open_table(&name).await {
         Ok(table) => {
             let pin = Pin::new(shared, &table);

@@ -29,8 +29,8 @@ const STATISTICS_TTL: Duration = Duration::from_secs(10);
 const SERIES_BYTES: usize = 96;
 /// Copies of a tablet where nothing is said and there are servers enough.
 const REPLICAS: usize = 3;
-/// Hash buckets of the tables that are there once: masters limit what a table begins with.
-const FIXED_BUCKETS_MAX: u32 = 16;
+/// Hash buckets of a table that begins with a range: masters limit what a table begins with.
+pub(crate) const FIXED_BUCKETS_MAX: u32 = 16;
 /// How long a dropped table that a scan still reads is left alone at most, microseconds.
 const DROPPED_KEPT_US: u64 = 3_600_000_000;
 
@@ -40,6 +40,10 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) names: Names,
     pub(crate) buckets: u32,
+    /// Measurements of a database that get tables of their own.
+    pub(crate) tables: u32,
+    /// Fields of a measurement that get a column of their own.
+    pub(crate) columns: u32,
     pub(crate) replicas: i32,
     pub(crate) registry: Registry,
     pub(crate) series: Table,
@@ -49,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) measurements: Cache<(DatabaseId, Name), Arc<Measurement>>,
     /// By database and hash of the raw key.
     pub(crate) known_series: Cache<(DatabaseId, u128), (Arc<Measurement>, i64)>,
+    /// Databases that had many tables, and when.
+    pub(crate) full_databases: Cache<DatabaseId, Instant>,
     pub(crate) pins: Pins,
     statistics: Cache<String, (Instant, u64)>,
     pub(crate) metrics: Metrics,
@@ -82,6 +88,8 @@ impl Shared {
             client,
             names,
             buckets: options.buckets,
+            tables: options.tables,
+            columns: options.columns.min(layout::COLUMNS_MAX),
             replicas,
             registry,
             series,
@@ -90,6 +98,7 @@ impl Shared {
             partition_ids: AsyncMutex::default(),
             measurements: Cache::new(MEASUREMENTS_MAX),
             known_series: Cache::new(options.cache_bytes / SERIES_BYTES),
+            full_databases: Cache::new(MEASUREMENTS_MAX),
             pins: Pins::default(),
             statistics: Cache::new(MEASUREMENTS_MAX),
             metrics: Metrics::default(),
@@ -198,7 +207,8 @@ async fn refuse_orphans(client: &Client, names: &Names) -> Result<(), StoreError
     let there = |name: &String| own.iter().any(|table| **table == *name);
     let missing = [names.registry(), names.series(), names.tags()];
     let missing = missing.iter().find(|name| !there(name));
-    let data = own.iter().find(|table| names.measurement_of(table).is_some());
+    let is_data = |table: &str| table.starts_with(&format!("{prefix}db"));
+    let data = own.iter().find(|table| is_data(table));
     match (missing, data) {
         (Some(missing), Some(data)) => Err(StoreError::Io(format!(
             "table {missing} of the Kudu cluster is missing but {data} is there: restore it \
@@ -249,14 +259,18 @@ async fn check_format(registry: &Registry) -> Result<(), StoreError> {
     }
     let found = registry.read(STORE, Which::Space(space::FORMAT), None).await?;
     let version = found.first().and_then(|entry| entry.number).unwrap_or(0);
-    if version != FORMAT {
-        return Err(StoreError::Invalid(format!(
-            "the tables {}.* have layout version {version}, this program knows {FORMAT}: use the \
-             version of Nyala that wrote them, or another prefix",
-            registry.table.name().trim_end_matches(".registry")
-        )));
-    }
-    Ok(())
+    let advice = match version {
+        FORMAT => return Ok(()),
+        _ if version < FORMAT => {
+            "an earlier Nyala wrote them: export with that one, and import under another prefix"
+        }
+        _ => "a later Nyala wrote them: use that one",
+    };
+    Err(StoreError::Invalid(format!(
+        "the tables {}.* of the Kudu cluster have layout version {version}, this program knows \
+         {FORMAT}: {advice} (kudu://.../?prefix=NAME)",
+        registry.table.name().trim_end_matches(".registry")
+    )))
 }
 
 /// Tables that scans of this handle read, by id.

@@ -7,20 +7,23 @@
 //! found.
 
 mod encode;
+mod narrow;
 mod prepare;
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use kudu_client::Error;
-use model::{DatabaseId, PolicyId, TimeRange};
+use kudu_client::{Error, Table};
+use model::{DatabaseId, FieldType, PolicyId, TimeRange};
 use store::{RejectedRow, StoreError, WriteOutcome, WriteRequest};
 
-use self::encode::Upsert;
+use self::encode::{Places, RowOf, Upsert};
+use self::narrow::NarrowUpsert;
 use self::prepare::{Prepared, Share};
 use crate::error::{cluster, contended};
+use crate::layout::{Kind, is_sharing};
 use crate::measurement::{Measurement, registered_range};
-use crate::ranges::{Needs, range_at};
+use crate::ranges::{Needs, range_at, united};
 use crate::registry::{Entry, Which, space};
 use crate::shared::Shared;
 
@@ -28,6 +31,8 @@ use crate::shared::Shared;
 const TRIES_MAX: usize = 20;
 /// Rows encoded at a time.
 const ROWS_PER_BATCH: usize = 16_384;
+/// Values encoded at a time for a narrow table, about.
+const CELLS_PER_BATCH: usize = 65_536;
 
 /// How an attempt ended.
 enum Attempt {
@@ -75,10 +80,17 @@ impl Shared {
         request: &WriteRequest<'_>,
         share: &Share,
     ) -> Result<Attempt, StoreError> {
+        let places = {
+            let known = share.measurement.fields.read();
+            Places::new(request.batch, &share.rows, &known)
+        };
+        let Some(places) = places else { return Ok(Attempt::Again) };
+        let rows = CELLS_PER_BATCH / places.narrow_max().max(1);
+        let rows = rows.clamp(1, ROWS_PER_BATCH);
         let mut from = 0;
         while from < share.rows.len() {
-            let to = (from + ROWS_PER_BATCH).min(share.rows.len());
-            if matches!(self.upsert(request, share, from..to).await?, Attempt::Again) {
+            let to = (from + rows).min(share.rows.len());
+            if matches!(self.upsert(request, share, &places, from..to).await?, Attempt::Again) {
                 return Ok(Attempt::Again);
             }
             from = to;
@@ -86,27 +98,52 @@ impl Shared {
         self.look_back(request, share).await
     }
 
+    /// Writes rows: to the measurement's wide table what has a column there, the rest to its narrow
+    /// one.
     async fn upsert(
         &self,
         request: &WriteRequest<'_>,
         share: &Share,
+        places: &Places,
         rows: std::ops::Range<usize>,
     ) -> Result<Attempt, StoreError> {
+        let (mut wide, mut narrow): (Vec<RowOf>, Vec<RowOf>) = (Vec::new(), Vec::new());
+        for (row, series) in share.rows[rows.clone()].iter().zip(&share.series[rows]) {
+            let place = places.of(request.batch.rows[*row as usize].layout);
+            wide.extend((place.wide > 0).then_some((*row, *series)));
+            narrow.extend((place.narrow > 0).then_some((*row, *series)));
+        }
+        if !wide.is_empty() {
+            let rows = Upsert::new(request.batch, &wide, places);
+            let needs = needs(request, &rows.columns, &rows.times);
+            let send = async |table: &Table| rows.send(table).await;
+            if matches!(self.put(share, Kind::Wide, &needs, send).await?, Attempt::Again) {
+                return Ok(Attempt::Again);
+            }
+        }
+        if narrow.is_empty() {
+            return Ok(Attempt::Done);
+        }
+        let cells = NarrowUpsert::new(request.batch, &narrow, places);
+        let send = async |table: &Table| cells.send(table, share.measurement.id).await;
+        self.put(share, Kind::Narrow, &needs(request, &[], &cells.times), send).await
+    }
+
+    /// Sends rows to one of the measurement's tables, made to fit them.
+    async fn put(
+        &self,
+        share: &Share,
+        kind: Kind,
+        needs: &Needs<'_>,
+        send: impl AsyncFn(&Table) -> Result<kudu_client::WriteOutcome, Error>,
+    ) -> Result<Attempt, StoreError> {
         let measurement = &share.measurement;
-        let data = measurement.table(request.policy.id);
-        let mut upsert = Upsert::new(request.batch, &share.rows[rows.clone()]);
-        upsert.series.extend_from_slice(&share.series[rows]);
-        let needs = Needs {
-            policy: request.policy,
-            columns: &upsert.columns,
-            times: &upsert.times,
-            now_ns: request.now_ns,
-        };
-        let known = self.ensure(measurement, &data, &needs).await?;
-        match upsert.send(&known.table).await {
+        let data = measurement.table(needs.policy.id, kind);
+        let known = self.ensure(measurement, &data, needs).await?;
+        match send(&known.table).await {
             Ok(outcome) => match outcome.row_errors.first() {
                 None => {
-                    if let Some(latest) = upsert.times.iter().max() {
+                    if let Some(latest) = needs.times.iter().max() {
                         data.met(*latest);
                     }
                     Ok(Attempt::Done)
@@ -137,47 +174,54 @@ impl Shared {
         share: &Share,
     ) -> Result<Attempt, StoreError> {
         let measurement = &share.measurement;
-        let (id, entries) = tokio::try_join!(
+        let (id, entries, marks) = tokio::try_join!(
             self.lookup(measurement.database, &measurement.name, None),
-            self.registry.read(measurement.id, Which::From(space::RANGE), None),
+            self.registry.read(measurement.id, Which::Space(space::RANGE), None),
+            self.marks_of(measurement.id, &share.series),
         )?;
         if id == Some(measurement.id) {
             let times = share.rows.iter().map(|at| request.batch.rows[*at as usize].time_ns);
             if !are_registered(&entries, request.policy.id, times) {
                 // A range was dropped while the rows were on their way, or will be in a moment.
-                measurement.table(request.policy.id).forget();
+                measurement.forget_tables(request.policy.id);
                 return Ok(Attempt::Again);
             }
-            self.revive(measurement.id, &entries, &share.series).await?;
+            self.registry.delete(measurement.id, &marks).await?;
             return Ok(Attempt::Done);
         }
         self.forget(measurement);
         // This write may have made a table after those of the measurement were dropped.
-        self.drop_data_of(measurement).await?;
+        self.drop_tables_of(measurement.database, measurement.id).await?;
         Ok(Attempt::Again)
     }
 
-    /// Drops the tables of a measurement whose id is in no use any more.
-    pub(crate) async fn drop_data_of(&self, measurement: &Measurement) -> Result<(), StoreError> {
-        self.drop_tables_of(measurement.database, measurement.id).await
-    }
-
+    /// Drops the tables of a measurement whose id is in no use any more, or removes its rows from those
+    /// that it shares.
     pub(crate) async fn drop_tables_of(
         &self,
         database: DatabaseId,
         measurement: i64,
     ) -> Result<(), StoreError> {
+        if is_sharing(measurement) {
+            return self.delete_all_rows(database, measurement).await;
+        }
         let of_it = |table: &str| self.names.measurement_of(table) == Some(measurement);
         self.drop_tables(&self.names.of_database(database), of_it).await
     }
 }
 
+fn needs<'a>(
+    request: &WriteRequest<'_>,
+    columns: &'a [(String, FieldType)],
+    times: &'a [i64],
+) -> Needs<'a> {
+    Needs { policy: request.policy, columns, times, now_ns: request.now_ns }
+}
+
 /// Whether all times lie in ranges of the policy that are among a measurement's entries.
 fn are_registered(entries: &[Entry], policy: PolicyId, times: impl Iterator<Item = i64>) -> bool {
-    let ranges = entries.iter().filter(|entry| entry.space == space::RANGE);
-    let ranges = ranges.filter_map(registered_range).filter(|(of, _)| *of == policy);
-    let mut ranges: Vec<TimeRange> = ranges.map(|(_, range)| range).collect();
-    ranges.sort_unstable_by_key(|range| range.min);
+    let ranges = entries.iter().filter_map(registered_range).filter(|(of, _)| *of == policy);
+    let ranges = united(ranges.map(|(_, range)| range).collect());
     let mut last: Option<TimeRange> = None;
     for time in times {
         if last.is_some_and(|range| range.contains(time)) {
@@ -206,7 +250,6 @@ mod tests {
             range_entry(one, TimeRange::new(10, 19)),
             range_entry(one, TimeRange::new(0, 9)),
             range_entry(two, TimeRange::new(20, 29)),
-            Entry::new(space::IDS, b"another fact".as_slice()).number(1),
         ];
         let registered =
             |policy, times: &[i64]| are_registered(&entries, policy, times.iter().copied());

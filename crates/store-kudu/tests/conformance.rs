@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use common::OnCluster;
 use kudu_test_cluster::{Cluster, Options};
 use store::conformance::{TestStore, run_cases, run_random};
+use store_kudu::KuduOptions;
 
 fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
@@ -16,12 +17,49 @@ fn cluster() -> &'static Cluster {
 }
 
 fn factory() -> Box<dyn TestStore> {
-    Box::new(OnCluster::new(cluster()))
+    Box::new(OnCluster::new(cluster(), 290))
+}
+
+/// Most measurements have fields in both tables.
+fn narrow_factory() -> Box<dyn TestStore> {
+    Box::new(OnCluster::new(cluster(), 1))
 }
 
 #[test]
 fn cases() {
     run_cases(&factory);
+}
+
+#[test]
+fn cases_with_narrow_fields() {
+    run_cases(&narrow_factory);
+}
+
+#[test]
+fn random_histories_with_narrow_fields() {
+    run_random(&narrow_factory, 3, 150);
+}
+
+/// All measurements share a table, but for the first of each database.
+fn sharing_factory() -> Box<dyn TestStore> {
+    Box::new(OnCluster::with(KuduOptions { tables: 1, ..common::fresh(cluster()) }, cluster()))
+}
+
+#[test]
+fn cases_with_a_shared_table() {
+    run_cases(&|| {
+        Box::new(OnCluster::with(KuduOptions { tables: 0, ..common::fresh(cluster()) }, cluster()))
+    });
+}
+
+#[test]
+fn random_histories_with_a_shared_table() {
+    run_random(&sharing_factory, 5, 150);
+}
+
+#[test]
+fn random_histories_without_columns() {
+    run_random(&|| Box::new(OnCluster::new(cluster(), 0)), 4, 100);
 }
 
 #[test]
@@ -39,5 +77,7 @@ fn random_histories_2() {
 fn conforms_at_length() {
     for seed in 100..140 {
         run_random(&factory, seed, 200);
+        run_random(&sharing_factory, seed, 200);
+        run_random(&|| Box::new(OnCluster::new(cluster(), (seed % 4) as u32)), seed, 200);
     }
 }

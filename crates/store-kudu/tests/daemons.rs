@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use common::fresh;
+use kudu_client::{Cells, Operation, RowBatch};
 use kudu_test_cluster::{Cluster, Options};
 use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, names, read_all, scan_everything, unlimited, write};
@@ -258,26 +259,6 @@ fn a_closed_store_does_not_look_like_the_end() {
     }
 }
 
-/// Each gives types to fields that fit by themselves; together they do not.
-#[test]
-fn fields_too_many_together_are_an_error_at_once() {
-    let [one, two] = daemons::<2>();
-    write(&one, POLICY, &[integer("w", "first", 1, 1)], 0).unwrap();
-    write(&two, POLICY, &[integer("w", "first", 1, 2)], 0).unwrap();
-    let wide = |name: &str| -> Row {
-        let names: Vec<String> = (0..200).map(|n| format!("{name}{n}")).collect();
-        let fields: Vec<(&str, Scalar)> =
-            names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
-        Row::new("w", &fields, 3)
-    };
-    assert_eq!(write(&one, POLICY, &[wide("a")], 0).unwrap().rows_written, 1);
-    let error = write(&two, POLICY, &[wide("b")], 0).unwrap_err().to_string();
-    assert!(error.contains("300 columns"), "{error}");
-    // What fits goes on.
-    write(&two, POLICY, &[integer("w", "first", 2, 4)], 0).unwrap();
-    assert_eq!(read_all(&one, POLICY, "w").unwrap().len(), 4);
-}
-
 /// A column that somebody renames behind the store's back: an error says so, and the next read and
 /// write find their way.
 #[test]
@@ -302,6 +283,94 @@ fn a_table_changed_by_hand_is_looked_at_anew() {
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), [rows[0].clone(), integer("m", "x", 2, 2)]);
 }
 
+/// A measurement that another daemon drops: who reads it gets all rows or an error that says why.
+#[test]
+fn a_measurement_dropped_while_it_is_read() {
+    let [reader, dropper] = daemons::<2>();
+    let rows: Vec<Row> =
+        (0..60_000).map(|n| integer(&format!("m,h={}", n % 2), "x", n, n)).collect();
+    write(&reader, POLICY, &rows, 0).unwrap();
+    let request = scan_everything(&reader, POLICY, "m").unwrap();
+    let scan = reader.scan(&request).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let mut seen = 0;
+    let target = DeleteTarget::Measurement("m".into());
+    let drop_it = DeleteRequest { database: POLICY.database, target };
+    let end = loop {
+        match cursor.next() {
+            Ok(Some(ScanItem::Rows(batch))) => {
+                if seen == 0 {
+                    dropper.delete(&drop_it).unwrap();
+                }
+                seen += batch.rows;
+            }
+            end => break end,
+        }
+    };
+    match end {
+        Ok(_) => assert_eq!(seen, rows.len()),
+        Err(error) => assert!(error.to_string().contains("ask again"), "{error}"),
+    }
+    assert_eq!(read_all(&reader, POLICY, "m").unwrap(), []);
+}
+
+/// A daemon that died after it had dropped ranges, before it had marked the series without rows: the
+/// next one that drops ranges does it.
+#[test]
+fn series_left_by_a_daemon_that_died_are_marked() {
+    let options = fresh(cluster());
+    let store = KuduStore::open(&options).unwrap();
+    let at = |key, hour: i64| integer(key, "x", hour, hour * HOUR);
+    let rows = [at("m,h=0", 0), at("m,h=1", 1), at("m,h=2", 5), at("m,h=3", 1), at("m,h=3", 5)];
+    write(&store, POLICY, &rows, 0).unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let config = kudu_client::ClientConfig::new(cluster().masters()).unwrap();
+        let client = kudu_client::Client::new(config.user("tester", ""));
+        // What that daemon did.
+        let data = client.open_table(&format!("{}.db1.rp1.m1.m", options.prefix)).await.unwrap();
+        let first = data.range_partitions().await.unwrap().remove(0);
+        data.alter().drop_range(first).apply().await.unwrap();
+        let registry = client.open_table(&format!("{}.registry", options.prefix)).await.unwrap();
+        let row = RowBatch::new(Operation::Insert, 1)
+            .column(0, Cells::Int64(&[1]))
+            .column(1, Cells::Int8(&[12]))
+            .column(2, Cells::Slices(&[b"a token"]))
+            .column(3, Cells::Int64(&[1]));
+        assert_eq!(registry.write(&row).await.unwrap().row_errors, []);
+    });
+    assert_eq!(series(&store).len(), 4);
+    assert_eq!(store.expire(POLICY.database, POLICY.id, 3 * HOUR).unwrap(), 1);
+    assert_eq!(series(&store), [["m", "m,h=2"], ["m", "m,h=3"]]);
+    let rows = [at("m,h=1", 6), at("m,h=3", 7)];
+    write(&store, POLICY, &rows, 0).unwrap();
+    assert_eq!(store.expire(POLICY.database, POLICY.id, 6 * HOUR).unwrap(), 1);
+    assert_eq!(series(&store), [["m", "m,h=1"], ["m", "m,h=3"]]);
+}
+
+/// Tables of another layout are refused with a message that says what to do.
+#[test]
+fn another_layout_is_refused() {
+    let options = fresh(cluster());
+    drop(KuduStore::open(&options).unwrap());
+    for (version, advice) in [(1, "an earlier Nyala"), (3, "a later Nyala")] {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let config = kudu_client::ClientConfig::new(cluster().masters()).unwrap();
+            let client = kudu_client::Client::new(config.user("tester", ""));
+            let name = format!("{}.registry", options.prefix);
+            let table = client.open_table(&name).await.unwrap();
+            let numbers = [version];
+            let row = RowBatch::new(Operation::Upsert, 1)
+                .column(0, Cells::Int64(&[0]))
+                .column(1, Cells::Int8(&[0]))
+                .column(2, Cells::Slices(&[b"format"]))
+                .column(3, Cells::Int64(&numbers));
+            assert_eq!(table.write(&row).await.unwrap().row_errors, []);
+        });
+        let error = KuduStore::open(&options).err().unwrap().to_string();
+        assert!(error.contains(&format!("version {version}")) && error.contains(advice), "{error}");
+    }
+}
+
 #[test]
 fn what_kudu_cannot_hold_is_refused_row_by_row() {
     let [store] = daemons::<1>();
@@ -312,16 +381,4 @@ fn what_kudu_cannot_hold_is_refused_row_by_row() {
         matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("65536"))
     );
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), [fits]);
-    let names: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
-    let fields: Vec<(&str, Scalar)> =
-        names.iter().map(|name| (name.as_str(), Scalar::Integer(1))).collect();
-    let rows = [Row::new("w", &fields, 1), Row::new("w", &fields[..290], 2)];
-    let outcome = write(&store, POLICY, &rows, 0).unwrap();
-    assert_eq!(outcome.rows_written, 1);
-    assert!(
-        matches!(&outcome.rejected[0].reason, RejectReason::Limit(text) if text.contains("290"))
-    );
-    let outcome = write(&store, POLICY, &[integer("w", "one more", 1, 3)], 0).unwrap();
-    assert_eq!(outcome.rejected.len(), 1);
-    assert_eq!(read_all(&store, POLICY, "w").unwrap().len(), 1);
 }

@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
 use model::{DatabaseId, PolicyId, Scalar};
 use store::testing::{Row, read_all, write};
-use store::{Policy, Store};
+use store::{Policy, Store, StoreError};
 use store_kudu::{KuduOptions, KuduStore};
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -210,5 +211,55 @@ fn moved_tablets_are_found() {
             }
         }
         assert!(moved > 0, "{all}");
+    });
+}
+
+/// Writes of several handles that wait half a second only; gives the rows that were acknowledged and
+/// why others were not.
+fn impatient(options: &KuduOptions) -> (Vec<i64>, Vec<String>) {
+    let options = KuduOptions { timeout: Duration::from_millis(500), ..options.clone() };
+    let store = KuduStore::open(&options).unwrap();
+    let (acknowledged, refused) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for writer in 0..8 {
+            let (store, acknowledged, refused) = (&store, &acknowledged, &refused);
+            scope.spawn(move || {
+                for time in (0..10).map(|n| writer * 10 + n) {
+                    let row = Row::new("n,h=1", &[("x", Scalar::Integer(time))], time);
+                    match write(store, POLICY, &[row], 0) {
+                        Ok(_) => acknowledged.lock().unwrap().push(time),
+                        Err(StoreError::Overloaded { reason, .. }) => {
+                            refused.lock().unwrap().push(reason);
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+    });
+    (acknowledged.into_inner().unwrap(), refused.into_inner().unwrap())
+}
+
+/// A server that takes ten writes a second for each tablet: writes take longer, or are refused with the
+/// advice to come back; what is acknowledged is there once.
+#[test]
+fn throttled_writes_are_not_lost() {
+    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let options = fresh(&cluster);
+    let store = KuduStore::open(&options).unwrap();
+    let first = Row::new("n,h=1", &[("x", Scalar::Integer(-1))], -1);
+    write(&store, POLICY, &[first], 0).unwrap();
+    while_working(&options, |work| {
+        cluster.tablet_server(0).restart(&["--tablet_throttler_rpc_per_sec=10"]).unwrap();
+        cluster.wait_until_complete().unwrap();
+        work.go_on(30);
+        let (acknowledged, refused) = impatient(&options);
+        assert!(refused.iter().any(|reason| reason.contains("throttled")), "{refused:?}");
+        let rows = read_all(&store, POLICY, "n").unwrap();
+        let times: Vec<i64> = rows.iter().map(|row| row.time_ns).collect();
+        assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
+        assert!(acknowledged.iter().all(|time| times.contains(time)));
+        cluster.tablet_server(0).restart(&[]).unwrap();
+        cluster.wait_until_complete().unwrap();
     });
 }

@@ -61,7 +61,7 @@ impl TableSpec {
         self
     }
 
-    /// The ranges the table starts with. None at all needs Kudu 1.16; before, the server makes one
+    /// The ranges the table starts with. None at all needs Kudu 1.18; before, the server makes one
     /// for all rows, which has to be dropped before others can be added.
     pub fn ranges(mut self, ranges: impl IntoIterator<Item = RangePartition>) -> Self {
         self.ranges = Some(ranges.into_iter().collect());

@@ -180,8 +180,11 @@ pub(crate) fn ranges_of<'a>(
     let mut ranges: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
     for (start, end) in tablets {
         let lower = start.get(hash_bytes..).unwrap_or_default();
-        // Without an upper bound the end is the next bucket's prefix, or nothing at all.
-        let same_bucket = end.get(..hash_bytes).is_some_and(|p| start.get(..hash_bytes) == Some(p));
+        // Without an upper bound the end is the next bucket's prefix, or nothing at all. Without a
+        // lower bound servers before 1.17 leave zeros of the bucket at the end of the start out.
+        let mut bucket = start.get(..hash_bytes).unwrap_or(start).to_vec();
+        bucket.resize(hash_bytes, 0);
+        let same_bucket = end.get(..hash_bytes) == Some(&bucket);
         let upper = if same_bucket { end.get(hash_bytes..) } else { None };
         ranges.push((lower, upper.filter(|u| !u.is_empty())));
     }

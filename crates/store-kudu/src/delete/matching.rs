@@ -12,6 +12,7 @@ use store::{
 };
 
 use crate::kudu_store::KuduStore;
+use crate::layout::Kind;
 use crate::shared::Shared;
 
 /// Values of a tag that series are looked for by.
@@ -162,12 +163,17 @@ impl Shared {
         let mut ids: Vec<i64> = found.map(|(id, _)| id).collect();
         ids.sort_unstable();
         let time = rows.values().fold(TimeRange::EMPTY, |all, times| all.union(&bounds(times)));
-        let data = self.names.data(database, named.policy(), measurement, name);
+        let policy = named.policy();
+        let data = [Kind::Wide, Kind::Narrow]
+            .map(|kind| self.names.data(kind, database, policy, measurement, name));
         let mut touched = BTreeSet::new();
         for table in self.tables_of(database, measurement).await? {
-            if table.name() == data {
+            if data.iter().any(|name| table.name() == name) {
+                let some = Some(ids.as_slice());
                 let is_wanted = |series, time| wanted.contains(&(series, time));
-                self.delete_from(&table, &ids, time, now, &mut touched, is_wanted).await?;
+                let found =
+                    self.delete_from(&table, measurement, some, time, now, is_wanted).await?;
+                touched.extend(found);
             }
         }
         let touched: Vec<i64> = touched.into_iter().collect();

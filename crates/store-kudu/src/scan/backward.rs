@@ -8,8 +8,9 @@ use store::StoreError;
 use tokio::sync::mpsc;
 
 use super::View;
-use super::decode::{Block, decode};
-use super::stream::{Handed, Piece, builder, rows_wanted};
+use super::decode::Block;
+use super::reader::Reader;
+use super::stream::{Handed, Piece, rows_wanted};
 
 /// Rows that a window should have.
 const WINDOW_ROWS: u64 = 4096;
@@ -33,7 +34,7 @@ pub(super) async fn backward(
 ) -> Result<(), StoreError> {
     let mut left = rows_wanted(view, piece);
     let now_ns = i64::try_from(u128::from(view.moment >> 12) * 1000).unwrap_or(i64::MAX);
-    let latest_ns = view.data.as_ref().and_then(|data| data.latest_ns()).unwrap_or(now_ns);
+    let latest_ns = view.data.first().and_then(|data| data.latest_ns()).unwrap_or(now_ns);
     for (stretch, is_likely) in stretches(&piece.times, latest_ns) {
         let rows = left.unwrap_or(WINDOW_ROWS).min(WINDOW_ROWS);
         let mut windows = Windows::new(stretch, is_likely, rows);
@@ -48,7 +49,7 @@ pub(super) async fn backward(
             let rows = block.as_ref().map_or(0, Block::rows);
             windows.done(rows as u64);
             let Some(mut block) = block else { continue };
-            if let (Some(data), Some(last)) = (&view.data, block.times.last()) {
+            if let (Some(data), Some(last)) = (view.data.first(), block.times.last()) {
                 data.met(*last);
             }
             if let Some(left) = &mut left {
@@ -70,19 +71,16 @@ async fn read(
     piece: &Piece,
     window: TimeRange,
 ) -> Result<Option<Option<Block>>, StoreError> {
-    let Some(table) = &view.table else { return Ok(Some(None)) };
-    let scan = builder(view, table, piece, window).limit(WINDOW_ROWS_MAX + 1);
-    let mut scanner = scan.open().map_err(|error| view.failed(error))?;
+    let mut reader = Reader::open(view, piece, window, Some(WINDOW_ROWS_MAX + 1))?;
     let (mut seen, mut bytes) = (0, 0);
     let bytes_max = WINDOW_ANSWERS_MAX * piece.batch_bytes as usize;
     let mut all: Option<Block> = None;
-    while let Some(batch) = scanner.next().await.map_err(|error| view.failed(error))? {
-        seen += batch.rows() as u64;
+    while let Some((rows, block)) = reader.next().await? {
+        seen += rows as u64;
         // A window of one moment has one row.
         if seen > WINDOW_ROWS_MAX {
             return Ok(None);
         }
-        let block = decode(view, piece, &batch)?;
         bytes += block.memory_bytes();
         if bytes > bytes_max && window.min < window.max {
             return Ok(None);

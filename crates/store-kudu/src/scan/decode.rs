@@ -27,6 +27,45 @@ enum SeriesIds {
 }
 
 impl Block {
+    /// No rows, of columns like these.
+    pub(super) fn empty(columns: &[Column]) -> Self {
+        let column = |column: &Column| Column::new(empty_like(&column.values));
+        let columns = columns.iter().map(column).collect();
+        Self { series: SeriesIds::Many(Vec::new()), times: Vec::new(), columns }
+    }
+
+    /// Series and time of the last row.
+    pub(super) fn last_key(&self) -> Option<(i64, i64)> {
+        let time = self.times.last()?;
+        Some((self.series_at(self.rows() - 1), *time))
+    }
+
+    /// Adds a row without values; the columns are filled apart.
+    pub(super) fn push_key(&mut self, series: i64, time: i64, is_only: bool) {
+        match &mut self.series {
+            _ if is_only => self.series = SeriesIds::One(series),
+            SeriesIds::Many(ids) => ids.push(series),
+            SeriesIds::One(_) => {}
+        }
+        self.times.push(time);
+    }
+
+    /// Adds rows of another block without their values.
+    pub(super) fn extend_keys(&mut self, other: &Self, rows: Range<usize>) {
+        self.times.extend_from_slice(&other.times[rows.clone()]);
+        match (&mut self.series, &other.series) {
+            (SeriesIds::Many(mine), SeriesIds::Many(theirs)) => {
+                mine.extend_from_slice(&theirs[rows]);
+            }
+            (mine, theirs) => *mine = theirs.clone(),
+        }
+    }
+
+    /// Leaves the first rows out.
+    pub(super) fn skip(&mut self, rows: usize) {
+        self.keep_last(self.rows().saturating_sub(rows));
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.times.len()
     }
@@ -117,7 +156,8 @@ impl Block {
     }
 }
 
-fn empty_like(values: &Values) -> Values {
+/// No values of the same type.
+pub(super) fn empty_like(values: &Values) -> Values {
     match values {
         Values::Time(_) => Values::Time(Vec::new()),
         Values::Float(_) => Values::Float(Vec::new()),
@@ -127,6 +167,12 @@ fn empty_like(values: &Values) -> Values {
         Values::String(_) => Values::String(Strings::new()),
         Values::Dictionary(_, texts) => Values::Dictionary(Vec::new(), texts.clone()),
     }
+}
+
+/// The columns of the fields asked for, without rows.
+pub(super) fn empty_columns(view: &View) -> Vec<Column> {
+    let types = view.request.fields.iter().map(|(_, field_type)| *field_type);
+    types.map(|field_type| Column::new(Values::empty(field_type))).collect()
 }
 
 /// The rows of a batch that are asked for: of the piece's series, with at least one value.
@@ -189,7 +235,7 @@ fn wanted_rows(block: &Block, piece: &Piece) -> Vec<Range<usize>> {
     runs
 }
 
-fn column_of(view: ColumnView<'_>, field_type: FieldType) -> Result<Column, StoreError> {
+pub(super) fn column_of(view: ColumnView<'_>, field_type: FieldType) -> Result<Column, StoreError> {
     let values = match field_type {
         FieldType::Float => Values::Float(view.f64s().collect()),
         FieldType::Integer => Values::Integer(view.i64s().collect()),
@@ -223,6 +269,15 @@ fn bitmap(bytes: &[u8], len: usize) -> Bitmap {
         u64::from_le_bytes(word)
     };
     Bitmap::from_words((0..len.div_ceil(64)).map(word).collect(), len)
+}
+
+#[cfg(test)]
+impl Block {
+    /// Rows without values.
+    pub(super) fn of(keys: &[(i64, i64)]) -> Self {
+        let (series, times) = keys.iter().copied().unzip();
+        Self { series: SeriesIds::Many(series), times, columns: Vec::new() }
+    }
 }
 
 #[cfg(test)]

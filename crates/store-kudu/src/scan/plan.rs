@@ -60,7 +60,8 @@ pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, Store
     let one_by_one = ordinals.len() <= FEW_SERIES
         || request.order == TimeOrder::Descending
         || request.rows_per_series.is_some_and(|rows| rows <= FIRST_ROWS_MAX)
-        || times.len() > RANGES_MERGED_MAX;
+        || times.len() > RANGES_MERGED_MAX
+        || view.narrow.as_ref().is_some_and(|narrow| !narrow.is_aligned);
     let gap_max = GAP_MAX.saturating_mul(view.shared.buckets.into());
     let together = |a: u32, b: u32| {
         let (a, b) = (view.series[a as usize], view.series[b as usize]);

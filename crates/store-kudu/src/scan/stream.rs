@@ -12,8 +12,10 @@ use tokio::task::JoinHandle;
 
 use super::View;
 use super::backward::backward;
-use super::decode::{Block, decode};
-use crate::layout::{SERIES_ID, TIME};
+use super::decode::Block;
+use super::narrow::NarrowView;
+use super::reader::Reader;
+use crate::layout::{FIELD_ID, SERIES_ID, TIME, rows_of};
 use crate::runtime;
 
 /// Blocks that wait to be taken.
@@ -91,24 +93,44 @@ impl Stream {
 
 /// A scan of rows of `piece` within `time`, in the order of the key.
 pub(super) fn builder(view: &View, table: &Table, piece: &Piece, time: TimeRange) -> ScanBuilder {
-    let mut columns: Vec<&str> = Vec::new();
-    if piece.ids.len() > 1 {
-        columns.push(SERIES_ID);
+    let values = view.columns.iter().flatten().map(String::as_str);
+    let columns: Vec<&str> = key_columns(piece).chain(values).collect();
+    let mut scan = table.scan().columns(columns).bucket(piece.bucket);
+    for predicate in &view.predicates {
+        scan = scan.filter(predicate.clone());
     }
-    columns.push(TIME);
-    columns.extend(view.columns.iter().flatten().map(String::as_str));
-    let mut scan = table
-        .scan()
-        .columns(columns)
-        .bucket(piece.bucket)
+    within(view, scan, piece, time)
+}
+
+/// The same of a narrow table, whose rows are values.
+pub(super) fn narrow_builder(
+    view: &View,
+    narrow: &NarrowView,
+    piece: &Piece,
+    time: TimeRange,
+) -> ScanBuilder {
+    let columns = key_columns(piece).chain([FIELD_ID]).chain(narrow.values());
+    let mut scan = rows_of(&narrow.table, narrow.measurement).columns(columns);
+    if narrow.is_aligned {
+        scan = scan.bucket(piece.bucket);
+    }
+    if let Some(filter) = narrow.filter() {
+        scan = scan.filter(filter);
+    }
+    within(view, scan, piece, time)
+}
+
+fn key_columns<'a>(piece: &Piece) -> impl Iterator<Item = &'a str> + use<'a> {
+    (piece.ids.len() > 1).then_some(SERIES_ID).into_iter().chain([TIME])
+}
+
+fn within(view: &View, scan: ScanBuilder, piece: &Piece, time: TimeRange) -> ScanBuilder {
+    let scan = scan
         .read_mode(ReadMode::Snapshot(Some(view.moment)))
         .fault_tolerant()
         .batch_bytes(piece.batch_bytes)
         .filter(Predicate::greater_or_equal(TIME, time.min))
         .filter(Predicate::less_or_equal(TIME, time.max));
-    for predicate in &view.predicates {
-        scan = scan.filter(predicate.clone());
-    }
     match (&*piece.ids, piece.ids.first(), piece.ids.last()) {
         ([one], ..) => scan.filter(Predicate::equal(SERIES_ID, *one)),
         (_, Some(first), Some(last)) if !piece.sparse => scan
@@ -130,7 +152,6 @@ async fn forward(
     piece: &Piece,
     sender: &mpsc::Sender<Handed>,
 ) -> Result<(), StoreError> {
-    let Some(table) = &view.table else { return Ok(()) };
     let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) else {
         return Ok(());
     };
@@ -138,14 +159,10 @@ async fn forward(
     if left == Some(0) {
         return Ok(());
     }
-    let mut scan = builder(view, table, piece, TimeRange::new(first.min, last.max));
-    if let Some(rows) = left.filter(|_| view.columns.iter().flatten().count() == 1) {
-        // Every row counts: those without the only field do not come.
-        scan = scan.limit(rows);
-    }
-    let mut scanner = scan.open().map_err(|error| view.failed(error))?;
-    while let Some(batch) = scanner.next().await.map_err(|error| view.failed(error))? {
-        let mut block = decode(view, piece, &batch)?;
+    // Where there is one field every row counts: those without it do not come.
+    let limit = left.filter(|_| view.columns.iter().flatten().count() == 1);
+    let mut reader = Reader::open(view, piece, TimeRange::new(first.min, last.max), limit)?;
+    while let Some((_, mut block)) = reader.next().await? {
         if let Some(left) = &mut left {
             block.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= block.rows() as u64;

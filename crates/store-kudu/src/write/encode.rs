@@ -3,13 +3,69 @@
 use std::collections::HashMap;
 
 use kudu_client::{Bits, Cells, Error, Missing, Operation, RowBatch, Table, WriteOutcome};
-use model::{FieldType, LineBatch};
+use model::{FieldType, LineBatch, Name};
 
-use crate::layout::column_name;
+use crate::layout::{Field, column_name};
+
+pub(super) use crate::layout::Place;
+
+/// A row of the batch, by index, and the id of its series.
+pub(super) type RowOf = (u32, i64);
+
+/// Where the values of a batch's rows go, by layout.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    layouts: HashMap<u32, OfLayout>,
+}
+
+/// Where the values of a layout go.
+#[derive(Debug, Default)]
+pub(super) struct OfLayout {
+    pub(super) fields: Vec<Place>,
+    /// Fields with a column of their own.
+    pub(super) wide: usize,
+    /// Fields in the narrow table.
+    pub(super) narrow: usize,
+}
+
+impl Places {
+    /// `None`: not all of the fields are known.
+    pub(super) fn new(
+        batch: &LineBatch<'_>,
+        rows: &[u32],
+        known: &HashMap<Name, Field>,
+    ) -> Option<Self> {
+        let mut places = Self::default();
+        for row in rows {
+            let layout = batch.rows[*row as usize].layout;
+            if places.layouts.contains_key(&layout) {
+                continue;
+            }
+            let fields = batch.layouts[layout as usize].fields.iter();
+            let fields: Option<Vec<Place>> =
+                fields.map(|field| known.get(&*field.name).map(|known| known.place)).collect();
+            let fields = fields?;
+            let wide = fields.iter().filter(|place| **place == Place::Column).count();
+            let narrow = fields.len() - wide;
+            places.layouts.insert(layout, OfLayout { fields, wide, narrow });
+        }
+        Some(places)
+    }
+
+    pub(super) fn of(&self, layout: u32) -> &OfLayout {
+        static NOTHING: OfLayout = OfLayout { fields: Vec::new(), wide: 0, narrow: 0 };
+        self.layouts.get(&layout).unwrap_or(&NOTHING)
+    }
+
+    /// Most values of a row that go to the narrow table.
+    pub(super) fn narrow_max(&self) -> usize {
+        self.layouts.values().map(|layout| layout.narrow).max().unwrap_or(0)
+    }
+}
 
 /// Rows of one data table in columns.
 pub(super) struct Upsert<'a> {
-    pub(super) series: Vec<i64>,
+    series: Vec<i64>,
     pub(super) times: Vec<i64>,
     /// Names and types of the field columns.
     pub(super) columns: Vec<(String, FieldType)>,
@@ -17,12 +73,12 @@ pub(super) struct Upsert<'a> {
 }
 
 /// A column, with a bit for each row that has a value.
-struct Filled<'a> {
-    values: Values<'a>,
-    present: Vec<u8>,
+pub(super) struct Filled<'a> {
+    pub(super) values: Values<'a>,
+    pub(super) present: Vec<u8>,
 }
 
-enum Values<'a> {
+pub(super) enum Values<'a> {
     Float(Vec<f64>),
     Integer(Vec<i64>),
     Boolean(Vec<bool>),
@@ -30,30 +86,33 @@ enum Values<'a> {
 }
 
 impl<'a> Upsert<'a> {
-    /// The rows at `rows` of the batch; their series are filled in afterwards.
-    pub(super) fn new(batch: &'a LineBatch<'_>, rows: &[u32]) -> Self {
+    /// Of the rows those values that have columns of their own.
+    pub(super) fn new(batch: &'a LineBatch<'_>, rows: &[RowOf], places: &Places) -> Self {
         let mut upsert = Self {
-            series: Vec::with_capacity(rows.len()),
+            series: rows.iter().map(|(_, series)| *series).collect(),
             times: Vec::with_capacity(rows.len()),
             columns: Vec::new(),
             values: Vec::new(),
         };
         let mut by_field: HashMap<&str, usize> = HashMap::new();
-        let mut by_layout: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (at, index) in rows.iter().enumerate() {
+        let mut by_layout: HashMap<u32, Vec<Option<usize>>> = HashMap::new();
+        for (at, (index, _)) in rows.iter().enumerate() {
             let row = &batch.rows[*index as usize];
             upsert.times.push(row.time_ns);
-            let layout = &batch.layouts[row.layout as usize];
-            let places = by_layout.entry(row.layout).or_insert_with(|| {
-                let place = |field: &'a model::LayoutField<'_>| {
-                    *by_field
-                        .entry(&field.name)
-                        .or_insert_with(|| upsert.add(&field.name, field.field_type, rows.len()))
+            let columns = by_layout.entry(row.layout).or_insert_with(|| {
+                let fields = batch.layouts[row.layout as usize].fields.iter();
+                let placed = fields.zip(&places.of(row.layout).fields);
+                let column = |(field, place): (&'a model::LayoutField<'_>, &Place)| {
+                    let mut add = || upsert.add(&field.name, field.field_type, rows.len());
+                    let is_wide = *place == Place::Column;
+                    is_wide.then(|| *by_field.entry(&field.name).or_insert_with(&mut add))
                 };
-                layout.fields.iter().map(place).collect()
+                placed.map(column).collect()
             });
-            for (place, slot) in places.iter().zip(batch.row_values(row)) {
-                upsert.values[*place].set(at, *slot, batch);
+            for (column, slot) in columns.iter().zip(batch.row_values(row)) {
+                if let Some(column) = column {
+                    upsert.values[*column].set(at, *slot, batch);
+                }
             }
         }
         upsert
@@ -61,15 +120,7 @@ impl<'a> Upsert<'a> {
 
     fn add(&mut self, field: &str, field_type: FieldType, rows: usize) -> usize {
         self.columns.push((column_name(field), field_type));
-        self.values.push(Filled {
-            values: match field_type {
-                FieldType::Float => Values::Float(vec![0.0; rows]),
-                FieldType::Integer | FieldType::Unsigned => Values::Integer(vec![0; rows]),
-                FieldType::Boolean => Values::Boolean(vec![false; rows]),
-                FieldType::String => Values::Text(vec![&[]; rows]),
-            },
-            present: vec![0; rows.div_ceil(8)],
-        });
+        self.values.push(Filled::new(field_type, rows));
         self.values.len() - 1
     }
 
@@ -83,20 +134,39 @@ impl<'a> Upsert<'a> {
                 let message = format!("column {name} is gone");
                 return Err(Error::SchemaChanged { table: table.name().to_owned(), message });
             };
-            let cells = match &filled.values {
-                Values::Float(values) => Cells::Double(values),
-                Values::Integer(values) => Cells::Int64(values),
-                Values::Boolean(values) => Cells::Bool(values),
-                Values::Text(values) => Cells::Slices(values),
-            };
-            batch = batch.column_where(index, cells, Bits(&filled.present), Missing::Unset);
+            let present = Bits(&filled.present);
+            batch = batch.column_where(index, filled.values.cells(), present, Missing::Unset);
         }
         table.write(&batch).await
     }
 }
 
+impl Values<'_> {
+    pub(super) fn cells(&self) -> Cells<'_> {
+        match self {
+            Self::Float(values) => Cells::Double(values),
+            Self::Integer(values) => Cells::Int64(values),
+            Self::Boolean(values) => Cells::Bool(values),
+            Self::Text(values) => Cells::Slices(values),
+        }
+    }
+}
+
 impl<'a> Filled<'a> {
-    fn set(&mut self, row: usize, slot: u64, batch: &'a LineBatch<'_>) {
+    /// A column without a value in any of so many rows.
+    pub(super) fn new(field_type: FieldType, rows: usize) -> Self {
+        Self {
+            values: match field_type {
+                FieldType::Float => Values::Float(vec![0.0; rows]),
+                FieldType::Integer | FieldType::Unsigned => Values::Integer(vec![0; rows]),
+                FieldType::Boolean => Values::Boolean(vec![false; rows]),
+                FieldType::String => Values::Text(vec![&[]; rows]),
+            },
+            present: vec![0; rows.div_ceil(8)],
+        }
+    }
+
+    pub(super) fn set(&mut self, row: usize, slot: u64, batch: &'a LineBatch<'_>) {
         self.present[row / 8] |= 1 << (row % 8);
         match &mut self.values {
             Values::Float(values) => values[row] = f64::from_bits(slot),

@@ -8,7 +8,7 @@ use store::{RejectReason, RejectedRow, StoreError, WriteRequest};
 
 use super::Measured;
 use crate::error::contended;
-use crate::layout::{FIELDS_MAX, TEXT_BYTES_MAX};
+use crate::layout::{FIELDS_MAX, Field, TEXT_BYTES_MAX};
 use crate::shared::Shared;
 
 /// Times the types of fields are looked at anew because others gave new fields types meanwhile.
@@ -263,14 +263,16 @@ impl OfMeasurement {
     /// Whether no new field has another type already.
     fn agrees(&self, known: &Measured) -> bool {
         let fields = known.fields.read();
-        self.new.iter().all(|(name, ty)| fields.get(name).is_none_or(|known| known == ty))
+        let is_so = |known: &Field, ty| known.field_type == ty;
+        self.new.iter().all(|(name, ty)| fields.get(name).is_none_or(|known| is_so(known, *ty)))
     }
 
     fn accept(&mut self, layout: &model::Layout<'_>) -> Result<(), RejectReason> {
         let mut new: Vec<(Name, FieldType)> = Vec::new();
         let fields = self.known.as_ref().map(|known| known.fields.read());
         for field in &layout.fields {
-            let known = fields.as_ref().and_then(|fields| fields.get(&*field.name).copied());
+            let known = fields.as_ref().and_then(|fields| fields.get(&*field.name));
+            let known = known.map(|known| known.field_type);
             let earlier = || self.new.iter().find(|(n, _)| **n == *field.name).map(|(_, ty)| *ty);
             match known.or_else(earlier) {
                 Some(existing) if existing != field.field_type => {
@@ -288,8 +290,7 @@ impl OfMeasurement {
         let count = fields.as_ref().map_or(0, |fields| fields.len()) + self.new.len() + new.len();
         if !new.is_empty() && count > FIELDS_MAX {
             return Err(RejectReason::Limit(format!(
-                "measurement \"{}\" would get {count} fields; over Kudu a measurement has at most \
-                 {FIELDS_MAX} (a table has at most 300 columns): use several measurements",
+                "measurement \"{}\" would have more than {FIELDS_MAX} fields",
                 self.name
             )));
         }

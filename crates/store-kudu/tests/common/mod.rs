@@ -31,8 +31,12 @@ pub(crate) struct OnCluster {
 }
 
 impl OnCluster {
-    pub(crate) fn new(cluster: &Cluster) -> Self {
-        let options = fresh(cluster);
+    /// Of a measurement's fields, so many have columns of their own.
+    pub(crate) fn new(cluster: &Cluster, columns: u32) -> Self {
+        Self::with(KuduOptions { columns, ..fresh(cluster) }, cluster)
+    }
+
+    pub(crate) fn with(options: KuduOptions, cluster: &Cluster) -> Self {
         let store = KuduStore::open(&options).unwrap();
         Self { options, store, masters: cluster.master_list() }
     }
