@@ -16,12 +16,10 @@ pub struct SummaryBatch {
 pub struct SummarySpan {
     /// Ordinal of the series in the scan's series table.
     pub series: u32,
-    /// Time of the first row, nanoseconds.
+    /// No row is earlier, nanoseconds.
     pub min_time: i64,
-    /// Time of the last row, nanoseconds.
+    /// No row is later, nanoseconds; in the same window.
     pub max_time: i64,
-    /// Number of rows.
-    pub rows: u64,
 }
 
 /// One field over one span. The values have the field's type; `sum` of integers wraps.

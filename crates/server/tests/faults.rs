@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use catalog::Catalog;
 use model::{ColumnBatch, DatabaseId, MeasurementSchema, PolicyId, TimeRange};
-use server::{Server, ServerConfig, Stopped};
+use server::{Patience, Server, ServerConfig, Stopped};
 use store::reference::ReferenceStore;
 use store::{
     CatalogDocument, DeleteRequest, ExtentPart, MetadataCursor, MetadataRequest, Metric, Scan,
@@ -395,6 +395,58 @@ fn queries_that_do_not_end_are_cut_off_when_the_server_stops() {
     assert_eq!(tested.stop(), Stopped::InHaste);
     client.join().unwrap();
     assert!(told.load(Ordering::Relaxed), "its client is told");
+}
+
+/// The frames of an HTTP/2 client that asks for `path` once and says nothing more: no room is ever given
+/// back, so that an answer stops where the first window of 64 KiB is full (RFC 9113, RFC 7541).
+fn http2_request(path: &str) -> Vec<u8> {
+    let text = |name: u8, value: &str| {
+        let mut field = vec![name, u8::try_from(value.len()).unwrap()];
+        assert!(value.len() < 127);
+        field.extend_from_slice(value.as_bytes());
+        field
+    };
+    // GET and http out of the static table; :path and :authority with values of their own.
+    let head = [vec![0x82, 0x86], text(4, path), text(1, "x")].concat();
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        bytes.extend_from_slice(&[
+            0,
+            0,
+            u8::try_from(payload.len()).unwrap(),
+            kind,
+            flags,
+            0,
+            0,
+            0,
+        ]);
+        bytes.push(stream);
+        bytes.extend_from_slice(payload);
+    };
+    frame(4, 0, 0, &[]);
+    frame(1, 0x5, 1, &head);
+    bytes
+}
+
+#[test]
+fn an_http2_client_that_takes_no_more_is_let_go() {
+    let patience = Patience { write: Duration::from_millis(400), ..Patience::default() };
+    let tested = Tested::start(ServerConfig { patience, ..ServerConfig::default() });
+    tested.store.set(Fault::Endless);
+    let mut stream = connect(tested.address);
+    let path = "/query?db=d&chunked=true&q=SELECT+v+FROM+m+WHERE+host%3D%27a%27";
+    stream.write_all(&http2_request(path)).unwrap();
+    tested.wait_for(|t| t.metric("nyala_queries_active 1"));
+    let mut answer = Vec::new();
+    // The end of the connection, however it comes.
+    let _ = stream.read_to_end(&mut answer);
+    let (window, frames) = (65_535, 16 << 10);
+    assert!((window..window + frames).contains(&answer.len()), "{} bytes", answer.len());
+    tested.wait_for(|t| t.metric("nyala_queries_active 0"));
+    tested.wait_for(|t| t.store.endless.load(Ordering::Relaxed) == 0);
+    tested.store.set(Fault::None);
+    assert!(tested.query("SELECT v FROM m").1.contains("\"values\""));
+    assert_eq!(tested.stop(), Stopped::Gracefully);
 }
 
 #[test]

@@ -44,11 +44,10 @@ impl BatchBuilder {
         if self.batch.rows > 0 {
             ready.extend(self.finish());
         }
-        let spans = summaries.spans.iter().map(|(time, rows)| SummarySpan {
+        let spans = summaries.spans.iter().map(|time| SummarySpan {
             series: ordinal,
             min_time: time.min,
             max_time: time.max,
-            rows: *rows,
         });
         self.summaries.spans.extend(spans);
         self.summaries.fields.resize_with(summaries.fields.len(), Vec::new);

@@ -59,6 +59,14 @@ impl Piece {
         }
     }
 
+    /// Leaves only the first rows.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        if rows < self.times.len() {
+            let first: Bitmap = (0..self.times.len()).map(|row| row < rows).collect();
+            self.select(&first);
+        }
+    }
+
     /// Leaves only the rows whose bit is set.
     pub(crate) fn select(&mut self, rows: &Bitmap) {
         let kept: Vec<u32> = rows.ones().map(|at| at as u32).collect();

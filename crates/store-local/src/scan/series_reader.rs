@@ -246,13 +246,16 @@ impl SeriesReader {
 
     fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Emitted<'_>)) {
         piece.drop_empty_rows();
-        if piece.times.is_empty() {
+        if piece.times.is_empty() || *wanted == 0 {
             return;
         }
         if self.order == TimeOrder::Descending {
             piece.reverse();
         }
-        *wanted = wanted.saturating_sub(piece.times.len());
+        // A memtable that was asked for a few rows leaves out later ones, which others may have as they
+        // were before: only the first rows are known to be what they are.
+        piece.truncate(*wanted);
+        *wanted -= piece.times.len();
         emit(Emitted::Rows(piece));
     }
 }

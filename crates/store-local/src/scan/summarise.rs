@@ -11,8 +11,8 @@ use crate::error::segment_error;
 /// Summaries of consecutive spans of one series.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpanSummaries {
-    /// Times of the first and last row, and number of rows, of each span.
-    pub(crate) spans: Vec<(TimeRange, u64)>,
+    /// Times that the rows of each span lie between.
+    pub(crate) spans: Vec<TimeRange>,
     /// Per requested field one summary a span.
     pub(crate) fields: Vec<Vec<FieldSummary>>,
 }
@@ -143,7 +143,7 @@ impl Cutter {
         let Some(Part::Summaries(open)) = self.parts.last_mut() else {
             panic!("BUG: summaries were opened above")
         };
-        open.spans.push((time, rows.len() as u64));
+        open.spans.push(time);
         open.fields.iter_mut().zip(summaries).for_each(|(field, s)| field.push(s));
     }
 
@@ -218,8 +218,7 @@ fn whole_block(
     if summaries.iter().all(|s| s[0].count == 0) {
         return Some(None);
     }
-    let spans = vec![(block.time(), block.rows() as u64)];
-    Some(Some(SpanSummaries { spans, fields: summaries }))
+    Some(Some(SpanSummaries { spans: vec![block.time()], fields: summaries }))
 }
 
 #[cfg(test)]

@@ -132,25 +132,22 @@ fn resolve_layouts(
     outcomes: &mut [Outcome],
 ) -> Result<Vec<RowLayout>, StoreError> {
     let lines: &LineBatch<'_> = request.batch;
-    let mut refused: Vec<Option<RejectReason>> = vec![None; lines.layouts.len()];
     let unused = RowLayout { measurement: MeasurementNo(0), fields: Vec::new() };
     let mut layouts = vec![unused; lines.layouts.len()];
-    let mut seen = vec![false; lines.layouts.len()];
-    // In the order of the rows that are not refused: of two types of a field the first one counts.
-    for (row, outcome) in lines.rows.iter().zip(&*outcomes) {
+    let mut resolved = vec![false; lines.layouts.len()];
+    // In the order of the rows that are not refused: of two types of a field the first one counts. A
+    // row that is refused does not speak for those behind it, which may clash with something newer.
+    for (row, outcome) in lines.rows.iter().zip(outcomes) {
         let at = row.layout as usize;
-        if outcome.is_ok() && !std::mem::replace(&mut seen[at], true) {
-            match resolve_layout(engine, request.policy.database, &lines.layouts[at])? {
-                Ok(layout) => layouts[at] = layout,
-                Err(reason) => refused[at] = Some(reason),
-            }
+        if outcome.is_err() || resolved[at] {
+            continue;
         }
-    }
-    if refused.iter().any(Option::is_some) {
-        for (row, outcome) in lines.rows.iter().zip(outcomes) {
-            if let (Ok(_), Some(reason)) = (&*outcome, &refused[row.layout as usize]) {
-                *outcome = Err(reason.clone());
+        match resolve_layout(engine, request.policy.database, &lines.layouts[at])? {
+            Ok(layout) => {
+                layouts[at] = layout;
+                resolved[at] = true;
             }
+            Err(reason) => *outcome = Err(reason),
         }
     }
     Ok(layouts)

@@ -202,7 +202,7 @@ impl ScanCursor for FlawedCursor {
         if let Some(ScanItem::Summaries(batch)) = &mut item
             && self.miscounts
         {
-            batch.spans[0].rows += 1;
+            batch.fields[0][0].count += 1;
         }
         Ok(if self.empty { None } else { item })
     }

@@ -211,8 +211,7 @@ impl<'a> Items<'a> {
         for (at, (_, field_type)) in self.fields.iter().enumerate() {
             self.summaries.fields[at].push(summarise(*field_type, rows, at));
         }
-        let rows = rows.len() as u64;
-        self.summaries.spans.push(SummarySpan { series, min_time, max_time, rows });
+        self.summaries.spans.push(SummarySpan { series, min_time, max_time });
         if self.summaries.spans.len() == self.item_rows {
             self.flush_summaries();
         }

@@ -119,7 +119,7 @@ fn summaries_count_every_row_once() {
                             (span.max_time - 3).div_euclid(7)
                         );
                         total += sum;
-                        count += span.rows;
+                        count += field.count;
                         kinds[1] += 1;
                     }
                 }
