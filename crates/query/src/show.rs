@@ -2,6 +2,7 @@
 
 mod cardinality;
 mod explore;
+mod grouped;
 mod measurements;
 mod stream;
 mod within;

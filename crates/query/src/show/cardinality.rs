@@ -6,7 +6,7 @@ use influxql::{Cardinality, ShowCardinality};
 use model::{DatabaseId, Name, TagExpr, TimeRange, Values};
 use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
 
-use super::{Timed, counts_part, fields_within, key_filter, tags_only};
+use super::{Timed, counts_part, fields_within, grouped, key_filter, tags_only};
 use crate::exec::stream::Part;
 use crate::names::{by_policy, database_id};
 use crate::presence::{is_only_policy, series_within};
@@ -15,9 +15,6 @@ use crate::{Answer, QueryContext, QueryError};
 /// Counts names.
 pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Answer, QueryError> {
     let database = database_id(show.database.as_deref(), context)?;
-    if !show.dimensions.is_empty() {
-        return Err(QueryError::unsupported("GROUP BY in SHOW CARDINALITY"));
-    }
     let series = match tags_only(show.condition.as_ref(), context)? {
         Timed::No(series) => series,
         Timed::Yes(..) => {
@@ -27,6 +24,9 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
             )));
         }
     };
+    if !show.dimensions.is_empty() {
+        return grouped::show(show, &series, context);
+    }
     let whole = !show.exact && show.sources.is_empty() && show.condition.is_none();
     let all = NameFilter::All;
     let parts = match &show.of {
