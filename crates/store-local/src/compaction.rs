@@ -12,7 +12,7 @@ use model::{FieldType, Name, SeriesId, TimeRange};
 use platform::in_background;
 use roaring::RoaringTreemap;
 use segment::{SegmentWriter, WriterOptions};
-use store::{StoreError, TimeOrder};
+use store::StoreError;
 
 use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
@@ -22,13 +22,10 @@ use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
-pub(crate) use policy::{Candidate, Choice, When, choose};
+pub(crate) use policy::{Candidate, Choice, SEGMENTS_MAX, When, choose};
 
-/// Segments of a partition from which on merging is as urgent as anything else.
-const SEGMENTS_MANY: usize = 24;
-
-/// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if a file of it
-/// cannot be opened: neighbours of that are no neighbours of each other.
+/// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
+/// a file of it cannot be opened: neighbours of that are no neighbours of each other.
 pub(crate) fn choice(partition: &Partition, when: When) -> Option<Choice> {
     if !partition.segments.iter().all(|s| s.is_whole()) {
         return None;
@@ -54,7 +51,7 @@ pub(crate) fn compact(
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
     // Writes and queries go first, until so many segments wait that they slow queries down.
-    let is_urgent = partition.segments.len() > SEGMENTS_MANY || engine.is_full_of_tombstones();
+    let is_urgent = partition.segments.len() > SEGMENTS_MAX || engine.is_full_of_tombstones();
     let merge = || {
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
@@ -155,16 +152,8 @@ fn merge_measurement(
         let source = SegmentSource::open(segment, name, &fields, stones, &counters)?;
         sources.extend(source.map(|s| Source::Segment(Box::new(s.streaming()))));
     }
-    let mut reader = SeriesReader {
-        partitions: vec![PartitionSources { time: TimeRange::ALL, sources }],
-        time: TimeRange::ALL,
-        order: TimeOrder::Ascending,
-        filters: Vec::new(),
-        rows_per_series: None,
-        windows: None,
-        row: Vec::new(),
-        only: None,
-    };
+    let whole = vec![PartitionSources { time: TimeRange::ALL, sources }];
+    let mut reader = SeriesReader::new(whole, TimeRange::ALL);
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;
     for series in series {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use model::{DatabaseId, PolicyId, TagExpr, TimeRange};
 use roaring::RoaringTreemap;
-use store::{DeleteRequest, DeleteTarget, NameFilter, StoreError, TimeOrder};
+use store::{DeleteRequest, DeleteTarget, NameFilter, StoreError};
 use wal::Lsn;
 
 use crate::compaction::{remove_segment, series_of};
@@ -258,14 +258,8 @@ fn look_for_rows(
         let plan = ScanPlan::whole(&measurement, policy.partitions.clone(), &empty);
         let partitions = open_sources(&plan, TimeRange::ALL, &Arc::default())?;
         let mut reader = SeriesReader {
-            partitions,
-            time: TimeRange::ALL,
-            order: TimeOrder::Ascending,
-            filters: Vec::new(),
             rows_per_series: Some(1),
-            windows: None,
-            row: Vec::new(),
-            only: None,
+            ..SeriesReader::new(partitions, TimeRange::ALL)
         };
         for series in &plan.series {
             let mut found = false;

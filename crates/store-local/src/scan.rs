@@ -230,14 +230,11 @@ impl Scan for LocalScan {
         let time = plan.time.intersect(&slice.time);
         let partitions = open_sources(&plan, time, &self.counters)?;
         let reader = SeriesReader {
-            partitions,
-            time,
             order: plan.order,
             filters: plan.filters.clone(),
             rows_per_series: plan.rows_per_series,
             windows: plan.windows,
-            row: Vec::new(),
-            only: None,
+            ..SeriesReader::new(partitions, time)
         };
         Ok(Box::new(LocalCursor {
             next: 0,

@@ -13,7 +13,7 @@ const SIMILAR: u64 = 4;
 /// Runs are not merged into more than this: what is larger is merged once, when cold.
 const MERGED_BYTES_MAX: u64 = 1 << 30;
 /// Most segments a partition may have before neighbours are merged whatever their sizes.
-const SEGMENTS_MAX: usize = 24;
+pub(crate) const SEGMENTS_MAX: usize = 24;
 
 /// What the policy looks at of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{DatabaseId, SeriesId, TimeRange};
 use roaring::RoaringTreemap;
-use store::{MatchingRows, StoreError, TimeOrder};
+use store::{MatchingRows, StoreError};
 
 use super::{hang_tombstones, remove_empty_series};
 use crate::engine::Engine;
@@ -68,16 +68,7 @@ fn unchanged(
     let policy = view.policy(named.policy()).filter(|p| p.database == measurement.database);
     let partitions = policy.map_or_else(Vec::new, |p| p.overlapping(all).to_vec());
     let plan = ScanPlan::of_fields(measurement, partitions, named.fields(), &series);
-    let mut reader = SeriesReader {
-        partitions: open_sources(&plan, all, &Arc::default())?,
-        time: all,
-        order: TimeOrder::Ascending,
-        filters: Vec::new(),
-        rows_per_series: None,
-        windows: None,
-        row: Vec::new(),
-        only: None,
-    };
+    let mut reader = SeriesReader::new(open_sources(&plan, all, &Arc::default())?, all);
     let mut rows: Vec<(SeriesId, Vec<i64>)> = Vec::with_capacity(runs.len());
     for (series, range) in runs {
         let wanted = times(&range);

@@ -61,9 +61,7 @@ impl BatchBuilder {
 
     /// Adds a piece; batches that are full go to `ready`.
     pub(super) fn add(&mut self, ordinal: u32, piece: Piece, ready: &mut VecDeque<ScanItem>) {
-        if !self.summaries.spans.is_empty() {
-            ready.extend(self.finish());
-        }
+        self.begin_rows(ready);
         let rows = piece.times.len();
         let run = SeriesRun { series: ordinal, rows: rows as u32 };
         if rows >= BATCH_ROWS / 4 || self.batch.rows == 0 {
@@ -73,18 +71,14 @@ impl BatchBuilder {
             let columns = std::iter::once(time).chain(piece.columns).collect();
             self.batch = ColumnBatch { rows, runs: vec![run], columns };
         } else {
-            let Values::Time(times) = &mut self.batch.columns[0].values else {
-                panic!("BUG: column 0 is the time")
-            };
+            let (times, columns) = self.columns();
             times.extend_from_slice(&piece.times);
-            for (mine, theirs) in self.batch.columns[1..].iter_mut().zip(&piece.columns) {
+            for (mine, theirs) in columns.iter_mut().zip(&piece.columns) {
                 mine.extend_from(theirs, 0..rows);
             }
             self.count(run);
         }
-        if self.batch.rows >= BATCH_ROWS {
-            ready.extend(self.finish());
-        }
+        self.hand_over_if_full(ready);
     }
 
     /// Adds one row.
@@ -95,17 +89,32 @@ impl BatchBuilder {
         row: &[Option<Scalar>],
         ready: &mut VecDeque<ScanItem>,
     ) {
+        self.begin_rows(ready);
+        let (times, columns) = self.columns();
+        times.push(time);
+        columns.iter_mut().zip(row).for_each(|(column, value)| push(column, value.as_ref()));
+        self.count(SeriesRun { series: ordinal, rows: 1 });
+        self.hand_over_if_full(ready);
+    }
+
+    /// Lets summaries leave before rows come.
+    fn begin_rows(&mut self, ready: &mut VecDeque<ScanItem>) {
         if !self.summaries.spans.is_empty() {
             ready.extend(self.finish());
         }
-        let (times, columns) = self.batch.columns.split_at_mut(1);
-        if let Values::Time(times) = &mut times[0].values {
-            times.push(time);
-        }
-        columns.iter_mut().zip(row).for_each(|(column, value)| push(column, value.as_ref()));
-        self.count(SeriesRun { series: ordinal, rows: 1 });
+    }
+
+    fn hand_over_if_full(&mut self, ready: &mut VecDeque<ScanItem>) {
         if self.batch.rows >= BATCH_ROWS {
             ready.extend(self.finish());
+        }
+    }
+
+    /// The times and the columns of the fields.
+    fn columns(&mut self) -> (&mut Vec<i64>, &mut [Column]) {
+        match self.batch.columns.split_first_mut() {
+            Some((Column { values: Values::Time(times), .. }, fields)) => (times, fields),
+            _ => panic!("BUG: column 0 is the time"),
         }
     }
 

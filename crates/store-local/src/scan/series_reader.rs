@@ -49,6 +49,20 @@ pub(crate) enum Emitted<'a> {
 const GROWTH: usize = 8;
 
 impl SeriesReader {
+    /// Reads all rows of `partitions` within `time`, forward.
+    pub(crate) fn new(partitions: Vec<PartitionSources>, time: TimeRange) -> Self {
+        Self {
+            partitions,
+            time,
+            order: TimeOrder::Ascending,
+            filters: Vec::new(),
+            rows_per_series: None,
+            windows: None,
+            row: Vec::new(),
+            only: None,
+        }
+    }
+
     /// Hands the rows of a series to `emit`, piece by piece in the reader's order. Pieces are not
     /// empty, and each of their rows has a value.
     pub(crate) fn read(

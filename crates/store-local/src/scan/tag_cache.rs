@@ -69,15 +69,13 @@ impl TagCache {
                 bytes: series.serialized_size(),
             },
         };
-        for column in columns {
-            if entry.columns.iter().all(|known| known.key != column.key) {
-                entry.bytes += bytes_of(column);
-                entry.columns.push(column.clone());
-            }
-        }
+        let is_new = |column: &&TagColumn| entry.columns.iter().all(|c| c.key != column.key);
+        let new: Vec<&TagColumn> = columns.iter().filter(is_new).collect();
+        entry.bytes += new.iter().map(|column| bytes_of(column)).sum::<usize>();
         if entry.bytes > self.bytes_max {
             return;
         }
+        entry.columns.extend(new.into_iter().cloned());
         if held.bytes + entry.bytes > self.bytes_max {
             *held = Held::default();
         }
