@@ -285,14 +285,8 @@ fn query(
 ) -> Result<QueryFigures> {
     let name = if repeated { format!("{name}, repeated") } else { name.to_owned() };
     let run = QueryOptions {
-        url: server.url().to_owned(),
-        dialect: dialect.clone(),
-        workers,
-        duration: options.query_duration,
-        queries_max: u64::MAX,
         repeated,
-        seed: options.data.seed,
-        pid: Some(server.pid()),
+        ..QueryOptions::of(server, dialect, workers, options.query_duration, options.data.seed)
     };
     let report = run_queries(query_type, &options.data, &run).with_context(|| name.clone())?;
     if let Some(report) = &report {

@@ -261,6 +261,12 @@ fn calls(function: &str, fields: usize) -> String {
     calls.join(", ")
 }
 
+/// The hosts as SQL's list.
+fn host_list(hosts: &[u64]) -> String {
+    let hosts: Vec<String> = hosts.iter().map(|host| format!("'host_{host}'")).collect();
+    format!("hostname IN ({})", hosts.join(", "))
+}
+
 fn hosts_condition(hosts: &[u64]) -> String {
     let mut condition = String::from("(");
     for (index, host) in hosts.iter().enumerate() {

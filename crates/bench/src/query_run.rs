@@ -13,6 +13,7 @@ use crate::queries::promql::range_query;
 use crate::queries::questdb::sql;
 use crate::queries::{Choice, QueryGenerator, QueryType, clickhouse, influxql};
 use crate::random::hash;
+use crate::system::Running;
 use crate::workload::Spec;
 
 #[cfg(test)]
@@ -89,6 +90,29 @@ pub struct QueryOptions {
     pub seed: u64,
     /// The server's process, if its usage is wanted.
     pub pid: Option<u32>,
+}
+
+impl QueryOptions {
+    /// Ever new questions to a server that runs here, as many as it answers in `duration`.
+    #[must_use]
+    pub fn of(
+        server: &Running,
+        dialect: &Dialect,
+        workers: usize,
+        duration: Duration,
+        seed: u64,
+    ) -> Self {
+        Self {
+            url: server.url().to_owned(),
+            dialect: dialect.clone(),
+            workers,
+            duration,
+            queries_max: u64::MAX,
+            repeated: false,
+            seed,
+            pid: Some(server.pid()),
+        }
+    }
 }
 
 /// What a query run measured.

@@ -11,10 +11,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::compare::{
-    CompareOptions, SETTLE_MAX, append_history, compare, plots, print_comparison,
+    CompareOptions, SETTLE_MAX, append_history, compare, dialect, load_options_of, plots, prepare,
+    print_comparison,
 };
-use crate::load::{LoadReport, note};
-use crate::system::System;
+use crate::load::{LoadReport, load, note};
+use crate::query_run::Dialect;
+use crate::system::{Running, System};
 use crate::workload::{Spec, Workload};
 
 mod ceiling;
@@ -87,6 +89,20 @@ struct Point {
     rate: f64,
     cpu_us_per_value: Option<f64>,
     peak_bytes: u64,
+}
+
+/// A running system. It stops before its files go.
+struct Started {
+    server: Running,
+    dialect: Dialect,
+    directory: tempfile::TempDir,
+}
+
+impl Started {
+    /// Loads `data` over two connections.
+    fn load(&self, data: &Spec) -> Result<LoadReport> {
+        load(data, &load_options_of(&self.server, &self.dialect, 2, 10_000))
+    }
 }
 
 struct Report<'a> {
@@ -250,9 +266,14 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// A private directory for a server.
-    fn place(&self) -> Result<tempfile::TempDir> {
-        tempfile::tempdir_in(&self.options.directory).context("no place for the server's files")
+    /// Starts a system in a private directory, ready to take rows.
+    fn start(&self, system: &System) -> Result<Started> {
+        let directory = tempfile::tempdir_in(&self.options.directory)
+            .context("no place for the server's files")?;
+        let server = system.start(directory.path())?;
+        let dialect = dialect(system);
+        prepare(&server, &dialect)?;
+        Ok(Started { server, dialect, directory })
     }
 }
 

@@ -70,16 +70,7 @@ impl Shared {
             if !name.starts_with(&prefix) || (measurement.is_none() && !is_shared) {
                 continue;
             }
-            let ranges = async {
-                let table = self.client.open_table(&name).await?;
-                let ranges = table.range_partitions().await?;
-                Ok((table, ranges))
-            };
-            let (table, ranges) = match ranges.await {
-                Ok(found) => found,
-                Err(Error::TableNotFound { .. }) => continue,
-                Err(error) => return Err(cluster(error)),
-            };
+            let Some((table, ranges)) = self.open_with_ranges(&name).await? else { continue };
             let over: Vec<TimeRange> = ranges.iter().map(range_of).filter(|r| goes(*r)).collect();
             if over.is_empty() {
                 continue;

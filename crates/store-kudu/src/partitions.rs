@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use kudu_client::Error;
 use model::{DatabaseId, Name, PolicyId, TimeRange};
 use store::StoreError;
 
@@ -57,17 +56,7 @@ impl Shared {
         let mut found: BTreeMap<PolicyId, Vec<TimeRange>> = BTreeMap::new();
         for name in self.client.list_tables(&prefix).await.map_err(cluster)? {
             let Some(policy) = name.strip_prefix(&prefix).and_then(policy_of) else { continue };
-            let ranges = async {
-                let table = self.client.open_table(&name).await?;
-                let ranges = table.range_partitions().await?;
-                Ok((table, ranges))
-            };
-            let (table, ranges) = match ranges.await {
-                Ok(found) => found,
-                // Dropped meanwhile.
-                Err(Error::TableNotFound { .. }) => continue,
-                Err(error) => return Err(cluster(error)),
-            };
+            let Some((table, ranges)) = self.open_with_ranges(&name).await? else { continue };
             for range in ranges.iter().map(range_of) {
                 if has_rows(&table, range).await? {
                     found.entry(policy).or_default().push(range);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kudu_client::{Client, Error, Schema, Table, TableSpec};
+use kudu_client::{Client, Error, RangePartition, Schema, Table, TableSpec};
 use model::{DatabaseId, Name};
 use parking_lot::Mutex;
 use store::StoreError;
@@ -110,6 +110,23 @@ impl Shared {
     /// The moment that a read takes place at: after everything acknowledged so far.
     pub(crate) async fn now(&self) -> Result<u64, StoreError> {
         self.client.current_timestamp().await.map_err(cluster)
+    }
+
+    /// A data table with its ranges; `None` if it has been dropped.
+    pub(crate) async fn open_with_ranges(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Table, Vec<RangePartition>)>, StoreError> {
+        let opened = async {
+            let table = self.client.open_table(name).await?;
+            let ranges = table.range_partitions().await?;
+            Ok((table, ranges))
+        };
+        match opened.await {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::TableNotFound { .. }) => Ok(None),
+            Err(error) => Err(cluster(error)),
+        }
     }
 
     /// Rows of a table, roughly.

@@ -35,16 +35,13 @@ pub(super) fn measure(
     loaded: &LoadReport,
     options: &CompareOptions,
 ) -> Result<Option<Mixed>> {
-    let query = QueryOptions {
-        url: server.url().to_owned(),
-        dialect: dialect.clone(),
-        workers: options.query_workers.first().copied().unwrap_or(2),
-        duration: options.query_duration,
-        queries_max: u64::MAX,
-        repeated: false,
-        seed: options.data.seed,
-        pid: Some(server.pid()),
-    };
+    let query = QueryOptions::of(
+        server,
+        dialect,
+        options.query_workers.first().copied().unwrap_or(2),
+        options.query_duration,
+        options.data.seed,
+    );
     let (name, query_type) = TSBS_TYPES[0];
     let ask = || run(query_type, &options.data, &query).with_context(|| name.to_owned());
     let Some(alone) = ask()? else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! SQL of ClickHouse that asks what [`super::influxql`] asks, over one wide table of [`TABLE`]'s form.
 
-use super::{Choice, QueryType};
+use super::{Choice, QueryType, calls, host_list};
 use crate::tsbs::CPU_FIELDS;
 
 /// Makes the table that cpu-only rows go to: the order of columns is that of [`push_tsv`].
@@ -51,7 +51,7 @@ pub fn push_tsv(lines: &[u8], out: &mut Vec<u8>) {
 pub fn sql(query_type: QueryType, choice: &Choice) -> String {
     let window =
         format!("time >= toDateTime({}) AND time < toDateTime({})", choice.start_s, choice.end_s);
-    let hosts = hosts_condition(&choice.hosts);
+    let hosts = host_list(&choice.hosts);
     let before = format!("time < toDateTime({})", choice.end_s);
     let text = match query_type {
         QueryType::SingleGroupby { fields, .. } => {
@@ -96,17 +96,6 @@ pub fn sql(query_type: QueryType, choice: &Choice) -> String {
         ),
     };
     text + " FORMAT JSONCompact"
-}
-
-fn calls(function: &str, fields: usize) -> String {
-    let calls: Vec<String> =
-        CPU_FIELDS[..fields].iter().map(|name| format!("{function}({name})")).collect();
-    calls.join(", ")
-}
-
-fn hosts_condition(hosts: &[u64]) -> String {
-    let hosts: Vec<String> = hosts.iter().map(|host| format!("'host_{host}'")).collect();
-    format!("hostname IN ({})", hosts.join(", "))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! SQL of QuestDB that asks what [`super::influxql`] asks, over a table `cpu` made from line protocol: tags are
 //! symbols, the time is `timestamp`.
 
-use super::{Choice, QueryType, date};
+use super::{Choice, QueryType, calls, date, host_list};
 use crate::tsbs::CPU_FIELDS;
 
 /// One query as SQL.
@@ -9,7 +9,7 @@ use crate::tsbs::CPU_FIELDS;
 pub fn sql(query_type: QueryType, choice: &Choice) -> String {
     let window =
         format!("timestamp >= '{}' AND timestamp < '{}'", date(choice.start_s), date(choice.end_s));
-    let hosts = hosts_condition(&choice.hosts);
+    let hosts = host_list(&choice.hosts);
     let end = date(choice.end_s);
     match query_type {
         QueryType::SingleGroupby { fields, .. } => {
@@ -39,15 +39,4 @@ pub fn sql(query_type: QueryType, choice: &Choice) -> String {
              ORDER BY timestamp DESC LIMIT 5"
         ),
     }
-}
-
-fn calls(function: &str, fields: usize) -> String {
-    let calls: Vec<String> =
-        CPU_FIELDS[..fields].iter().map(|name| format!("{function}({name})")).collect();
-    calls.join(", ")
-}
-
-fn hosts_condition(hosts: &[u64]) -> String {
-    let hosts: Vec<String> = hosts.iter().map(|host| format!("'host_{host}'")).collect();
-    format!("hostname IN ({})", hosts.join(", "))
 }

@@ -2,24 +2,18 @@
 
 use anyhow::{Context, Result};
 
-use super::{Report, millions, optional};
-use crate::compare::load_options_of;
-use crate::load::load;
+use super::{Report, Started, millions, optional};
 use crate::queries::TSBS_TYPES;
-use crate::query_run::{Dialect, QueryOptions, run};
+use crate::query_run::{QueryOptions, run};
 use crate::system::System;
 use crate::workload::Spec;
 
-const DB: &str = "benchmark";
-
 impl Report<'_> {
     pub(super) fn ceiling(&mut self) -> Result<()> {
-        let directory = self.place()?;
-        let server = System::Discard.start(directory.path())?;
-        let dialect = Dialect::InfluxQl { db: DB.to_owned() };
         let data = Spec::cpu_only(self.scale(100), 72);
-        let options = load_options_of(&server, &dialect, 2, 10_000);
-        let loaded = load(&data, &options)?;
+        let nothing = self.start(&System::Discard)?;
+        let loaded = nothing.load(&data)?;
+        let Started { server, dialect, .. } = &nothing;
         let nyala = self.nyala.clone();
         let reached = nyala.as_ref().map(|nyala| nyala.load.rate());
         self.push("\n## The drivers against a server that does nothing\n\n");
@@ -33,16 +27,8 @@ impl Report<'_> {
         ]);
         let (name, query_type) = TSBS_TYPES[0];
         for workers in [2, 4] {
-            let asked = QueryOptions {
-                url: server.url().to_owned(),
-                dialect: dialect.clone(),
-                workers,
-                duration: self.options.query_duration,
-                queries_max: u64::MAX,
-                repeated: false,
-                seed: data.seed,
-                pid: Some(server.pid()),
-            };
+            let asked =
+                QueryOptions::of(server, dialect, workers, self.options.query_duration, data.seed);
             let ceiling =
                 run(query_type, &data, &asked)?.context("BUG: InfluxQL asks everything")?;
             let of_nyala = nyala.as_ref().and_then(|nyala| {

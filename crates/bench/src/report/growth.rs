@@ -3,8 +3,6 @@
 use anyhow::Result;
 
 use super::{Point, Report, megabytes, millions, optional};
-use crate::compare::{dialect, load_options_of, prepare};
-use crate::load::load;
 use crate::plot::{Series, bars};
 use crate::workload::{SECOND_NS, Spec};
 
@@ -54,12 +52,7 @@ impl Report<'_> {
     }
 
     fn grow(&mut self, data: &Spec) -> Result<()> {
-        let system = self.options.nyala.clone();
-        let directory = self.place()?;
-        let server = system.start(directory.path())?;
-        let dialect = dialect(&system);
-        prepare(&server, &dialect)?;
-        let loaded = load(data, &load_options_of(&server, &dialect, 2, 10_000))?;
+        let loaded = self.start(&self.options.nyala)?.load(data)?;
         self.remember(data.scale, &loaded);
         Ok(())
     }

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::{Report, megabytes, millions, optional, per_value};
-use crate::compare::{dialect, load_options_of, prepare};
+use super::{Report, Started, megabytes, millions, optional, per_value};
 use crate::http::{Client, target};
-use crate::load::{load, note};
+use crate::load::note;
 use crate::system::System;
 use crate::workload::{SECOND_NS, Spec, Workload};
 
@@ -103,11 +102,10 @@ impl Report<'_> {
 
     fn scenario(&mut self, scenario: &Scenario, system: &System) -> Result<Vec<[String; 4]>> {
         note(&format!("== {}: {}", scenario.name, system.name()));
-        let directory = self.place()?;
-        let server = system.start(directory.path())?;
-        let dialect = dialect(system);
-        prepare(&server, &dialect)?;
-        let loaded = load(&scenario.spec, &load_options_of(&server, &dialect, 2, 10_000))?;
+        let started = self.start(system)?;
+        let loaded = started.load(&scenario.spec)?;
+        // The server is to stop before its files go.
+        let Started { directory, server, .. } = started;
         let on_disk = per_value(server.data(), loaded.sent.values)?;
         let is_nyala = matches!(system, System::Nyala(_));
         let (mut probed, mut restart) = (Vec::new(), "-".to_owned());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Report, megabytes, millions, optional, per_value};
-use crate::compare::{dialect, load_options_of, prepare, settle};
-use crate::load::{load, note};
+use super::{Report, Started, megabytes, millions, optional, per_value};
+use crate::compare::settle;
+use crate::load::note;
 use crate::queries::{EXTRA_TYPES, QueryType, TSBS_TYPES};
 use crate::query_run::{QueryOptions, run};
 use crate::workload::{SECOND_NS, Spec};
@@ -16,18 +16,15 @@ const SETTLE_MAX: Duration = Duration::from_secs(1200);
 
 impl Report<'_> {
     pub(super) fn published(&mut self) -> Result<()> {
-        let system = self.options.nyala.clone();
         let data = Spec::cpu_only(self.scale(4000), 72);
-        let directory = self.place()?;
-        let server = system.start(directory.path())?;
-        let dialect = dialect(&system);
-        prepare(&server, &dialect)?;
-        let loaded = load(&data, &load_options_of(&server, &dialect, 2, 10_000))?;
+        let nyala = self.start(&self.options.nyala)?;
+        let loaded = nyala.load(&data)?;
+        let Started { server, dialect, .. } = &nyala;
         self.remember(data.scale, &loaded);
         let peak = loaded.usage.map_or(0, |(_, after)| after.resident_peak_bytes);
         let after = per_value(server.data(), loaded.sent.values)?;
         let settle_max = if self.options.shrink > 1 { self.settle_max() } else { SETTLE_MAX };
-        let (bytes, settled) = settle(&server, settle_max)?;
+        let (bytes, settled) = settle(server, settle_max)?;
         self.push("\n## 4000 hosts, three days\n\n");
         self.row(["what", "Nyala"]);
         self.row(["---"; 2]);
@@ -49,16 +46,8 @@ impl Report<'_> {
         ]);
         self.row(["---"; 6]);
         for (name, query_type) in TSBS_TYPES.iter().chain(&EXTRA_TYPES) {
-            let asked = QueryOptions {
-                url: server.url().to_owned(),
-                dialect: dialect.clone(),
-                workers: 2,
-                duration: self.options.query_duration,
-                queries_max: u64::MAX,
-                repeated: false,
-                seed: data.seed,
-                pid: Some(server.pid()),
-            };
+            let asked =
+                QueryOptions::of(server, dialect, 2, self.options.query_duration, data.seed);
             let found =
                 run(*query_type, &data, &asked)?.context("BUG: InfluxQL asks everything")?;
             note(&format!("{name}: {:.1} queries/s, {}", found.rate(), found.latencies));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{Report, megabytes, optional};
-use crate::compare::{dialect, load_options_of, prepare};
+use crate::compare::load_options_of;
 use crate::load::{LoadOptions, LoadReport, load};
 use crate::plot::{Series, lines};
 use crate::workload::{Spec, Workload};
@@ -48,16 +48,12 @@ impl Report<'_> {
     }
 
     fn inserts(&mut self, batch_rows: u64) -> Result<LoadReport> {
-        let system = self.options.nyala.clone();
-        let directory = self.place()?;
-        let server = system.start(directory.path())?;
-        let dialect = dialect(&system);
-        prepare(&server, &dialect)?;
+        let nyala = self.start(&self.options.nyala)?;
         let data = Spec { workload: Workload::Ycsb, ..Spec::cpu_only(KEYS, 1) };
         let duration = DURATION / u32::try_from(self.options.shrink).unwrap_or(u32::MAX);
         let options = LoadOptions {
             duration_max: Some(duration.max(Duration::from_secs(2))),
-            ..load_options_of(&server, &dialect, CLIENTS, batch_rows)
+            ..load_options_of(&nyala.server, &nyala.dialect, CLIENTS, batch_rows)
         };
         let found = load(&data, &options)?;
         let mean = found.sent.rows as f64 / found.seconds;

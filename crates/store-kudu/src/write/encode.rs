@@ -130,12 +130,7 @@ impl<'a> Upsert<'a> {
             .column(0, Cells::Int64(&self.series))
             .column(1, Cells::Int64(&self.times));
         for ((name, _), filled) in self.columns.iter().zip(&self.values) {
-            let Some(index) = table.schema().find(name) else {
-                let message = format!("column {name} is gone");
-                return Err(Error::SchemaChanged { table: table.name().to_owned(), message });
-            };
-            let present = Bits(&filled.present);
-            batch = batch.column_where(index, filled.values.cells(), present, Missing::Unset);
+            batch = filled.put_into(batch, table, name)?;
         }
         table.write(&batch).await
     }
@@ -164,6 +159,24 @@ impl<'a> Filled<'a> {
             },
             present: vec![0; rows.div_ceil(8)],
         }
+    }
+
+    /// Adds the column to rows for `table`, where it is called `name`.
+    ///
+    /// # Errors
+    /// [`Error::SchemaChanged`] if the table has no such column any more.
+    pub(super) fn put_into<'b>(
+        &'b self,
+        batch: RowBatch<'b>,
+        table: &Table,
+        name: &str,
+    ) -> Result<RowBatch<'b>, Error> {
+        let Some(index) = table.schema().find(name) else {
+            let message = format!("column {name} is gone");
+            return Err(Error::SchemaChanged { table: table.name().to_owned(), message });
+        };
+        let present = Bits(&self.present);
+        Ok(batch.column_where(index, self.values.cells(), present, Missing::Unset))
     }
 
     pub(super) fn set(&mut self, row: usize, slot: u64, batch: &'a LineBatch<'_>) {

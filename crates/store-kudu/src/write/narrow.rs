@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use kudu_client::{Bits, Error, Missing, Operation, RowBatch, Table, WriteOutcome};
+use kudu_client::{Cells, Error, Operation, RowBatch, Table, WriteOutcome};
 use model::{FieldType, LineBatch};
 
 use super::encode::{Filled, Place, Places, RowOf};
 use crate::layout::{NARROW_KEY, narrow_column};
-use kudu_client::Cells;
 
 /// Cells of a narrow table in columns.
 #[derive(Default)]
@@ -60,12 +59,7 @@ impl<'a> NarrowUpsert<'a> {
             .column(2, Cells::Int64(&self.times))
             .column(NARROW_KEY - 1, Cells::Int32(&self.fields));
         for (name, filled) in &self.values {
-            let Some(index) = table.schema().find(name) else {
-                let message = format!("column {name} is gone");
-                return Err(Error::SchemaChanged { table: table.name().to_owned(), message });
-            };
-            let present = Bits(&filled.present);
-            batch = batch.column_where(index, filled.values.cells(), present, Missing::Unset);
+            batch = filled.put_into(batch, table, name)?;
         }
         table.write(&batch).await
     }
