@@ -9,6 +9,10 @@ use crate::support::{Server, temp_dir};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Shown once for each line that is asked for, when keys are taken one by one (bracketed paste is on). The prompt itself
+/// is shown again whenever the line changes, also behind Enter: who took that for the next prompt would type too early.
+const ASKING: &str = "\x1b[?2004h";
+
 /// A shell at a terminal, and what it has shown so far.
 struct Terminal {
     process: Child,
@@ -70,6 +74,7 @@ impl Terminal {
 
     /// Types keys and Enter once there is a prompt; then waits for `answer`.
     fn enter(&mut self, keys: &str, answer: &str) {
+        self.wait_for(ASKING);
         self.wait_for("> ");
         self.keys(keys);
         self.keys("\r");
@@ -77,8 +82,13 @@ impl Terminal {
     }
 
     fn exit(mut self) {
+        self.wait_for(ASKING);
         self.wait_for("> ");
         self.keys("exit\r");
+        // To wait for a process closes its input, which would end the shell as well: first see it leave.
+        while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
+            self.text.push_str(&String::from_utf8_lossy(&bytes));
+        }
         assert!(self.process.wait().unwrap().success(), "{}", self.text);
     }
 }
