@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catalog::{Catalog, User};
-use model::{Budget, Interrupt};
+use catalog::{Catalog, Privilege, User};
+use model::{Budget, DatabaseId, Interrupt};
 use store::{ScanContext, Store};
 
-use crate::{QueryError, QueryRegistry};
+use crate::{ContinuousStatus, QueryError, QueryRegistry};
 
 /// Everything a statement may use.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct QueryContext {
     pub points_read: Arc<AtomicU64>,
     /// The queries that are being executed, for the statements that show and end them.
     pub queries: Arc<QueryRegistry>,
+    /// What continuous queries have done, for the statement that shows it.
+    pub continuous: Arc<ContinuousStatus>,
 }
 
 /// Limits of SELECT statements; 0 switches one off.
@@ -104,7 +106,15 @@ impl QueryContext {
             tuning: QueryTuning::default(),
             points_read: Arc::default(),
             queries: Arc::default(),
+            continuous: Arc::default(),
         }
+    }
+
+    /// Whether who asks may know that a database is there.
+    pub(crate) fn sees(&self, database: DatabaseId) -> bool {
+        let may = |user: &Arc<User>, privilege| user.may(privilege, Some(database));
+        let user = self.user.as_ref();
+        user.is_none_or(|user| may(user, Privilege::Read) || may(user, Privilege::Write))
     }
 
     /// The limits that reads of the store obey.

@@ -1,21 +1,30 @@
-//! Continuous queries: how they are created and shown, and when they are to be run over what.
+//! Continuous queries: how they are created, shown, and run over the past.
 //!
-//! A schedule is pure: what to run follows from the query, the present, and when it ran last. A
-//! query runs on the grid of its EVERY; each run computes the windows that ended since, or with FOR
-//! those of some time back. Windows missed while nobody ran it are not made up for beyond that.
+//! `schedule` says when one is to be run over what, `status` remembers how that went.
 //!
 //! Not here: the clock that runs them (see `server`), where they are kept (see `catalog`).
 
+mod schedule;
+mod status;
+
+use std::sync::Arc;
+
+use catalog::Database;
 use influxql::{
-    BinaryOp, CreateContinuousQuery, DimensionError, Expr, LogicalOp, Measurement, Params,
-    SelectStatement, Source, Statement, VarRef, parse_statement,
+    CreateContinuousQuery, Expr, Measurement, SelectStatement, Source, Statement, TimeRange, Utc,
+    split_condition,
 };
+use model::{Column, Values};
+
+pub use schedule::{ContinuousRun, ContinuousSchedule, ContinuousWork};
+pub use status::{ContinuousStatus, LastRun};
 
 use crate::answer::{header, text_column};
 use crate::exec::stream::Part;
-use crate::exec::window::Windows;
-use crate::plan::{Every, compile};
+use crate::shards::time_text;
 use crate::{Answer, QueryContext, QueryError};
+
+pub(crate) use status::show as show_status;
 
 /// Creates a continuous query.
 pub(crate) fn create(
@@ -78,10 +87,10 @@ fn complete_name(
     Ok(())
 }
 
-/// Runs SHOW CONTINUOUS QUERIES: a series for each database.
+/// Runs SHOW CONTINUOUS QUERIES: a series for each database that may be seen.
 pub(crate) fn show(context: &QueryContext) -> Answer {
     let catalog = context.catalog.snapshot();
-    let part = |database: &std::sync::Arc<catalog::Database>| {
+    let part = |database: &Arc<Database>| {
         let queries = database.continuous_queries.iter();
         let columns = vec![
             text_column(queries.clone().map(|query| &*query.name)),
@@ -89,170 +98,52 @@ pub(crate) fn show(context: &QueryContext) -> Answer {
         ];
         Part::new(header(&database.name, &["name", "query"]), columns)
     };
-    Answer::ready(catalog.databases().iter().map(part).collect())
+    let seen = catalog.databases().iter().filter(|database| context.sees(database.id));
+    Answer::ready(seen.map(part).collect())
 }
 
-/// When a continuous query is to be run.
-#[derive(Debug)]
-pub struct ContinuousSchedule {
-    select: SelectStatement,
-    windows: Windows,
-    offset_ns: i64,
-    every_ns: i64,
-    for_ns: i64,
-    every: Windows,
+/// Runs RUN CONTINUOUS QUERY: computes the windows that have ended and hold a time of `condition`, as
+/// one SELECT INTO over all of them.
+pub(crate) fn run(
+    name: &str,
+    database: &str,
+    condition: Option<&Expr>,
+    context: &QueryContext,
+) -> Result<Answer, QueryError> {
+    let catalog = context.catalog.snapshot();
+    let missing = || QueryError::invalid(format!("database not found: {database}"));
+    let found = catalog.database(database).ok_or_else(missing)?;
+    let query = found.continuous_queries.iter().find(|query| *query.name == *name);
+    let missing = || QueryError::invalid(format!("continuous query not found: {name}"));
+    let text = &query.ok_or_else(missing)?.text;
+    let time = times(condition, context.now_ns)?;
+    let schedule = ContinuousSchedule::parse(text, context.now_ns)?.ok_or_else(|| {
+        QueryError::invalid(format!(
+            "continuous query {name} has no GROUP BY time(): there are no windows to run it over"
+        ))
+    })?;
+    let of_query =
+        QueryContext { database: Some(database.to_owned()), policy: None, ..context.clone() };
+    let work = schedule.past(time, context.now_ns);
+    let written = work.as_ref().map_or(Ok(0), |work| work.run(&of_query))?;
+    let start = work.as_ref().and_then(|work| work.start_ns).map(time_text);
+    let end = work.as_ref().map(|work| time_text(work.end_ns));
+    let columns = vec![
+        text_column([start.as_deref().unwrap_or("")].into_iter()),
+        text_column([end.as_deref().unwrap_or("")].into_iter()),
+        Column::new(Values::Integer(vec![written.cast_signed()])),
+    ];
+    Ok(Answer::ready(vec![Part::new(header("result", &["start", "end", "written"]), columns)]))
 }
 
-/// One run of a continuous query.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ContinuousRun {
-    /// When it was due, on the query's grid: what the next run follows.
-    pub ran_ns: i64,
-    /// What to execute; `None`: no window has ended.
-    pub statement: Option<Statement>,
-}
-
-impl ContinuousSchedule {
-    /// The schedule of the query that `text` creates; `None`: it has no windows and is never run.
-    ///
-    /// # Errors
-    /// [`QueryError::Invalid`] if the text is no such statement, or its SELECT cannot be run.
-    pub fn parse(text: &str, now_ns: i64) -> Result<Option<Self>, QueryError> {
-        let statement = parse_statement(text, &Params::new())
-            .map_err(|error| QueryError::invalid(error.to_string()))?;
-        let Statement::CreateContinuousQuery(create) = statement else {
-            return Err(QueryError::invalid("not a continuous query"));
-        };
-        let compiled = compile(&create.select, now_ns)?;
-        let Some(interval) = &compiled.interval else { return Ok(None) };
-        let Every::Fixed(length_ns) = interval.every else {
-            return Err(QueryError::invalid(DimensionError::Calendar.to_string()));
-        };
-        let or = |given: i64, default: i64| if given > 0 { given } else { default };
-        let every_ns = or(create.resample_every_ns, length_ns);
-        Ok(Some(Self {
-            windows: Windows::new(length_ns, 0, compiled.zone.clone()),
-            offset_ns: interval.offset_ns,
-            every_ns,
-            for_ns: or(create.resample_for_ns, length_ns.max(every_ns)),
-            every: Windows::new(every_ns, 0, compiled.zone.clone()),
-            select: *create.select,
-        }))
-    }
-
-    /// The run that is due at `now_ns`, after one at `last_ns` or as the first; `None`: none is.
-    #[must_use]
-    pub fn due(&self, last_ns: Option<i64>, now_ns: i64) -> Option<ContinuousRun> {
-        let due_ns = last_ns.map_or(now_ns, |last| last.saturating_add(self.every_ns));
-        if due_ns > now_ns {
-            return None;
-        }
-        let length_ns = self.windows.every_ns;
-        let aligned = |windows: &Windows, time: i64| {
-            let start = windows.at(time.saturating_sub(self.offset_ns)).start;
-            start.saturating_add(self.offset_ns)
-        };
-        let first = due_ns.saturating_add(length_ns).saturating_sub(self.for_ns).saturating_sub(1);
-        let shortest = self.every_ns.min(length_ns);
-        let last = now_ns.saturating_add(length_ns).saturating_sub(shortest);
-        let start_ns = aligned(&self.windows, first);
-        let end_ns = aligned(&self.windows, last);
-        let statement = (end_ns > start_ns).then(|| self.over(start_ns, end_ns));
-        Some(ContinuousRun { ran_ns: aligned(&self.every, now_ns), statement })
-    }
-
-    /// The SELECT over the times from `start_ns` to before `end_ns`.
-    fn over(&self, start_ns: i64, end_ns: i64) -> Statement {
-        let mut select = self.select.clone();
-        let bound = |op: BinaryOp, time: i64| Expr::Binary {
-            op,
-            lhs: Box::new(Expr::VarRef(VarRef::new("time"))),
-            rhs: Box::new(Expr::Integer(time)),
-        };
-        let mut terms = match select.condition.take() {
-            None => Vec::new(),
-            Some(Expr::Logical { op: LogicalOp::And, terms }) => terms,
-            Some(other) => vec![Expr::Paren(Box::new(other))],
-        };
-        terms.extend([bound(BinaryOp::GtEq, start_ns), bound(BinaryOp::Lt, end_ns)]);
-        select.condition = Some(Expr::Logical { op: LogicalOp::And, terms });
-        Statement::Select(Box::new(select))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MINUTE: i64 = 60_000_000_000;
-    const HOUR: i64 = 60 * MINUTE;
-
-    fn schedule(resample: &str, group: &str) -> ContinuousSchedule {
-        let text = format!(
-            "CREATE CONTINUOUS QUERY q ON d {resample} BEGIN SELECT mean(v) INTO d.p.t FROM d.p.m \
-             WHERE host = 'a' GROUP BY {group} END"
-        );
-        ContinuousSchedule::parse(&text, 0).unwrap().unwrap()
-    }
-
-    /// Start and end of what is run, in minutes, and when it is said to have run.
-    fn range(run: &ContinuousRun) -> (Option<(i64, i64)>, i64) {
-        let bounds = run.statement.as_ref().map(|statement| {
-            let Statement::Select(select) = statement else { panic!("{statement}") };
-            let Some(Expr::Logical { terms, .. }) = &select.condition else { panic!("{select:?}") };
-            let bound = |at: usize| match &terms[at] {
-                Expr::Binary { rhs, .. } => match **rhs {
-                    Expr::Integer(ns) => ns / MINUTE,
-                    _ => panic!("{terms:?}"),
-                },
-                _ => panic!("{terms:?}"),
-            };
-            assert_eq!(terms.len(), 3);
-            (bound(1), bound(2))
-        });
-        (bounds, run.ran_ns / MINUTE)
-    }
-
-    #[test]
-    fn the_window_that_ended_is_computed() {
-        let plain = schedule("", "time(1h)");
-        let run = plain.due(None, 10 * HOUR + 5 * MINUTE).unwrap();
-        assert_eq!(range(&run), (None, 600), "none has ended since");
-        assert_eq!(plain.due(Some(10 * HOUR), 11 * HOUR - 1), None);
-        let run = plain.due(Some(10 * HOUR), 11 * HOUR + MINUTE).unwrap();
-        assert_eq!(range(&run), (Some((600, 660)), 660));
-        // Nobody ran it for a while: the windows since the one that was due.
-        let run = plain.due(Some(10 * HOUR), 14 * HOUR).unwrap();
-        assert_eq!(range(&run), (Some((600, 840)), 840));
-    }
-
-    #[test]
-    fn every_below_the_window_computes_the_open_one_again() {
-        let often = schedule("RESAMPLE EVERY 10m", "time(1h)");
-        let run = often.due(Some(10 * HOUR), 10 * HOUR + 10 * MINUTE).unwrap();
-        assert_eq!(range(&run), (Some((600, 660)), 610));
-        assert_eq!(often.due(Some(10 * HOUR + 10 * MINUTE), 10 * HOUR + 19 * MINUTE), None);
-    }
-
-    #[test]
-    fn every_and_for_above_the_window_compute_several() {
-        let run = schedule("RESAMPLE EVERY 2h", "time(1h)").due(Some(8 * HOUR), 10 * HOUR).unwrap();
-        assert_eq!(range(&run), (Some((480, 600)), 600));
-        let run = schedule("RESAMPLE FOR 3h", "time(1h)").due(Some(9 * HOUR), 10 * HOUR).unwrap();
-        assert_eq!(range(&run), (Some((420, 600)), 600));
-    }
-
-    #[test]
-    fn offsets_move_the_grid() {
-        let moved = schedule("", "time(1h, 15m)");
-        let run = moved.due(Some(9 * HOUR + 15 * MINUTE), 10 * HOUR + 16 * MINUTE).unwrap();
-        assert_eq!(range(&run), (Some((555, 615)), 615));
-    }
-
-    #[test]
-    fn without_windows_it_never_runs() {
-        let text = "CREATE CONTINUOUS QUERY q ON d BEGIN SELECT v INTO d.p.t FROM d.p.m END";
-        assert!(ContinuousSchedule::parse(text, 0).unwrap().is_none());
-        assert!(ContinuousSchedule::parse("SHOW DATABASES", 0).is_err());
+/// The times of a condition that may have nothing else.
+fn times(condition: Option<&Expr>, now_ns: i64) -> Result<TimeRange, QueryError> {
+    let Some(condition) = condition else { return Ok(TimeRange::default()) };
+    let (rest, time) = split_condition(condition, now_ns, &Utc)?;
+    match rest {
+        None => Ok(time),
+        Some(rest) => Err(QueryError::invalid(format!(
+            "RUN CONTINUOUS QUERY takes times alone in WHERE, not {rest}"
+        ))),
     }
 }

@@ -124,6 +124,10 @@ fn run(statement: &Statement, context: &QueryContext) -> Result<Answer, QueryErr
         Statement::Explain { analyze, select } => explain::explain(select, *analyze, context),
         Statement::ShowQueries => Ok(registry::show(context)),
         Statement::ShowContinuousQueries => Ok(continuous::show(context)),
+        Statement::ShowContinuousQueryStatus => Ok(continuous::show_status(context)),
+        Statement::RunContinuousQuery { name, database, condition } => {
+            continuous::run(name, database, condition.as_ref(), context)
+        }
         Statement::ShowSubscriptions => Ok(subscriptions::show(context)),
         Statement::ShowDatabases
         | Statement::ShowRetentionPolicies { .. }
@@ -181,6 +185,7 @@ fn is_light(statement: &Statement) -> bool {
         | Statement::ShowCardinality(_)
         | Statement::ShowCardinalityBy(_)
         | Statement::Select(_)
+        | Statement::RunContinuousQuery { .. }
         | Statement::Delete { .. }
         | Statement::DropSeries { .. }
         | Statement::DropMeasurement { .. }

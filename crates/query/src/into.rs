@@ -30,6 +30,24 @@ pub(crate) fn select_into(
     target: &IntoTarget,
     context: &QueryContext,
 ) -> Result<Answer, QueryError> {
+    let written = copy(statement, target, context)?;
+    let columns = vec![
+        Column::new(Values::Time(vec![0])),
+        Column::new(Values::Integer(vec![written.cast_signed()])),
+    ];
+    let part = Part::new(header("result", &["time", "written"]), columns);
+    Ok(Answer::ready(vec![part]))
+}
+
+/// Runs the SELECT and writes its rows; gives their number.
+///
+/// # Errors
+/// As [`select_into`].
+pub(crate) fn copy(
+    statement: &SelectStatement,
+    target: &IntoTarget,
+    context: &QueryContext,
+) -> Result<u64, QueryError> {
     if context.read_only {
         return Err(QueryError::ReadOnly);
     }
@@ -52,12 +70,7 @@ pub(crate) fn select_into(
         }
     }
     written += write(&mut batch, policy, context, 1)?;
-    let columns = vec![
-        Column::new(Values::Time(vec![0])),
-        Column::new(Values::Integer(vec![written.cast_signed()])),
-    ];
-    let part = Part::new(header("result", &["time", "written"]), columns);
-    Ok(Answer::ready(vec![part]))
+    Ok(written)
 }
 
 /// The policy that rows go to.

@@ -34,7 +34,9 @@ mod zone;
 
 pub use answer::{Answer, Message};
 pub use context::{QueryContext, QueryLimits, QueryTuning};
-pub use continuous::{ContinuousRun, ContinuousSchedule};
+pub use continuous::{
+    ContinuousRun, ContinuousSchedule, ContinuousStatus, ContinuousWork, LastRun,
+};
 pub use error::QueryError;
 pub use execute::{Cost, Prepared, estimate, execute, prepare};
 pub use registry::{QueryRegistry, Registered};

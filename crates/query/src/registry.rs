@@ -83,20 +83,27 @@ impl QueryRegistry {
     }
 }
 
-/// Runs SHOW QUERIES.
+/// Runs SHOW QUERIES: those of requests to a database that may be seen.
 pub(crate) fn show(context: &QueryContext) -> Answer {
+    let catalog = context.catalog.snapshot();
+    let sees = |entry: &Entry| {
+        let database = entry.database.as_deref().and_then(|name| catalog.database(name));
+        context.user.as_ref().is_none_or(|user| user.admin)
+            || database.is_some_and(|found| context.sees(found.id))
+    };
     let running = context.queries.running.lock();
-    let entries = || running.queries.values();
+    let seen: Vec<(&u64, &Entry)> = running.queries.iter().filter(|(_, e)| sees(e)).collect();
+    let entries = || seen.iter().map(|(_, entry)| *entry);
     let texts: Vec<String> = entries().map(|entry| text_of(&entry.statements)).collect();
     let durations: Vec<String> = entries().map(|entry| rounded(entry.started.elapsed())).collect();
     let columns = vec![
-        Column::new(Values::Integer(running.queries.keys().map(|id| id.cast_signed()).collect())),
+        Column::new(Values::Integer(seen.iter().map(|(id, _)| id.cast_signed()).collect())),
         text_column(texts.iter().map(String::as_str)),
         text_column(entries().map(|entry| entry.database.as_deref().unwrap_or(""))),
         text_column(durations.iter().map(String::as_str)),
         text_column(entries().map(|entry| if entry.killed { "killed" } else { "running" })),
     ];
-    if running.queries.is_empty() {
+    if seen.is_empty() {
         return Answer::empty();
     }
     let names = ["qid", "query", "database", "duration", "status"];
@@ -109,7 +116,7 @@ fn text_of(statements: &[Statement]) -> String {
 }
 
 /// A duration in whole units of its size.
-fn rounded(duration: Duration) -> String {
+pub(crate) fn rounded(duration: Duration) -> String {
     let ns = duration.as_nanos();
     match ns {
         0..1_000 => format!("{ns}ns"),

@@ -32,7 +32,8 @@ impl Shard<'_> {
     }
 }
 
-fn text_of(time_ns: i64) -> String {
+/// A time as statements about shards and continuous queries show it.
+pub(crate) fn time_text(time_ns: i64) -> String {
     Timestamp::from_ns(time_ns).to_rfc3339_seconds()
 }
 
@@ -103,8 +104,8 @@ fn columns(shards: &[(&Database, &Shard<'_>)]) -> Vec<Column> {
         Column::new(Values::Integer(shards.iter().map(|(_, shard)| shard.number).collect())),
         text_column(shards.iter().map(|(database, _)| &*database.name)),
         text_column(shards.iter().map(|(_, shard)| &*shard.policy.name)),
-        text(&|shard| text_of(shard.time.min)),
-        text(&|shard| text_of(shard.end_ns())),
+        text(&|shard| time_text(shard.time.min)),
+        text(&|shard| time_text(shard.end_ns())),
         text(&|shard| shard.expiry()),
     ]
 }

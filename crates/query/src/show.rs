@@ -9,7 +9,6 @@ mod within;
 
 use std::sync::Arc;
 
-use catalog::Privilege;
 use influxql::{
     Expr, ShowFieldKeys, ShowMeasurements, ShowSeries, ShowTagKeys, ShowTagValues, Statement,
     TagKeyMatch, Utc, split_condition,
@@ -49,11 +48,7 @@ pub(crate) fn show(statement: &Statement, context: &QueryContext) -> Result<Answ
 
 fn databases(context: &QueryContext) -> Answer {
     let catalog = context.catalog.snapshot();
-    let sees = |id| {
-        let user = context.user.as_ref();
-        user.is_none_or(|u| u.may(Privilege::Read, Some(id)) || u.may(Privilege::Write, Some(id)))
-    };
-    let seen = catalog.databases().iter().filter(|database| sees(database.id));
+    let seen = catalog.databases().iter().filter(|database| context.sees(database.id));
     let names = text_column(seen.map(|database| &*database.name));
     let part = Part::new(header("databases", &["name"]), vec![names]);
     // Shown even when it is empty.

@@ -4,10 +4,11 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use influxql::{Params, parse_statement};
 use model::{Budget, Interrupt};
-use query::{Cost, QueryLimits, estimate};
+use query::{Cost, LastRun, QueryLimits, estimate};
 use store::reference::ReferenceOptions;
 use support::Database;
 
@@ -210,6 +211,96 @@ fn continuous_queries_are_kept_with_complete_names() {
     assert_eq!(db.short("DROP CONTINUOUS QUERY q ON t"), "");
     assert_eq!(db.short("DROP CONTINUOUS QUERY q ON t"), "");
     assert_eq!(db.short("SHOW CONTINUOUS QUERIES"), "t: name query");
+}
+
+#[test]
+fn continuous_queries_are_run_over_the_past() {
+    const MINUTE: i64 = 60_000_000_000;
+    let db = Database::with_lines("");
+    let line =
+        |n: i64| format!("cpu,host={} v={n}i {}\n", if n % 2 == 0 { "a" } else { "b" }, n * MINUTE);
+    db.write(&(0..600).map(line).collect::<String>());
+    let create = |name: &str, select: &str| {
+        let text = format!("CREATE CONTINUOUS QUERY {name} ON t BEGIN {select} END");
+        assert_eq!(db.short(&text), "");
+    };
+    create("q", "SELECT sum(v) INTO sums FROM cpu GROUP BY time(1h), host");
+    let run = |rest: &str| db.short(&format!("RUN CONTINUOUS QUERY {rest}"));
+    assert_eq!(
+        run("q ON t WHERE time >= '1970-01-01T01:30:00Z' AND time < 3h"),
+        "result: start end written\n\"1970-01-01T01:00:00Z\" \"1970-01-01T03:00:00Z\" 4"
+    );
+    let by_hand =
+        "SELECT sum(v) AS sum FROM cpu WHERE time >= 1h AND time < 3h GROUP BY time(1h), host";
+    assert_eq!(
+        db.short("SELECT sum FROM sums GROUP BY host").replace("sums", "cpu"),
+        db.short(by_hand)
+    );
+    // From the first row to the last window that has ended.
+    assert_eq!(run("q ON t"), "result: start end written\n\"\" \"2001-09-09T01:00:00Z\" 20");
+    assert_eq!(db.short("SELECT count(sum) FROM sums"), "sums: time count\n0 20");
+    assert_eq!(run("q ON t WHERE time > now()"), "result: start end written\n\"\" \"\" 0");
+
+    let refused = |rest: &str, why: &str| assert_eq!(run(rest), format!("error: {why}"));
+    refused("q ON nosuch", "database not found: nosuch");
+    refused("nosuch ON t", "continuous query not found: nosuch");
+    refused(
+        "q ON t WHERE host = 'a' AND time > 5",
+        "RUN CONTINUOUS QUERY takes times alone in WHERE, not host = 'a'",
+    );
+    create("raw", "SELECT v INTO x FROM cpu");
+    refused(
+        "raw ON t",
+        "continuous query raw has no GROUP BY time(): there are no windows to run it over",
+    );
+    create("typed", "SELECT sum(v) AS s INTO typed FROM cpu GROUP BY time(1h)");
+    db.write("typed s=\"text\" 5");
+    let failed = run("typed ON t");
+    assert!(failed.starts_with("error: partial write: field type conflict"), "{failed}");
+}
+
+#[test]
+fn the_status_of_continuous_queries_is_shown() {
+    let db = database();
+    assert_eq!(db.short("SHOW CONTINUOUS QUERY STATUS"), "");
+    let resample = "RESAMPLE EVERY 10m FOR 2h";
+    for (name, resample, select) in [
+        ("q", resample, "SELECT sum(v) INTO sums FROM cpu GROUP BY time(1h)"),
+        ("raw", "", "SELECT v INTO x FROM cpu"),
+    ] {
+        let text = format!("CREATE CONTINUOUS QUERY {name} ON t {resample} BEGIN {select} END");
+        assert_eq!(db.short(&text), "");
+    }
+    let columns = "t: name every for runs failures last_run last_start last_end last_written \
+                   last_duration last_error next_run";
+    let raw = r#""raw" "" "" 0 0 "" "" "" 0 "" "never run: it has no GROUP BY time()" """#;
+    let q = r#""q" "10m0s" "2h0m0s" 0 0 "" "" "" 0 "" "" """#;
+    assert_eq!(db.short("SHOW CONTINUOUS QUERY STATUS"), format!("{columns}\n{q}\n{raw}"));
+
+    let id = db.context.catalog.snapshot().database("t").unwrap().id;
+    let last = |outcome| LastRun {
+        at_ns: 7_500_000_000_000,
+        start_ns: Some(0),
+        end_ns: 7_200_000_000_000,
+        took: Duration::from_millis(3),
+        outcome,
+    };
+    let status = &db.context.continuous;
+    status.due(id, &"q".into(), 8_000_000_000_000);
+    status.ran(id, &"q".into(), last(Err("no room".to_owned())));
+    let times = r#""1970-01-01T02:05:00Z" "1970-01-01T00:00:00Z" "1970-01-01T02:00:00Z""#;
+    let next = r#""1970-01-01T02:13:20Z""#;
+    assert_eq!(
+        db.short("SHOW CONTINUOUS QUERY STATUS LIMIT 1"),
+        format!("{columns}\n\"q\" \"10m0s\" \"2h0m0s\" 1 1 {times} 0 \"3ms\" \"no room\" {next}")
+    );
+    status.ran(id, &"q".into(), last(Ok(12)));
+    assert_eq!(
+        db.short("SHOW CONTINUOUS QUERY STATUS LIMIT 1"),
+        format!("{columns}\n\"q\" \"10m0s\" \"2h0m0s\" 2 1 {times} 12 \"3ms\" \"\" {next}")
+    );
+    status.retain(|_, _| false);
+    assert_eq!(db.short("SHOW CONTINUOUS QUERY STATUS LIMIT 1"), format!("{columns}\n{q}"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 use model::Name;
-use query::QueryRegistry;
+use query::{ContinuousStatus, QueryRegistry};
 use store::{Metric, Store};
 
 use crate::ServerConfig;
@@ -51,6 +51,7 @@ pub(crate) struct App {
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
     pub(crate) registry: Arc<QueryRegistry>,
+    pub(crate) continuous: Arc<ContinuousStatus>,
     pub(crate) passwords: Passwords,
     pub(crate) profiles: Profiles,
     pub(crate) request_ids: RequestIds,
@@ -78,6 +79,7 @@ impl App {
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
             registry: Arc::default(),
+            continuous: Arc::default(),
             passwords: Passwords::new(config.threads, config.admission_wait),
             profiles: Profiles::default(),
             request_ids: RequestIds::new(),

@@ -219,16 +219,27 @@ fn missing(
     if user.admin {
         return None;
     }
-    let lacks = requirements(statement).into_iter().find_map(|requirement| match requirement {
-        Requirement::Admin => Some("admin privilege".to_owned()),
-        Requirement::On(privilege, database) => {
-            let database = database.unwrap_or(request_database);
-            let id = state.database(database).map(|d| d.id);
-            (!user.may(privilege, id)).then(|| format!("{privilege} on {database}"))
-        }
-    })?;
+    let runs = continuous_query(statement, state);
+    let runs = runs.iter().flat_map(requirements);
+    let lacks =
+        requirements(statement).into_iter().chain(runs).find_map(|needed| match needed {
+            Requirement::Admin => Some("admin privilege".to_owned()),
+            Requirement::On(privilege, database) => {
+                let database = database.unwrap_or(request_database);
+                let id = state.database(database).map(|d| d.id);
+                (!user.may(privilege, id)).then(|| format!("{privilege} on {database}"))
+            }
+        })?;
     let name = &user.name;
     Some(format!("{name} not authorized to execute statement '{statement}', requires {lacks}"))
+}
+
+/// The statement that created the continuous query that `statement` runs.
+fn continuous_query(statement: &Statement, state: &CatalogState) -> Option<Statement> {
+    let Statement::RunContinuousQuery { name, database, .. } = statement else { return None };
+    let queries = &state.database(database)?.continuous_queries;
+    let text = &queries.iter().find(|query| *query.name == **name)?.text;
+    influxql::parse_statement(text, &influxql::Params::new()).ok()
 }
 
 impl HttpError {

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use influxql::Statement;
 use model::{DatabaseId, Interrupt, Name};
-use query::{ContinuousSchedule, QueryContext, QueryError, QueryLimits};
+use query::{ContinuousSchedule, ContinuousWork, LastRun, QueryContext, QueryError, QueryLimits};
 
 use crate::app::App;
 
@@ -39,6 +39,7 @@ pub(crate) async fn run(app: Arc<App>) {
         let catalog = app.catalog.snapshot();
         if catalog.databases().iter().all(|database| database.continuous_queries.is_empty()) {
             known.clear();
+            app.continuous.retain(|_, _| false);
             continue;
         }
         let worker = Arc::clone(&app);
@@ -64,6 +65,7 @@ impl App {
             let database = catalog.databases().iter().find(|database| database.id == *id);
             database.is_some_and(|d| d.continuous_queries.iter().any(|q| q.name == *name))
         });
+        self.continuous.retain(|id, name| known.contains_key(&(id, name.clone())));
         for database in catalog.databases() {
             for query in &database.continuous_queries {
                 let now_ns = self.clock.now_ns();
@@ -75,14 +77,25 @@ impl App {
                 let Some(schedule) = &state.schedule else { continue };
                 let Some(run) = schedule.due(state.ran_ns, now_ns) else { continue };
                 state.ran_ns = Some(run.ran_ns);
-                let Some(statement) = run.statement else { continue };
+                self.continuous.due(database.id, &query.name, schedule.next_ns(run.ran_ns));
+                let Some(work) = run.work else { continue };
+                let began = Instant::now();
+                let outcome = self.run_continuous(&database.name, &work, now_ns);
                 self.metrics.continuous_queries.add(1);
                 // A query that fails is run again when it is due again.
-                if let Err(error) = self.run_continuous(&database.name, statement, now_ns) {
+                if let Err(error) = &outcome {
                     self.metrics.continuous_query_failures.add(1);
                     let (database, name) = (&*database.name, &*query.name);
                     tracing::error!(database, name, "a continuous query failed: {error}");
                 }
+                let last = LastRun {
+                    at_ns: now_ns,
+                    start_ns: work.start_ns,
+                    end_ns: work.end_ns,
+                    took: began.elapsed(),
+                    outcome: outcome.map_err(|error| error.to_string()),
+                };
+                self.continuous.ran(database.id, &query.name, last);
             }
         }
     }
@@ -90,9 +103,9 @@ impl App {
     fn run_continuous(
         self: &Arc<Self>,
         database: &str,
-        statement: Statement,
+        work: &ContinuousWork,
         now_ns: i64,
-    ) -> Result<(), QueryError> {
+    ) -> Result<u64, QueryError> {
         let interrupt = Interrupt::new();
         let (store, catalog) = (Arc::clone(&self.store), Arc::clone(&self.catalog));
         let context = QueryContext {
@@ -109,10 +122,9 @@ impl App {
         };
         // Ends with the server, and by KILL QUERY.
         let id = self.queries.remember(&interrupt);
-        let statements: Arc<[Statement]> = Arc::new([statement]);
-        let place =
-            self.registry.enter(Arc::clone(&statements), context.database.clone(), interrupt);
-        let ran = query::execute(&statements[0], &context).map(drop);
+        let statements: Arc<[Statement]> = Arc::new([work.statement()]);
+        let place = self.registry.enter(statements, context.database.clone(), interrupt);
+        let ran = work.run(&context);
         drop(place);
         self.queries.forget(id);
         ran

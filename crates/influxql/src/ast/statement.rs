@@ -70,6 +70,15 @@ pub enum Statement {
         /// Database.
         database: String,
     },
+    /// `RUN CONTINUOUS QUERY`, which computes times that are past. An extension of Nyala.
+    RunContinuousQuery {
+        /// Continuous query.
+        name: String,
+        /// Database.
+        database: String,
+        /// `WHERE`
+        condition: Option<Expr>,
+    },
     /// `CREATE SUBSCRIPTION`
     CreateSubscription(CreateSubscription),
     /// `DROP SUBSCRIPTION`
@@ -151,6 +160,8 @@ pub enum Statement {
     ShowSubscriptions,
     /// `SHOW CONTINUOUS QUERIES`
     ShowContinuousQueries,
+    /// `SHOW CONTINUOUS QUERY STATUS`: when each ran and how that went. An extension of Nyala.
+    ShowContinuousQueryStatus,
     /// `SHOW GRANTS FOR`
     ShowGrants {
         /// User.
@@ -210,6 +221,7 @@ impl Statement {
                 | Self::ShowShardGroups
                 | Self::ShowSubscriptions
                 | Self::ShowContinuousQueries
+                | Self::ShowContinuousQueryStatus
                 | Self::ShowStats { .. }
                 | Self::ShowDiagnostics { .. }
         )

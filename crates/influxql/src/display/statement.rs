@@ -104,6 +104,11 @@ fn write_short_statement(f: &mut Formatter<'_>, statement: &Statement) -> fmt::R
             let (name, database) = (quote_ident(name), quote_ident(database));
             return write!(f, "DROP CONTINUOUS QUERY {name} ON {database}");
         }
+        Statement::RunContinuousQuery { name, database, condition } => {
+            let (name, database) = (quote_ident(name), quote_ident(database));
+            write!(f, "RUN CONTINUOUS QUERY {name} ON {database}")?;
+            return write_clause(f, "WHERE", condition.as_ref());
+        }
         Statement::DropSubscription { name, database, retention_policy } => {
             let (name, database) = (quote_ident(name), quote_ident(database));
             let policy = quote_ident(retention_policy);
@@ -131,6 +136,7 @@ fn write_short_statement(f: &mut Formatter<'_>, statement: &Statement) -> fmt::R
         Statement::ShowShardGroups => "SHOW SHARD GROUPS",
         Statement::ShowSubscriptions => "SHOW SUBSCRIPTIONS",
         Statement::ShowContinuousQueries => "SHOW CONTINUOUS QUERIES",
+        Statement::ShowContinuousQueryStatus => "SHOW CONTINUOUS QUERY STATUS",
         _ => unreachable!("BUG: not a short statement"),
     };
     f.write_str(text)

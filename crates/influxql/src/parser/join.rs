@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(Some(tags))
     }
 
-    fn accept_word(&mut self, word: &str) -> bool {
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let hit = self.peek() == Tok::Ident && self.peek_text().eq_ignore_ascii_case(word);
         if hit {
             self.next();

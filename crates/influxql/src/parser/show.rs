@@ -28,10 +28,7 @@ impl Parser<'_> {
         let token = self.next();
         match token.tok {
             Tok::Cardinality => self.cardinality_by(),
-            Tok::Continuous => {
-                self.expect(Tok::Queries)?;
-                Ok(Statement::ShowContinuousQueries)
-            }
+            Tok::Continuous => self.show_continuous(),
             Tok::Databases => Ok(Statement::ShowDatabases),
             Tok::Diagnostics => Ok(Statement::ShowDiagnostics { module: self.module()? }),
             Tok::Field => self.show_field(),
@@ -57,6 +54,15 @@ impl Parser<'_> {
             Tok::Tag => self.show_tag(),
             Tok::Users => Ok(Statement::ShowUsers),
             _ => Err(self.unexpected(&token, EXPECTED)),
+        }
+    }
+
+    fn show_continuous(&mut self) -> Result<Statement> {
+        let token = self.next();
+        match token.tok {
+            Tok::Queries => Ok(Statement::ShowContinuousQueries),
+            Tok::Query if self.accept_word("status") => Ok(Statement::ShowContinuousQueryStatus),
+            _ => Err(self.unexpected(&token, "QUERIES")),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::select::IntoRule;
 use super::{Parser, Result};
 use crate::ast::{Expr, Measurement, Statement};
-use crate::token::Tok;
+use crate::token::{Tok, Token};
 
 impl Parser<'_> {
     pub(super) fn statement(&mut self) -> Result<Statement> {
@@ -25,6 +25,8 @@ impl Parser<'_> {
             Tok::Alter => self.alter(),
             Tok::Set => self.set_password(),
             Tok::Kill => self.kill(),
+            // No keyword, so that names may be called so.
+            Tok::Ident if token.text.eq_ignore_ascii_case("run") => self.run(&token, EXPECTED),
             _ => Err(self.unexpected(&token, EXPECTED)),
         }
     }
@@ -49,6 +51,16 @@ impl Parser<'_> {
             return Err(self.invalid(0, "database not supported"));
         }
         Ok((sources, self.condition()?))
+    }
+
+    /// `CONTINUOUS QUERY name ON database [WHERE ..]` behind the word RUN.
+    fn run(&mut self, run: &Token<'_>, expected: &str) -> Result<Statement> {
+        if !self.accept(Tok::Continuous) {
+            return Err(self.unexpected(run, expected));
+        }
+        self.expect(Tok::Query)?;
+        let (name, database) = self.name_on_database()?;
+        Ok(Statement::RunContinuousQuery { name, database, condition: self.condition()? })
     }
 
     fn kill(&mut self) -> Result<Statement> {

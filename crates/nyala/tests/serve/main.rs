@@ -10,6 +10,7 @@ mod bad_queries;
 mod clients;
 mod command_line;
 mod connections;
+mod continuous;
 mod crash;
 mod debug;
 mod deletes;

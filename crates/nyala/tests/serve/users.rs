@@ -140,6 +140,16 @@ fn statements_and_privileges() {
     let read = [401, 403, 200, 403, 200, 200];
     let write = [401, 403, 403, 200, 200, 200];
     let admin = [401, 403, 403, 403, 403, 200];
+    let both = [401, 403, 403, 403, 200, 200];
+    for (name, target) in [("own", "d"), ("other", "e")] {
+        let text = format!(
+            "CREATE CONTINUOUS QUERY {name} ON d BEGIN SELECT mean(v) INTO {target}..x FROM d..m \
+             GROUP BY time(1h) END; CREATE CONTINUOUS QUERY secret ON e BEGIN SELECT mean(v) INTO \
+             e..x FROM e..m GROUP BY time(1h) END"
+        );
+        let created = query(&server, "root", &text);
+        assert!(!created.text().contains("error"), "{}", created.text());
+    }
     for (statement, expected) in [
         ("SHOW DATABASES", login),
         ("SELECT v FROM m", read),
@@ -170,6 +180,13 @@ fn statements_and_privileges() {
         ("CREATE USER x WITH PASSWORD 'y'", admin),
         ("SET PASSWORD FOR reader = 'pw-reader'", admin),
         ("GRANT READ ON d TO reader", admin),
+        ("SHOW QUERIES", read),
+        ("SHOW CONTINUOUS QUERIES", read),
+        ("SHOW CONTINUOUS QUERY STATUS", read),
+        ("RUN CONTINUOUS QUERY nosuch ON d", write),
+        ("RUN CONTINUOUS QUERY own ON d", both),
+        ("RUN CONTINUOUS QUERY other ON d", admin),
+        ("RUN CONTINUOUS QUERY secret ON e", admin),
     ] {
         assert_eq!(statuses(statement), expected, "{statement}");
     }
@@ -187,6 +204,11 @@ fn statements_and_privileges() {
     );
     let seen = query(&server, "reader", "SHOW DATABASES");
     assert_eq!(seen.json()["results"][0]["series"][0]["values"], serde_json::json!([["d"]]));
+    for statement in ["SHOW CONTINUOUS QUERIES", "SHOW CONTINUOUS QUERY STATUS"] {
+        assert!(query(&server, "root", statement).text().contains("secret"));
+        let seen = query(&server, "reader", statement);
+        assert!(seen.text().contains("own") && !seen.text().contains("secret"), "{}", seen.text());
+    }
 }
 
 #[test]

@@ -38,9 +38,13 @@ pub(super) fn requirements(statement: &Statement) -> Vec<Requirement<'_>> {
             vec![On(Privilege::Write, Some(database))]
         }
         Statement::ShowDatabases => vec![On(Privilege::None, None)],
-        Statement::ShowQueries | Statement::ShowContinuousQueries => {
-            vec![On(Privilege::Read, None)]
+        // And whatever the query needs, which the catalog knows.
+        Statement::RunContinuousQuery { database, .. } => {
+            vec![On(Privilege::Write, Some(database))]
         }
+        Statement::ShowQueries
+        | Statement::ShowContinuousQueries
+        | Statement::ShowContinuousQueryStatus => vec![On(Privilege::Read, None)],
         Statement::ShowRetentionPolicies { database } => {
             vec![On(Privilege::Read, database.as_deref())]
         }
@@ -149,6 +153,7 @@ mod tests {
         check("SHOW RETENTION POLICIES ON a", &[On(Read, Some("a"))]);
         check("SHOW QUERIES", &[On(Read, None)]);
         check("SHOW CONTINUOUS QUERIES", &[On(Read, None)]);
+        check("SHOW CONTINUOUS QUERY STATUS", &[On(Read, None)]);
         check("SHOW DATABASES", &[On(Privilege::None, None)]);
     }
 
@@ -160,6 +165,7 @@ mod tests {
         check("DROP SERIES FROM m", &[On(Write, None)]);
         check("DROP RETENTION POLICY r ON a", &[On(Write, Some("a"))]);
         check("DROP CONTINUOUS QUERY c ON a", &[On(Write, Some("a"))]);
+        check("RUN CONTINUOUS QUERY c ON a", &[On(Write, Some("a"))]);
         let create = |into: &str| {
             format!(
                 "CREATE CONTINUOUS QUERY c ON a BEGIN SELECT mean(v) INTO {into} FROM m \

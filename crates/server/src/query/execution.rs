@@ -90,6 +90,7 @@ impl Execution {
                 max_select_buckets: config.max_select_buckets,
             },
             queries: Arc::clone(&app.registry),
+            continuous: Arc::clone(&app.continuous),
             ..QueryContext::new(store, catalog, app.clock.now_ns())
         };
         let registered = app.registry.enter(

@@ -16,6 +16,7 @@ pub(super) fn changes(statement: &Statement) -> bool {
         | Statement::ShowShardGroups
         | Statement::ShowSubscriptions
         | Statement::ShowContinuousQueries
+        | Statement::ShowContinuousQueryStatus
         | Statement::ShowGrants { .. }
         | Statement::ShowStats { .. }
         | Statement::ShowDiagnostics { .. }

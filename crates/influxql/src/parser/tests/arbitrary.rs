@@ -397,6 +397,11 @@ fn define() -> impl Strategy<Value = Statement> {
                     limit: id / 2,
                     offset: 0,
                 }),
+                11 => Statement::Limited {
+                    statement: Box::new(Statement::ShowContinuousQueryStatus),
+                    limit: id / 2,
+                    offset: 1,
+                },
                 _ => Statement::ShowStats { module: flag.then_some(name) },
             }
         },
@@ -425,6 +430,12 @@ fn continuous_query() -> impl Strategy<Value = Statement> {
     })
 }
 
+fn run() -> impl Strategy<Value = Statement> {
+    (name(), name(), option::of(condition())).prop_map(|(name, database, condition)| {
+        Statement::RunContinuousQuery { name, database, condition }
+    })
+}
+
 fn deletion() -> impl Strategy<Value = Statement> {
     let bare =
         measurement().prop_map(|m| Measurement { database: None, retention_policy: None, ..m });
@@ -449,6 +460,7 @@ fn statement() -> impl Strategy<Value = Statement> {
         1 => cardinality().boxed(),
         2 => define().boxed(),
         1 => continuous_query().boxed(),
+        1 => run().boxed(),
         1 => deletion().boxed(),
     ]
 }
