@@ -42,7 +42,7 @@ fn they_run_and_say_how_that_went() {
     assert_eq!(server.write("d", "m,host=a v=1\nm,host=b v=2\n").status, 204);
     let count = || value(&server, "SELECT sum(count) FROM counts", 1);
     eventually(|| count() == 2, || count().to_string());
-    eventually(|| status(&server, "good", "last_written") == 2, || String::new());
+    eventually(|| status(&server, "good", "last_written") == 2, String::new);
     assert_eq!(status(&server, "good", "failures"), 0);
     assert_eq!(status(&server, "good", "last_error"), "");
     assert_eq!(status(&server, "good", "for"), "1h0m0s");
