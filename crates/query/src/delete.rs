@@ -27,6 +27,7 @@ pub(crate) fn delete(
         return Ok(Answer::empty());
     };
     let measurements = measurements(&filters, database, context)?;
+    refuse_ambiguous(&rest, &measurements)?;
     match tag_condition(&rest) {
         Ok(series) if !names_fields(&rest, &measurements) => {
             remove(filters, &series, time, database, context)?;
@@ -110,6 +111,32 @@ fn measurements(
         found.extend(schema.map(|schema| (name, schema)));
     }
     Ok(found)
+}
+
+/// Refuses names that are a tag and a field of one measurement, which may be so because they are one in
+/// one retention policy and the other in another: what is removed is not to depend on a guess.
+fn refuse_ambiguous(
+    condition: &Expr,
+    measurements: &[(Name, Arc<MeasurementSchema>)],
+) -> Result<(), QueryError> {
+    let mut found = None;
+    influxql::visit::any(condition, &mut |expr| {
+        let Expr::VarRef(var) = expr else { return false };
+        let is_both = |(_, schema): &(Name, Arc<MeasurementSchema>)| {
+            schema.has_tag(&var.name) && schema.field_type(&var.name).is_some()
+        };
+        let ambiguous = var.data_type.is_none() && measurements.iter().any(is_both);
+        if ambiguous {
+            found = Some(var.name.clone());
+        }
+        ambiguous
+    });
+    match found {
+        None => Ok(()),
+        Some(name) => Err(QueryError::invalid(format!(
+            "{name} is a tag and a field: say {name}::tag or {name}::field"
+        ))),
+    }
 }
 
 /// Whether a condition looks at a field of some measurement. What is neither field nor tag counts as a

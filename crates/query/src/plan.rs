@@ -60,6 +60,9 @@ pub(crate) struct Select {
     pub series_offset: u64,
     /// Times of rows that are read.
     pub range: TimeRange,
+    /// Time of what is made of the whole range, if it has a lower bound: the bound asked for, which the
+    /// range goes below where the windows of a subquery do.
+    pub bound: i64,
     /// Times that may be looked at beyond `range`, by functions that look at windows before it.
     pub reach: TimeRange,
     /// Windows of `GROUP BY time()`, the query's own or those around it.
@@ -189,6 +192,17 @@ impl SubquerySource {
     }
 }
 
+/// The earliest time of the rows of subqueries that are made of times from `bound` on; `None` if there
+/// are other sources.
+fn first_time(sources: &[Source], bound: i64) -> Option<i64> {
+    let of = |source: &Source| match source {
+        Source::Subquery(inner) => Some(inner.select.first_time(bound)),
+        Source::Measurement(_) | Source::Join(_) => None,
+    };
+    let times: Option<Vec<i64>> = sources.iter().map(of).collect();
+    times?.into_iter().min()
+}
+
 impl Select {
     /// Whether rows are shown as they are, without functions.
     pub(crate) fn is_raw(&self) -> bool {
@@ -216,6 +230,16 @@ impl Select {
             [Source::Subquery(inner)] => self.is_raw() && inner.select.comes_by_group(),
             _ => false,
         }
+    }
+
+    /// The earliest time of the rows that are made of times from `bound` on.
+    fn first_time(&self, bound: i64) -> i64 {
+        if self.is_raw() {
+            return first_time(&self.sources, bound).unwrap_or(bound);
+        }
+        let bound = self.range.min.max(bound);
+        let windows = self.windows.as_ref().filter(|_| bound > model::MIN_TIME_NS);
+        windows.map_or(bound, |windows| windows.at(bound).start)
     }
 
     /// The range whose windows make the results of a call: functions that look at the point before

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use model::{FieldType, MeasurementSchema, Name, TagExpr, TimeRange};
+use hashbrown::HashSet;
+use model::{FieldType, MeasurementSchema, Name, TagExpr, TimeRange, partition_range};
 use store::{Policy, Scan, ScanItem, ScanRequest, ScanSlice, TimeOrder};
 
 use crate::names::policies;
@@ -26,8 +27,8 @@ fn other_policies(policy: &Policy, context: &QueryContext) -> Vec<Policy> {
     others
 }
 
-/// The schema of a measurement without the fields that have rows in other policies only. A field
-/// whose rows were all deleted stays.
+/// The schema of a measurement without the fields and tags that have rows in other policies only. A
+/// field whose rows were all deleted stays.
 ///
 /// # Errors
 /// A failing store.
@@ -66,12 +67,36 @@ pub(crate) fn schema_within(
             *seen = !elsewhere;
         }
     }
-    if seen.iter().all(|seen| *seen) {
+    let fields = schema.fields.iter().zip(&seen).filter(|(_, seen)| **seen);
+    let fields: Vec<_> = fields.map(|(field, _)| field.clone()).collect();
+    let tag_keys = match any {
+        true => tags_with_rows(policy, measurement, schema, context)?,
+        false => schema.tag_keys.clone(),
+    };
+    if fields.len() == schema.fields.len() && tag_keys.len() == schema.tag_keys.len() {
         return Ok(Arc::clone(schema));
     }
-    let fields = schema.fields.iter().zip(&seen).filter(|(_, seen)| **seen);
-    let fields = fields.map(|(field, _)| field.clone()).collect();
-    Ok(Arc::new(MeasurementSchema { fields, tag_keys: schema.tag_keys.clone() }))
+    Ok(Arc::new(MeasurementSchema { fields, tag_keys }))
+}
+
+/// The tags that a series with rows in `policy` has.
+fn tags_with_rows(
+    policy: Policy,
+    measurement: &Name,
+    schema: &MeasurementSchema,
+    context: &QueryContext,
+) -> Result<Vec<Name>, QueryError> {
+    let mut found = Vec::with_capacity(schema.tag_keys.len());
+    for key in &schema.tag_keys {
+        context.interrupt.check()?;
+        let absent = TagExpr::Equals(key.clone(), "".into());
+        let mut request = request(policy, measurement, schema.fields.clone(), context);
+        request.series = TagExpr::Not(Box::new(absent));
+        if first_rows(&*context.store.scan(&request)?)?.is_some() {
+            found.push(key.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// The series of a measurement that satisfy `condition`, with all their tags, and the ordinals of
@@ -104,6 +129,50 @@ pub(crate) fn series_within(
     ordinals.sort_unstable();
     ordinals.dedup();
     Ok((scan, ordinals))
+}
+
+/// The values of the tags `keys` of the series that satisfy `condition` and have rows in shards that
+/// hold a part of `time`, as InfluxDB looks for series.
+///
+/// # Errors
+/// A failing store.
+pub(crate) fn tags_within(
+    policy: Policy,
+    measurement: &Name,
+    (condition, time): (&TagExpr, TimeRange),
+    keys: &[Name],
+    context: &QueryContext,
+) -> Result<HashSet<Vec<Name>>, QueryError> {
+    let Some(schema) = context.store.schema(policy.database, measurement)? else {
+        return Ok(HashSet::new());
+    };
+    let schema = MeasurementSchema { fields: schema.fields.clone(), tag_keys: keys.to_vec() };
+    let time = shards_of(time, policy.partition_ns);
+    let (scan, series) = series_within(policy, measurement, &schema, (condition, time), context)?;
+    let tags = &scan.series().tags;
+    let mut held = context.budget.reserve(0)?;
+    let mut found = HashSet::new();
+    for series in series {
+        let value = |key: &Name| {
+            let column = tags.iter().find(|column| column.key == *key);
+            column.map_or("", |c| c.values.get(c.codes[series as usize] as usize)).into()
+        };
+        let values: Vec<Name> = keys.iter().map(value).collect();
+        let bytes: usize = values.iter().map(|value: &Name| value.len() + 64).sum();
+        if found.insert(values) {
+            held.grow(bytes)?;
+        }
+    }
+    Ok(found)
+}
+
+/// The times of the shards that hold a part of `time`.
+pub(crate) fn shards_of(time: TimeRange, partition_ns: i64) -> TimeRange {
+    if time.is_empty() {
+        return time;
+    }
+    let first = partition_range(time.min, partition_ns);
+    TimeRange::new(first.min, partition_range(time.max, partition_ns).max)
 }
 
 fn request(

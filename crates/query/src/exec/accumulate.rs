@@ -568,5 +568,5 @@ impl PointsOutput<'_> {
 
 /// The time of results over the whole range.
 fn whole_time(select: &Select) -> i64 {
-    if select.has_lower_bound() { select.range.min } else { 0 }
+    if select.has_lower_bound() { select.bound } else { 0 }
 }

@@ -65,13 +65,15 @@ impl Groups {
 
     /// Keeps `limit` groups behind the first `offset`, all if both are 0. Which groups come first is
     /// decided as InfluxDB does: by the keys of the tags that are there, then by their values. Groups
-    /// that differ only in dimensions that are not `counted` count as one.
+    /// that differ only in dimensions that are not `counted` count as one, and groups whose values are
+    /// not `present` do not count.
     pub(crate) fn limit(
         &mut self,
         limit: u64,
         offset: u64,
         names: &[Name],
         counted: &[bool],
+        present: &impl Fn(&[Name]) -> bool,
         inputs: &[Input],
     ) {
         if limit == 0 && offset == 0 {
@@ -79,20 +81,25 @@ impl Groups {
         }
         let key = |group: usize| {
             let values = self.values(group, inputs);
+            if !present(&values) {
+                return None;
+            }
             let pairs = || names.iter().zip(&values).zip(counted).filter(|(_, counts)| **counts);
             let there = || pairs().map(|(pair, _)| pair).filter(|(_, value)| !value.is_empty());
             let mut key: String = there().flat_map(|(name, _)| [&**name, "|"]).collect();
             there().for_each(|(_, value)| key.extend([&**value, "|"]));
-            key
+            Some(key)
         };
-        let keys: Vec<String> = (0..self.len()).map(key).collect();
-        let mut distinct: Vec<&String> = keys.iter().collect();
+        let keys: Vec<Option<String>> = (0..self.len()).map(key).collect();
+        let mut distinct: Vec<&String> = keys.iter().flatten().collect();
         distinct.sort_unstable();
         distinct.dedup();
         let skip = usize::try_from(offset).unwrap_or(usize::MAX).min(distinct.len());
         let take = usize::try_from(limit).unwrap_or(usize::MAX).min(distinct.len() - skip);
         let wanted = &distinct[skip..skip + take];
-        let is_wanted = |group: &usize| wanted.binary_search(&&keys[*group]).is_ok();
+        let is_wanted = |group: &usize| {
+            keys[*group].as_ref().is_some_and(|key| wanted.binary_search(&key).is_ok())
+        };
         let kept: Vec<usize> = (0..self.len()).filter(is_wanted).collect();
         if self.members.is_empty() {
             if kept.is_empty() {

@@ -158,7 +158,8 @@ pub(crate) fn open_source(
                 filters: measurement.condition.filters.clone(),
                 order: order(usage.ascending),
                 rows_per_series: usage.rows_per_series.filter(|_| !is_filtered),
-                windows: usage.windows.filter(|_| !is_filtered),
+                // Summaries are of values as they are stored.
+                windows: usage.windows.filter(|_| !is_filtered && !plan.casts()),
                 context: context.scan_context(),
             };
             if request.fields.is_empty() || request.time.is_empty() {
@@ -224,6 +225,11 @@ impl InputPlan {
         let shown_fields = wanted.fields.len();
         let dimensions = columns.dimensions.iter().map(|name| wanted.tag(name)).collect();
         Self { calls, aux, dimensions, shown_fields, usage }
+    }
+
+    /// Whether a function reads values as another type than theirs.
+    fn casts(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call, ColumnSource::Column { cast: Some(_), .. }))
     }
 
     fn filter(&self, condition: &Condition, wanted: &mut Wanted, raw: bool) -> Option<Filter> {

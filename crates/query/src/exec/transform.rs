@@ -165,6 +165,7 @@ pub(crate) fn source_select(select: &Select, call: usize) -> Arc<Select> {
         series_limit: 0,
         series_offset: 0,
         range: select.window_range(plan),
+        bound: select.bound,
         reach: select.reach,
         windows: select.windows.clone(),
         fill,

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use model::{ColumnBatch, Interrupt, Name, SeriesHeader, TimeRange};
-use store::{ScanItem, ScanSlice, ScanStats};
+use store::{ScanItem, ScanRequest, ScanSlice, ScanStats};
 
 use super::extent::Extent;
 use super::groups::Groups;
 use super::input::{self, Input, ScanUse};
 use crate::plan::{ColumnKind, Select, Source};
+use crate::presence::tags_within;
 use crate::{QueryContext, QueryError};
 
 /// Inputs of one name and their groups.
@@ -54,14 +56,8 @@ pub(crate) fn open(
         let mut groups = Groups::new(&of_name);
         // What a subquery reads is limited there.
         let measured = select.sources.iter().any(|s| !matches!(s, Source::Subquery(_)));
-        if measured {
-            let (limit, offset) = (select.series_limit, select.series_offset);
-            let counted: Vec<bool> = select
-                .dimensions
-                .iter()
-                .map(|name| select.limited_dimensions.contains(name))
-                .collect();
-            groups.limit(limit, offset, &select.dimensions, &counted, &of_name);
+        if measured && (select.series_limit > 0 || select.series_offset > 0) {
+            limit_series(&mut groups, select, &of_name, context)?;
         }
         let extent = Extent::of(&of_name);
         let (name, columns) = (of_name[0].name.clone(), Arc::clone(&columns));
@@ -71,6 +67,36 @@ pub(crate) fn open(
         units.reverse();
     }
     Ok(units)
+}
+
+/// Leaves the groups that SLIMIT and SOFFSET leave. Series without rows in the shards that are read do
+/// not count: a store knows all series of a database, InfluxDB those of a shard.
+fn limit_series(
+    groups: &mut Groups,
+    select: &Select,
+    inputs: &[Input],
+    context: &QueryContext,
+) -> Result<(), QueryError> {
+    let dimensions = &select.dimensions;
+    let is_counted = |name: &Name| select.limited_dimensions.contains(name);
+    let counted: Vec<bool> = dimensions.iter().map(is_counted).collect();
+    let mut found = HashSet::new();
+    let mut all = dimensions.is_empty();
+    for input in inputs {
+        match &input.request {
+            Some(request) if !all => {
+                let ScanRequest { policy, measurement, series, time, .. } = request;
+                let within = (series, *time);
+                found.extend(tags_within(*policy, measurement, within, dimensions, context)?);
+            }
+            // What a subquery or join has was read.
+            _ => all = true,
+        }
+    }
+    let present = |values: &[Name]| all || found.contains(values);
+    let (limit, offset) = (select.series_limit, select.series_offset);
+    groups.limit(limit, offset, dimensions, &counted, &present, inputs);
+    Ok(())
 }
 
 /// Refuses queries over more series than configured.

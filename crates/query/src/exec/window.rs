@@ -96,7 +96,16 @@ impl Windows {
 
     /// The window before `window`; `None` at the beginning of time.
     pub(crate) fn before(&self, window: Window) -> Option<Window> {
-        (window.start > MIN_TIME_NS).then(|| self.at(window.start - 1))
+        if window.start <= MIN_TIME_NS {
+            return None;
+        }
+        let found = self.at(window.start - 1);
+        if self.zone.is_none() || found.start <= MIN_TIME_NS {
+            return Some(found);
+        }
+        // An hour that a change of the zone gives twice belongs to the window that began before it.
+        let earlier = self.at(found.start - 1);
+        Some(if earlier.end == window.start { earlier } else { found })
     }
 
     /// Whether window `k` starts at `first + k * every` throughout.

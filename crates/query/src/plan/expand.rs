@@ -25,7 +25,7 @@ pub(crate) fn expand(
     sources: &[Source],
 ) -> Result<Expanded, QueryError> {
     let in_fields = has_wildcards(&fields);
-    let in_dimensions = dimensions.iter().any(|d| !matches!(d, Expr::VarRef(_)));
+    let in_dimensions = has_wildcard_dimensions(dimensions);
     let plain = |dimension: &Expr| match dimension {
         Expr::VarRef(var) => Some(var.name.clone()),
         _ => None,
@@ -65,6 +65,11 @@ pub(crate) fn has_wildcards(fields: &[Field]) -> bool {
     fields.iter().any(|f| {
         influxql::visit::any(&f.expr, &mut |e| matches!(e, Expr::Wildcard(_) | Expr::Regex(_)))
     })
+}
+
+/// Whether GROUP BY names tags by `*` or an expression.
+pub(crate) fn has_wildcard_dimensions(dimensions: &[Expr]) -> bool {
+    dimensions.iter().any(|dimension| !matches!(dimension, Expr::VarRef(_)))
 }
 
 /// Where a type stands in InfluxDB's own numbering, which orders columns of one name.

@@ -9,10 +9,10 @@ use super::compile::{Compiled, CompiledSource};
 use super::condition::SlotSource;
 use super::fields::check_condition;
 use super::{
-    ColumnKind, Condition, JoinSource, Select, Source, SubquerySource, after, expand, lower,
-    sources, types,
+    ColumnKind, Condition, JoinSource, MeasurementSource, Select, Source, SubquerySource, after,
+    expand, first_time, lower, sources, types,
 };
-use crate::presence::schema_within;
+use crate::presence::{is_only_policy, schema_within};
 use crate::{QueryContext, QueryError};
 
 /// The plan of a compiled SELECT.
@@ -38,8 +38,10 @@ pub(super) fn resolve_alone(
         match source {
             CompiledSource::Measurement(measurement) => {
                 let mut all = sources::measurements(measurement, context)?;
-                if expand::has_wildcards(&compiled.fields) {
-                    for one in &mut all {
+                let shows_all = expand::has_wildcards(&compiled.fields)
+                    || expand::has_wildcard_dimensions(&compiled.dimensions);
+                for one in &mut all {
+                    if shows_all || has_ambiguous_names(one, context) {
                         one.schema = schema_within(one.policy, &one.name, &one.schema, context)?;
                     }
                 }
@@ -70,6 +72,11 @@ pub(super) fn resolve_alone(
     dimensions.sort_unstable();
     dimensions.dedup();
     let raw = lowered.calls.is_empty();
+    let (mut range, mut reach) = (compiled.range, compiled.reach);
+    // The first window of a subquery begins before the times it was made of.
+    if let Some(first) = first_time(&found, range.min).filter(|_| !raw && !range.is_empty()) {
+        (range.min, reach.min) = (range.min.min(first), reach.min.min(first));
+    }
     let after = after::resolve(compiled, &lowered.outputs, &dimensions)?;
     Ok(Select {
         ascending: compiled.ascending,
@@ -78,8 +85,9 @@ pub(super) fn resolve_alone(
         after,
         series_limit: compiled.series_limit,
         series_offset: compiled.series_offset,
-        range: compiled.range,
-        reach: compiled.reach,
+        range,
+        bound: compiled.range.min,
+        reach,
         windows: if raw { None } else { compiled.windows() },
         fill: compiled.fill,
         zone: compiled.zone.clone(),
@@ -92,6 +100,14 @@ pub(super) fn resolve_alone(
         time_column: compiled.time_column.as_deref().unwrap_or("time").into(),
         sources: found,
     })
+}
+
+/// Whether a field has the name of a tag, and perhaps only in another policy: there the name is the
+/// field, here it would be the tag.
+fn has_ambiguous_names(source: &MeasurementSource, context: &QueryContext) -> bool {
+    let schema = &source.schema;
+    !is_only_policy(&source.policy, context)
+        && schema.fields.iter().any(|(field, _)| schema.has_tag(field))
 }
 
 /// Gives every source its condition, now that all dimensions are known: `condition`, which is the

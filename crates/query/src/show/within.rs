@@ -7,12 +7,11 @@ use std::collections::BTreeSet;
 
 use model::{
     Column, ColumnBatch, DatabaseId, Name, Reservation, SeriesKey, TagExpr, TimeRange, Values,
-    partition_range,
 };
 use store::{MetadataCursor, NameFilter, Policy, StoreError};
 
 use crate::plan::matching;
-use crate::presence::series_within;
+use crate::presence::{series_within, shards_of};
 use crate::{QueryContext, QueryError};
 
 /// What is asked of the series.
@@ -115,15 +114,6 @@ fn add(
         held.grow(bytes)?;
     }
     Ok(())
-}
-
-/// The times of the shards that hold a part of `time`.
-fn shards_of(time: TimeRange, partition_ns: i64) -> TimeRange {
-    if time.is_empty() {
-        return time;
-    }
-    let first = partition_range(time.min, partition_ns);
-    TimeRange::new(first.min, partition_range(time.max, partition_ns).max)
 }
 
 impl MetadataCursor for WithinCursor {

@@ -24,6 +24,7 @@ fn select(fill: Fill, range: TimeRange, ascending: bool, calls: usize) -> Select
         series_limit: 0,
         series_offset: 0,
         range,
+        bound: range.min,
         reach: range,
         windows: Some(Windows::new(10, 0, None)),
         fill,

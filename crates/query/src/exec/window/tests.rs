@@ -65,6 +65,24 @@ fn days_of_a_zone_start_at_midnight() {
     assert_eq!(windows.at(start + 12 * HOUR), Window { start, end: start + 23 * HOUR });
 }
 
+/// The hour that comes twice belongs to the window before it, whichever way one goes.
+#[test]
+fn windows_are_the_same_in_both_directions() {
+    let zone = Arc::new(Zone::load("Europe/Berlin").unwrap());
+    for every in [HOUR / 2, HOUR, 2 * HOUR, 3 * HOUR, 24 * HOUR] {
+        let windows = Windows::new(every, 0, Some(Arc::clone(&zone)));
+        // 2020-10-25 was 25 hours long, 2020-03-29 23: from 22:00Z and 23:00Z.
+        for midnight in [1_603_576_800_000_000_000, 1_585_436_400_000_000_000] {
+            let mut window = windows.at(midnight);
+            for _ in 0..60 {
+                let next = windows.after(window).unwrap();
+                assert_eq!(windows.before(next), Some(window), "{every} {midnight}");
+                window = next;
+            }
+        }
+    }
+}
+
 /// Edges of `time(1d, 6h)`: six o'clock on the local clock, also after a change of it.
 #[test]
 fn an_offset_is_added_to_local_midnight() {
