@@ -169,6 +169,33 @@ impl Table {
         ranges_of(&inner.partition, &inner.schema, bounds)
     }
 
+    /// Whether a range partition holds rows with these values of the range columns. One that was found
+    /// within the last minutes is believed to be there still, unless a scan or
+    /// [`Table::range_partitions`] has found out; that there is none is always asked for.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`]: the table has other range columns. Others.
+    pub async fn has_range_at(&self, values: &[Value]) -> Result<bool, Error> {
+        let inner = &self.inner;
+        let columns = &inner.partition.range;
+        if columns.len() != values.len() {
+            return Err(Error::invalid("a value for each range column is needed"));
+        }
+        let mut range_key = Vec::new();
+        for (i, (index, value)) in columns.iter().zip(values).enumerate() {
+            let Some(column) = inner.schema.columns().get(*index) else { continue };
+            value.check(column.data_type, &column.name)?;
+            key::push_value(&mut range_key, value, column.data_type, i + 1 == values.len());
+        }
+        // Of the first bucket: all have the same ranges.
+        let mut key = vec![0; inner.partition.dimensions_at(&range_key).len() * 4];
+        key.extend(range_key);
+        let operation = format!("partition of table {}", inner.name);
+        let mut attempts = inner.client.attempts(operation, None);
+        let found = inner.find(&key, Instant::now(), Some(WHOLE), &mut attempts).await?;
+        Ok(found.tablet.is_some())
+    }
+
     /// Address (`host:port`) of the leader of each tablet, in the order of partition keys, as the
     /// master tells. Empty where it knows none.
     ///
