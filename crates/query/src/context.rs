@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catalog::{Catalog, User};
-use model::{Budget, Interrupt};
-use store::{ScanContext, Store};
+use model::{Budget, DatabaseId, Interrupt, MeasurementSchema};
+use store::{ScanContext, Store, StoreError};
 
 use crate::{QueryError, QueryRegistry};
 
@@ -105,6 +105,15 @@ impl QueryContext {
             points_read: Arc::default(),
             queries: Arc::default(),
         }
+    }
+
+    /// What is known of a measurement; see [`Store::schema_within`].
+    pub(crate) fn schema(
+        &self,
+        database: DatabaseId,
+        measurement: &str,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        self.store.schema_within(database, measurement, &self.interrupt)
     }
 
     /// The limits that reads of the store obey.
