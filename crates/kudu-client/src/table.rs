@@ -169,31 +169,35 @@ impl Table {
         ranges_of(&inner.partition, &inner.schema, bounds)
     }
 
-    /// Whether a range partition holds rows with these values of the range columns. One that was found
-    /// within the last minutes is believed to be there still, unless a scan or
+    /// Of each value of the range column, whether a range partition holds rows with it. One that was
+    /// found within the last minutes is believed to be there still, unless a scan or
     /// [`Table::range_partitions`] has found out; that there is none is always asked for.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`]: the table has other range columns. Others.
-    pub async fn has_range_at(&self, values: &[Value]) -> Result<bool, Error> {
+    /// [`Error::InvalidArgument`]: the table has not one range column, or it is of another type.
+    /// Others.
+    pub async fn have_ranges(&self, values: &[Value]) -> Result<Vec<bool>, Error> {
         let inner = &self.inner;
-        let columns = &inner.partition.range;
-        if columns.len() != values.len() {
-            return Err(Error::invalid("a value for each range column is needed"));
-        }
-        let mut range_key = Vec::new();
-        for (i, (index, value)) in columns.iter().zip(values).enumerate() {
-            let Some(column) = inner.schema.columns().get(*index) else { continue };
-            value.check(column.data_type, &column.name)?;
-            key::push_value(&mut range_key, value, column.data_type, i + 1 == values.len());
-        }
-        // Of the first bucket: all have the same ranges.
-        let mut key = vec![0; inner.partition.dimensions_at(&range_key).len() * 4];
-        key.extend(range_key);
-        let operation = format!("partition of table {}", inner.name);
+        let [column] = inner.partition.range.as_slice() else {
+            return Err(Error::invalid("the table has not one range column"));
+        };
+        let column = inner.schema.columns().get(*column);
+        let column = column.ok_or_else(|| Error::invalid("the table has no range column"))?;
+        let operation = format!("partitions of table {}", inner.name);
         let mut attempts = inner.client.attempts(operation, None);
-        let found = inner.find(&key, Instant::now(), Some(WHOLE), &mut attempts).await?;
-        Ok(found.tablet.is_some())
+        let since = Instant::now();
+        let mut found = Vec::with_capacity(values.len());
+        for value in values {
+            value.check(column.data_type, &column.name)?;
+            let mut range_key = Vec::new();
+            key::push_value(&mut range_key, value, column.data_type, true);
+            // Of the first bucket: all have the same ranges.
+            let mut key = vec![0; inner.partition.dimensions_at(&range_key).len() * 4];
+            key.extend(range_key);
+            let stretch = inner.find(&key, since, Some(WHOLE), &mut attempts).await?;
+            found.push(stretch.tablet.is_some());
+        }
+        Ok(found)
     }
 
     /// Address (`host:port`) of the leader of each tablet, in the order of partition keys, as the

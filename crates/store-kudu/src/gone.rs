@@ -123,23 +123,19 @@ impl Shared {
 
 /// Ranges that none of the tables has a place for.
 async fn without_place(
-    ranges: Vec<TimeRange>,
+    mut ranges: Vec<TimeRange>,
     tables: &[&Table],
 ) -> Result<Vec<TimeRange>, StoreError> {
-    let mut missing = Vec::new();
-    for range in ranges {
-        let mut is_there = false;
-        for table in tables {
-            is_there = is_there
-                || match table.has_range_at(&[Value::from(range.min)]).await {
-                    Ok(is_there) => is_there,
-                    Err(Error::TableNotFound { .. }) => false,
-                    Err(error) => return Err(cluster(error)),
-                };
-        }
-        if !is_there {
-            missing.push(range);
+    for table in tables {
+        let firsts: Vec<Value> = ranges.iter().map(|range| Value::from(range.min)).collect();
+        match table.have_ranges(&firsts).await {
+            Ok(found) => {
+                let mut found = found.into_iter();
+                ranges.retain(|_| !found.next().unwrap_or(false));
+            }
+            Err(Error::TableNotFound { .. }) => {}
+            Err(error) => return Err(cluster(error)),
         }
     }
-    Ok(missing)
+    Ok(ranges)
 }

@@ -53,6 +53,13 @@ pub(crate) struct State {
     pub(crate) series_end: i64,
 }
 
+impl State {
+    /// Memory that the marks of series without rows take, bytes, about.
+    pub(crate) fn dead_bytes(&self) -> usize {
+        self.dead.capacity() * 2 * size_of::<i64>()
+    }
+}
+
 impl Measurement {
     fn new(database: DatabaseId, name: Name, id: i64) -> Self {
         Self {

@@ -183,6 +183,7 @@ impl View {
         let Some((id, (mut state, mut table, mut found))) = read.await? else {
             return Ok(Vec::new());
         };
+        held.grow(state.dead_bytes())?;
         let is_narrow = |(name, field_type): &(Name, FieldType)| {
             let field = state.fields.get(name).filter(|field| field.field_type == *field_type);
             field.map(|field| field.place != Place::Column)
@@ -200,7 +201,13 @@ impl View {
         };
         let time = request.time.intersect(&TimeRange::ALL);
         let registered = state.ranges.remove(&policy).unwrap_or_default();
+        // What is over may go at any time.
+        let oldest_ns = request.policy.retention_ns.map(|kept| {
+            i64::try_from(u128::from(moment >> 12) * 1000).unwrap_or(i64::MAX).saturating_sub(kept)
+        });
+        let is_over = |range: &TimeRange| oldest_ns.is_some_and(|oldest| range.max < oldest);
         let touched = registered.iter().filter(|range| !range.intersect(&time).is_empty());
+        let touched = touched.filter(|range| !is_over(range));
         (self.measurement, self.registered) = (id, touched.copied().collect());
         if kinds.iter().any(Option::is_some) {
             let opened = [&table, &narrow].into_iter().flatten().map(|(table, _)| table);
