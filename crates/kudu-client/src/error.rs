@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::cluster::master::master_code;
+
 /// An error of the client. Everything transient was already retried within the time limit of the
 /// call when one of these comes out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,6 +186,13 @@ impl Error {
 
     pub(crate) fn protocol(server: &str, message: impl Into<String>) -> Self {
         Self::Protocol { server: server.to_owned(), message: message.into() }
+    }
+
+    /// Whether the master has too few live tablet servers for the copies that a new table or a new
+    /// partition would get.
+    #[must_use]
+    pub fn lacks_servers(&self) -> bool {
+        matches!(self, Self::Master { code: master_code::REPLICATION_FACTOR_TOO_HIGH, .. })
     }
 
     /// Whether the same call may succeed later without anything being changed.

@@ -169,6 +169,37 @@ impl Table {
         ranges_of(&inner.partition, &inner.schema, bounds)
     }
 
+    /// Of each value of the range column, whether a range partition holds rows with it. One that was
+    /// found within the last minutes is believed to be there still, unless a scan or
+    /// [`Table::range_partitions`] has found out; that there is none is always asked for.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`]: the table has not one range column, or it is of another type.
+    /// Others.
+    pub async fn have_ranges(&self, values: &[Value]) -> Result<Vec<bool>, Error> {
+        let inner = &self.inner;
+        let [column] = inner.partition.range.as_slice() else {
+            return Err(Error::invalid("the table has not one range column"));
+        };
+        let column = inner.schema.columns().get(*column);
+        let column = column.ok_or_else(|| Error::invalid("the table has no range column"))?;
+        let operation = format!("partitions of table {}", inner.name);
+        let mut attempts = inner.client.attempts(operation, None);
+        let since = Instant::now();
+        let mut found = Vec::with_capacity(values.len());
+        for value in values {
+            value.check(column.data_type, &column.name)?;
+            let mut range_key = Vec::new();
+            key::push_value(&mut range_key, value, column.data_type, true);
+            // Of the first bucket: all have the same ranges.
+            let mut key = vec![0; inner.partition.dimensions_at(&range_key).len() * 4];
+            key.extend(range_key);
+            let stretch = inner.find(&key, since, Some(WHOLE), &mut attempts).await?;
+            found.push(stretch.tablet.is_some());
+        }
+        Ok(found)
+    }
+
     /// Address (`host:port`) of the leader of each tablet, in the order of partition keys, as the
     /// master tells. Empty where it knows none.
     ///

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catalog::{Catalog, Privilege, User};
-use model::{Budget, DatabaseId, Interrupt};
-use store::{ScanContext, Store};
+use model::{Budget, DatabaseId, Interrupt, MeasurementSchema};
+use store::{ScanContext, Store, StoreError};
 
 use crate::{ContinuousStatus, QueryError, QueryRegistry};
 
@@ -115,6 +115,15 @@ impl QueryContext {
         let may = |user: &Arc<User>, privilege| user.may(privilege, Some(database));
         let user = self.user.as_ref();
         user.is_none_or(|user| may(user, Privilege::Read) || may(user, Privilege::Write))
+    }
+
+    /// What is known of a measurement; see [`Store::schema_interruptible`].
+    pub(crate) fn schema(
+        &self,
+        database: DatabaseId,
+        measurement: &str,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        self.store.schema_interruptible(database, measurement, &self.interrupt)
     }
 
     /// The limits that reads of the store obey.

@@ -107,7 +107,7 @@ fn measurements(
     names.dedup();
     let mut found = Vec::with_capacity(names.len());
     for name in names {
-        let schema = context.store.schema(database, &name)?;
+        let schema = context.schema(database, &name)?;
         found.extend(schema.map(|schema| (name, schema)));
     }
     Ok(found)

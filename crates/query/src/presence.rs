@@ -143,7 +143,7 @@ pub(crate) fn tags_within(
     keys: &[Name],
     context: &QueryContext,
 ) -> Result<HashSet<Vec<Name>>, QueryError> {
-    let Some(schema) = context.store.schema(policy.database, measurement)? else {
+    let Some(schema) = context.schema(policy.database, measurement)? else {
         return Ok(HashSet::new());
     };
     let schema = MeasurementSchema { fields: schema.fields.clone(), tag_keys: keys.to_vec() };

@@ -272,7 +272,7 @@ fn fields_within(
 ) -> Result<Vec<(Name, FieldType)>, QueryError> {
     let mut fields = Vec::new();
     for policy in policies {
-        if let Some(schema) = context.store.schema(policy.database, measurement)? {
+        if let Some(schema) = context.schema(policy.database, measurement)? {
             let within = schema_within(*policy, measurement, &schema, context)?;
             fields.extend(within.fields.iter().cloned());
         }

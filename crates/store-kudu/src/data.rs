@@ -3,18 +3,20 @@
 //! the first hundred or so of a database. Made and grown by whoever writes first.
 //!
 //! A range of time counts for readers once it is registered, so it is registered before rows are
-//! written to it. All changes here are made by several daemons at once: what exists already is
+//! written to it. The range ahead of the present is made by itself (`ahead`). All changes here are made by several daemons at once: what exists already is
 //! success, and after any surprise the table is looked at anew.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kudu_client::{DataType, Error, Table, TableSpec};
 use model::{FieldType, TimeRange};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use store::{Policy, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::ahead::Turns;
 use crate::error::{cluster, contended};
 use crate::layout::{
     Kind, MEASUREMENT_ID, SERIES_ID, TIME, column_type, data_schema, field_column, is_sharing,
@@ -22,7 +24,7 @@ use crate::layout::{
 };
 use crate::measurement::{Measurement, range_entry};
 use crate::ranges::{
-    Needs, RANGES_PER_REQUEST, ahead, lacking, missing_ranges, partition_of, range_at, range_of,
+    Needs, RANGES_PER_REQUEST, lacking, missing_ranges, partition_of, range_at, range_of,
 };
 use crate::registry::Entry;
 use crate::shared::{FIXED_BUCKETS_MAX, Shared};
@@ -44,6 +46,12 @@ pub(crate) struct DataTable {
     /// Latest time that this handle has written or met, in nanoseconds since the earliest; 0: none.
     /// A guess only: others write, too, and rows are deleted.
     latest: AtomicU64,
+    /// Columns of the table as it was known before it was looked at anew.
+    had: Mutex<HashSet<String>>,
+    /// Columns that were not there and were logged.
+    missed: Mutex<HashSet<String>>,
+    /// Who makes the range ahead.
+    pub(crate) ahead: Turns,
 }
 
 #[derive(Debug)]
@@ -60,9 +68,7 @@ impl Known {
 
     fn satisfies(&self, needs: &Needs<'_>) -> bool {
         let columns = |(name, _): &(String, FieldType)| self.table.schema().find(name).is_some();
-        needs.columns.iter().all(columns)
-            && needs.times.iter().all(|time| self.covers(*time))
-            && ahead(&self.ranges, needs).is_none()
+        needs.columns.iter().all(columns) && needs.times.iter().all(|time| self.covers(*time))
     }
 
     /// Complains about columns that are not of their field's type.
@@ -115,15 +121,25 @@ impl DataTable {
             held: RwLock::default(),
             changing: AsyncMutex::default(),
             latest: AtomicU64::new(0),
+            had: Mutex::default(),
+            missed: Mutex::default(),
+            ahead: Turns::default(),
         }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
         self.known.read().clone()
     }
 
-    pub(crate) fn hold(&self, table: Table) {
-        *self.held.write() = Some(table);
+    pub(crate) fn hold(&self, table: &Table) {
+        let before = self.held.write().replace(table.clone());
+        if let Some(before) = before.filter(|before| before.schema() != table.schema()) {
+            self.note_columns(&before);
+        }
     }
 
     /// The table as a reader or writer has opened it last.
@@ -145,12 +161,41 @@ impl DataTable {
 
     /// Opens the table anew when it is read next.
     pub(crate) fn release(&self) {
-        *self.held.write() = None;
+        if let Some(table) = self.held.write().take() {
+            self.note_columns(&table);
+        }
     }
 
     /// Looks at the table anew when it is needed next.
     pub(crate) fn forget(&self) {
-        *self.known.write() = None;
+        if let Some(known) = self.known.write().take() {
+            self.note_columns(&known.table);
+        }
+    }
+
+    fn note_columns(&self, table: &Table) {
+        let names = table.schema().columns().iter().map(|column| column.name.clone());
+        self.had.lock().extend(names);
+    }
+
+    /// A field's column is not there. Complains if this handle knows that it was. It need not have been:
+    /// the field may have been written in other policies only, or a write is on its way.
+    pub(crate) fn miss_column(&self, column: &str, only_policy: bool) -> Result<(), StoreError> {
+        let Some(table) = self.opened() else { return Ok(()) };
+        let table = table.name();
+        if self.had.lock().contains(column) {
+            return Err(StoreError::Io(format!(
+                "column {column} of table {table} of the Kudu cluster is gone: it was renamed or \
+                 dropped by hand; rename it back, or write the field and Nyala adds an empty one"
+            )));
+        }
+        if only_policy && self.missed.lock().insert(column.to_owned()) {
+            tracing::warn!(
+                "table {table} of the Kudu cluster has no column {column}, which a field was \
+                 registered for: no write came so far, or it was renamed or dropped by hand"
+            );
+        }
+        Ok(())
     }
 
     fn learn(&self, table: Table, ranges: Vec<TimeRange>) -> Arc<Known> {
@@ -169,8 +214,11 @@ impl Shared {
         needs: &Needs<'_>,
     ) -> Result<Arc<Known>, StoreError> {
         if let Some(known) = data.known().filter(|known| known.satisfies(needs)) {
-            known.check(needs.columns)?;
-            return Ok(known);
+            if known.check(needs.columns).is_ok() {
+                return Ok(known);
+            }
+            // Somebody may have put it right.
+            data.forget();
         }
         let _turn = data.changing.lock().await;
         let (mut surprises, mut steps) = (0, 0);
@@ -253,7 +301,12 @@ impl Shared {
         Ok(state.ranges.remove(&policy.id).unwrap_or_default())
     }
 
-    fn data_name(&self, measurement: &Measurement, kind: Kind, policy: Policy) -> String {
+    pub(crate) fn data_name(
+        &self,
+        measurement: &Measurement,
+        kind: Kind,
+        policy: Policy,
+    ) -> String {
         let Measurement { database, id, name, .. } = measurement;
         self.names.data(kind, *database, policy.id, *id, name)
     }
@@ -275,6 +328,8 @@ impl Shared {
         // Masters limit how many tablets a table begins with, and before 1.18 do not make one
         // without a range.
         let registered = self.registered_ranges(measurement, needs.policy).await?;
+        let owner = measurement.owner(needs.policy.id);
+        self.refuse_lost(owner, &registered, &[]).await?;
         let mut first = missing_ranges(&[], &registered, needs);
         first.truncate(usize::from(self.buckets <= FIXED_BUCKETS_MAX));
         let hashed: &[&str] = match is_sharing(measurement.id) {
@@ -331,7 +386,7 @@ impl Shared {
     }
 
     /// Adds what is missing of columns and ranges.
-    async fn grow(
+    pub(crate) async fn grow(
         &self,
         measurement: &Measurement,
         data: &DataTable,
@@ -358,6 +413,18 @@ impl Shared {
             check_cut(&table, &there)?;
             let registered = self.registered_ranges(measurement, needs.policy).await?;
             missing = missing_ranges(&there, &registered, needs);
+            if !missing.is_empty() {
+                self.require_servers(table.replicas()).await?;
+            }
+            if measurement.has_one_table() {
+                for TimeRange { min, max } in missing.iter().filter(|r| registered.contains(r)) {
+                    let name = table.name();
+                    tracing::warn!(
+                        "the partition from {min} to {max} ns of table {name} of the Kudu cluster was \
+                         dropped by hand, with its rows: it is made again for new ones"
+                    );
+                }
+            }
             for range in &missing {
                 alter = alter.add_range(partition_of(*range));
                 new_ranges += 1;
@@ -381,7 +448,7 @@ impl Shared {
 }
 
 /// Why a table could not be changed.
-enum Surprise {
+pub(crate) enum Surprise {
     /// Somebody else has changed it.
     Changed,
     Failed(StoreError),

@@ -8,9 +8,28 @@ use store::StoreError;
 /// When trying again makes sense after the cluster could not be reached in time.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
+/// When servers that are missing may be back.
+const SERVERS_AFTER: Duration = Duration::from_secs(10);
+
+/// There are too few tablet servers for a table or a partition: what helps.
+pub(crate) fn too_few_servers(detail: &str) -> String {
+    format!(
+        "the Kudu cluster has too few live tablet servers for the copies of a new table or \
+         partition: start those that are missing (nyala cluster status shows them), or have fewer \
+         copies made (kudu://.../?replicas=N for new tables, kudu table set_replication_factor for \
+         those that exist); {detail}"
+    )
+}
+
+/// The same for those who may try again.
+pub(crate) fn lacks_servers(detail: &str) -> StoreError {
+    StoreError::Overloaded { reason: too_few_servers(detail), retry_after: SERVERS_AFTER }
+}
+
 /// An error of the client as one of the store.
 pub(crate) fn cluster(error: Error) -> StoreError {
     match error {
+        _ if error.lacks_servers() => lacks_servers(&error.to_string()),
         _ if error.is_transient() => StoreError::Overloaded {
             reason: format!("the Kudu cluster does not answer in time: {error}"),
             retry_after: RETRY_AFTER,

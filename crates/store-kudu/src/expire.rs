@@ -71,7 +71,11 @@ impl Shared {
                 continue;
             }
             let Some((table, ranges)) = self.open_with_ranges(&name).await? else { continue };
-            let over: Vec<TimeRange> = ranges.iter().map(range_of).filter(|r| goes(*r)).collect();
+            let there: Vec<TimeRange> = ranges.iter().map(range_of).collect();
+            if let Some(measurement) = measurement {
+                self.forget_lost(measurement, policy, &there, &goes).await?;
+            }
+            let over: Vec<TimeRange> = there.iter().copied().filter(|r| goes(*r)).collect();
             if over.is_empty() {
                 continue;
             }
@@ -85,6 +89,24 @@ impl Shared {
             dropped.extend(with_rows.iter().map(|range| (range.min, range.max)));
         }
         Ok(dropped.len())
+    }
+
+    /// Forgets ranges that are to go and that somebody has dropped by hand, so that nobody complains any
+    /// more. A writer that has just made one registers it again.
+    async fn forget_lost(
+        &self,
+        measurement: i64,
+        policy: PolicyId,
+        there: &[TimeRange],
+        goes: impl Fn(TimeRange) -> bool,
+    ) -> Result<(), StoreError> {
+        let entries = self.registry.read(measurement, Which::Space(space::RANGE), None).await?;
+        for (of, range) in entries.iter().filter_map(registered_range) {
+            if of == policy && goes(range) && !there.contains(&range) {
+                self.forget_range(measurement, policy, range).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Drops ranges of a table and marks the series that have no rows left; gives the ranges that

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{DatabaseId, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
 use parking_lot::RwLock;
 use store::{
     CatalogDocument, DeleteRequest, DeleteTarget, MetadataCursor, MetadataRequest, Metric, Scan,
@@ -87,6 +87,19 @@ impl Store for KuduStore {
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         self.with(|runtime, shared| runtime.wait(shared.schema(database, measurement)))
             .map(|schema| schema.map(Arc::new))
+    }
+
+    fn schema_interruptible(
+        &self,
+        database: DatabaseId,
+        measurement: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        interrupt.check()?;
+        let read = |runtime: &Runtime, shared: &Arc<Shared>| {
+            runtime.wait_for(interrupt, shared.schema(database, measurement))
+        };
+        self.with(read).map(|schema| schema.map(Arc::new))
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -17,6 +17,7 @@
 //!
 //! Not here: Kudu's protocol (kudu-client), files, plans.
 
+mod ahead;
 mod cache;
 mod catalog_slot;
 mod data;
@@ -24,6 +25,7 @@ mod dead;
 mod delete;
 mod error;
 mod expire;
+mod gone;
 mod ids;
 mod kudu_store;
 mod layout;

@@ -16,6 +16,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::data::DataTable;
 use crate::error::{contended, unintelligible};
+use crate::gone::Owner;
 use crate::ids::{Block, end_of, reserve};
 use crate::layout::{Field, Kind, Place, hash, is_sharing, sharing};
 use crate::registry::{Entry, STORE, Which, number_of, ordered, owner_of, space};
@@ -52,6 +53,13 @@ pub(crate) struct State {
     pub(crate) series_end: i64,
 }
 
+impl State {
+    /// Memory that the marks of series without rows take, bytes, about.
+    pub(crate) fn dead_bytes(&self) -> usize {
+        self.dead.capacity() * 2 * size_of::<i64>()
+    }
+}
+
 impl Measurement {
     fn new(database: DatabaseId, name: Name, id: i64) -> Self {
         Self {
@@ -74,6 +82,17 @@ impl Measurement {
     pub(crate) fn forget_tables(&self, policy: PolicyId) {
         let tables = self.tables.lock();
         tables.iter().filter(|((of, _), _)| *of == policy).for_each(|(_, table)| table.forget());
+    }
+
+    pub(crate) fn owner(&self, policy: PolicyId) -> Owner<'_> {
+        Owner { database: self.database, policy, measurement: &self.name, id: self.id }
+    }
+
+    /// Whether all fields known so far are in the same table.
+    pub(crate) fn has_one_table(&self) -> bool {
+        let fields = self.fields.read();
+        let wide = fields.values().filter(|field| field.place == Place::Column).count();
+        wide == 0 || wide == fields.len()
     }
 
     fn learn(&self, state: &State) {

@@ -81,6 +81,7 @@ impl Shared {
             request.context.interrupt.check()?;
             if request.measurements.accepts(&name) {
                 let state = self.state(id, Some(now)).await?;
+                let _marks = request.context.budget.reserve(state.dead_bytes())?;
                 self.collect(request, &name, id, &state, now, &mut collected).await?;
             }
         }

@@ -36,6 +36,9 @@ pub struct KuduOptions {
     pub ca: Option<Vec<u8>>,
     /// Longest time for an operation of the cluster with all its attempts.
     pub timeout: Duration,
+    /// How long the master may not have heard of a tablet server that partitions are made on. Less
+    /// than what the master itself allows (`--tserver_unresponsive_timeout_ms`, a minute).
+    pub heartbeat_age_max: Duration,
     /// Memory for what is remembered of series, bytes.
     pub cache_bytes: usize,
 }
@@ -53,6 +56,7 @@ impl std::fmt::Debug for KuduOptions {
             .field("user", &self.user)
             .field("encryption", &self.encryption)
             .field("timeout", &self.timeout)
+            .field("heartbeat_age_max", &self.heartbeat_age_max)
             .field("cache_bytes", &self.cache_bytes)
             .finish_non_exhaustive()
     }
@@ -63,6 +67,9 @@ const KNOWN: &str =
     "prefix, replicas, buckets, tables, columns, user, encryption, ca-file, timeout-s";
 const BUCKETS_MAX: u32 = 64;
 const TABLES_MAX: u32 = 100_000;
+/// Longest wait for one answer: a third of the time for the whole operation, within these.
+const ATTEMPT_MIN: Duration = Duration::from_millis(500);
+const ATTEMPT_MAX: Duration = Duration::from_secs(10);
 const PREFIX_BYTES_MAX: usize = 60;
 
 impl KuduOptions {
@@ -81,6 +88,7 @@ impl KuduOptions {
             encryption: Encryption::Optional,
             ca: None,
             timeout: Duration::from_secs(30),
+            heartbeat_age_max: Duration::from_secs(50),
             cache_bytes: 64 << 20,
         }
     }
@@ -180,7 +188,10 @@ impl KuduOptions {
         if let Some(pem) = &self.ca {
             config = config.pin_authorities(pem).map_err(bad)?;
         }
-        Ok(config.encryption(self.encryption).operation_timeout(self.timeout))
+        // One server that hangs must leave time for asking others.
+        let attempt = (self.timeout / 3).clamp(ATTEMPT_MIN, ATTEMPT_MAX);
+        let config = config.encryption(self.encryption);
+        Ok(config.operation_timeout(self.timeout).attempt_timeout(attempt))
     }
 }
 

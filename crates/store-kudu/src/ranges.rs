@@ -53,8 +53,8 @@ pub(crate) fn lacking(
     there: &[TimeRange],
     needs: &Needs<'_>,
 ) -> Vec<TimeRange> {
-    let wanted = needs.times.iter().copied().chain(ahead(have, needs));
-    let mut found: Vec<TimeRange> = wanted.filter_map(|time| range_at(there, time)).collect();
+    let wanted = needs.times.iter();
+    let mut found: Vec<TimeRange> = wanted.filter_map(|time| range_at(there, *time)).collect();
     found.sort_unstable_by_key(|range| range.min);
     found.dedup();
     found.retain(|range| !have.contains(range));
@@ -82,9 +82,6 @@ pub(crate) fn missing_ranges(
         }
     };
     needs.times.iter().for_each(|time| add(&mut ranges, *time));
-    if let Some(next) = ahead(&ranges, needs) {
-        add(&mut ranges, next);
-    }
     missing.sort_unstable_by_key(|range| range.min);
     missing
 }
@@ -134,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_made_where_rows_are_and_ahead_of_them() {
+    fn ranges_are_made_where_rows_are_and_wanted_ahead_of_them() {
         const S: i64 = 1_000_000_000;
         let first = partition_range(0, 10 * S);
         let (start, end) = (first.min, first.max);
@@ -151,9 +148,12 @@ mod tests {
         let early = start + 2 * S;
         assert_eq!(missing(&[first], &needs(&[early], early)), []);
         let late = start + 7 * S;
+        assert_eq!(missing(&[first], &needs(&[late], late)), []);
+        assert_eq!(ahead(&[first], &needs(&[late], late)), Some(end + 1));
+        assert_eq!(ahead(&[first], &needs(&[early], early)), None);
         let next = partition_range(end + 1, 10 * S);
-        assert_eq!(missing(&[first], &needs(&[late], late)), [next]);
-        assert_eq!(missing(&[], &needs(&[late], late)), [first, next]);
+        assert_eq!(missing(&[first], &needs(&[end + 1], i64::MIN)), [next]);
+        assert_eq!(ahead(&[first, next], &needs(&[late], late)), None);
         // It gives way to neighbours.
         let odd = [TimeRange::new(start - 5, start + 5), TimeRange::new(start + 100, end + 7)];
         let cut = TimeRange::new(start + 6, start + 99);

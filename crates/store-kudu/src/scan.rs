@@ -15,7 +15,7 @@ mod stream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kudu_client::{Error, Predicate, Table, Value};
+use kudu_client::{Error, Predicate, Scanner, Table, Value};
 use model::{CompareOp, FieldFilter, FieldType, Name, Reservation, Scalar, Strings, TimeRange};
 use store::{
     ExtentPart, Policy, Scan, ScanCursor, ScanRequest, ScanSlice, ScanStats, SeriesTable,
@@ -26,7 +26,8 @@ use self::cursor::KuduCursor;
 use self::narrow::NarrowView;
 use crate::data::{DataTable, check_type};
 use crate::error::cluster;
-use crate::layout::{Field, Kind, Place, column_name, is_sharing};
+use crate::gone::Owner;
+use crate::layout::{Field, Kind, Place, column_name, column_type, is_sharing};
 use crate::measurement::State;
 use crate::ranges::united;
 use crate::series::Series;
@@ -53,6 +54,10 @@ pub(crate) struct View {
     moment: u64,
     /// By ordinal: bucket and id, ascending.
     series: Vec<(u32, i64)>,
+    /// The measurement's id.
+    measurement: i64,
+    /// Registered ranges that the request's time touches.
+    registered: Vec<TimeRange>,
     /// Stretches of time that may have rows, ascending, within the request's time.
     ranges: Vec<TimeRange>,
     /// By field asked for, its column; `None`: it has none.
@@ -108,6 +113,8 @@ impl KuduScan {
             data: Vec::new(),
             moment,
             series: Vec::new(),
+            measurement: 0,
+            registered: Vec::new(),
             ranges: Vec::new(),
             columns: Vec::new(),
             predicates: Vec::new(),
@@ -138,9 +145,23 @@ impl View {
         match error {
             Error::TableNotFound { table } => StoreError::Io(format!(
                 "table {table} of the Kudu cluster is gone: its measurement, policy or database was \
-                 dropped while it was read; ask again"
+                 dropped while it was read, or the table by hand; ask again"
             )),
             error => cluster(error),
+        }
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        let Policy { database, id: policy, .. } = self.request.policy;
+        let measurement = &self.request.measurement;
+        Owner { database, policy, measurement, id: self.measurement }
+    }
+
+    /// A scanner is at its end: complains if it missed rows that nobody has dropped properly.
+    async fn ended(&self, scanner: &Scanner) -> Result<(), StoreError> {
+        match scanner.has_lost_rows() {
+            true => self.shared.refuse_missing(self.owner(), self.registered.clone()).await,
+            false => Ok(()),
         }
     }
 
@@ -162,6 +183,7 @@ impl View {
         let Some((id, (mut state, mut table, mut found))) = read.await? else {
             return Ok(Vec::new());
         };
+        held.grow(state.dead_bytes())?;
         let is_narrow = |(name, field_type): &(Name, FieldType)| {
             let field = state.fields.get(name).filter(|field| field.field_type == *field_type);
             field.map(|field| field.place != Place::Column)
@@ -178,7 +200,21 @@ impl View {
             false => None,
         };
         let time = request.time.intersect(&TimeRange::ALL);
-        let ranges = united(state.ranges.remove(&policy).unwrap_or_default());
+        let registered = state.ranges.remove(&policy).unwrap_or_default();
+        // What is over may go at any time.
+        let oldest_ns = request.policy.retention_ns.map(|kept| {
+            i64::try_from(u128::from(moment >> 12) * 1000).unwrap_or(i64::MAX).saturating_sub(kept)
+        });
+        let is_over = |range: &TimeRange| oldest_ns.is_some_and(|oldest| range.max < oldest);
+        let touched = registered.iter().filter(|range| !range.intersect(&time).is_empty());
+        let touched = touched.filter(|range| !is_over(range));
+        (self.measurement, self.registered) = (id, touched.copied().collect());
+        if kinds.iter().any(Option::is_some) {
+            let opened = [&table, &narrow].into_iter().flatten().map(|(table, _)| table);
+            let opened: Vec<&Table> = opened.collect();
+            shared.refuse_lost(self.owner(), &self.registered, &opened).await?;
+        }
+        let ranges = united(registered);
         let all_ranges = ranges.len();
         self.ranges = ranges.iter().map(|r| r.intersect(&time)).filter(|r| !r.is_empty()).collect();
         let remembered = shared.remember(database, &request.measurement, id, &state);
@@ -186,7 +222,7 @@ impl View {
             let Some((table, pin)) = opened else { continue };
             // Where its tablets are is remembered as long as somebody holds it.
             let data = remembered.table(policy, kind);
-            data.hold(table.clone());
+            data.hold(&table);
             self.data.push(data);
             self.pins.push(pin);
             match kind {
@@ -252,6 +288,8 @@ impl View {
     /// `false`: no row has what is asked for.
     fn choose_columns(&mut self, state: &State) -> Result<bool, StoreError> {
         // The column of a field, if it has one.
+        let data = self.data.iter().find(|data| data.kind() == Kind::Wide).cloned();
+        let only_policy = state.ranges.is_empty();
         let table = self.table.clone();
         let column = |field: &Name, field_type: FieldType| {
             let is_wide =
@@ -259,7 +297,10 @@ impl View {
             let known = state.fields.get(field).filter(is_wide);
             let (Some(table), Some(_)) = (&table, known) else { return Ok(None) };
             let name = column_name(field);
-            let Some(at) = table.schema().find(&name) else { return Ok(None) };
+            let Some(at) = table.schema().find(&name) else {
+                data.as_ref().map_or(Ok(()), |data| data.miss_column(&name, only_policy))?;
+                return Ok(None);
+            };
             check_type(table.name(), &name, table.schema().columns()[at].data_type, field_type)?;
             Ok::<_, StoreError>(Some(name))
         };
@@ -311,13 +352,17 @@ impl View {
     }
 }
 
-/// Whether the table was opened before a field that is asked for got its column.
+/// Whether the table was opened before a field that is asked for got its column, or one of its type.
 fn lacks_columns(table: &Table, state: &State, request: &ScanRequest) -> bool {
     let fields = request.fields.iter().map(|(field, _)| field);
     let mut asked = fields.chain(request.filters.iter().map(|filter| &filter.field));
+    let columns = table.schema().columns();
     asked.any(|field| {
-        let has_column = state.fields.get(field).is_some_and(|f| f.place == Place::Column);
-        has_column && table.schema().find(&column_name(field)).is_none()
+        let known = state.fields.get(field).filter(|known| known.place == Place::Column);
+        let found = table.schema().find(&column_name(field)).and_then(|at| columns.get(at));
+        known.is_some_and(|known| {
+            found.is_none_or(|found| found.data_type != column_type(known.field_type))
+        })
     })
 }
 

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::cache::Cache;
-use crate::error::cluster;
+use crate::error::{cluster, lacks_servers, too_few_servers};
 use crate::ids::Block;
 use crate::layout::{self, FORMAT, Names};
 use crate::measurement::Measurement;
@@ -31,6 +31,8 @@ const SERIES_BYTES: usize = 96;
 const REPLICAS: usize = 3;
 /// Hash buckets of a table that begins with a range: masters limit what a table begins with.
 pub(crate) const FIXED_BUCKETS_MAX: u32 = 16;
+/// The oldest version of Kudu that is known to do.
+const OLDEST: (u32, u32) = (1, 15);
 /// How long a dropped table that a scan still reads is left alone at most, microseconds.
 const DROPPED_KEPT_US: u64 = 3_600_000_000;
 
@@ -45,6 +47,7 @@ pub(crate) struct Shared {
     /// Fields of a measurement that get a column of their own.
     pub(crate) columns: u32,
     pub(crate) replicas: i32,
+    heartbeat_age_max: Duration,
     pub(crate) registry: Registry,
     pub(crate) series: Table,
     pub(crate) tags: Table,
@@ -65,10 +68,11 @@ impl Shared {
     pub(crate) async fn open(handle: Handle, options: &KuduOptions) -> Result<Self, StoreError> {
         let client = Client::new(options.client_config()?);
         client.connect().await.map_err(cluster)?;
+        require_features(&client).await?;
         let names = Names { prefix: options.prefix.clone() };
         let replicas = match options.replicas {
             Some(replicas) => replicas,
-            None => default_replicas(&client).await?,
+            None => default_replicas(&client, &names, options.heartbeat_age_max).await?,
         };
         refuse_orphans(&client, &names).await?;
         let make = |name, schema, columns: &'static [&'static str]| {
@@ -91,6 +95,7 @@ impl Shared {
             tables: options.tables,
             columns: options.columns.min(layout::COLUMNS_MAX),
             replicas,
+            heartbeat_age_max: options.heartbeat_age_max,
             registry,
             series,
             tags,
@@ -110,6 +115,16 @@ impl Shared {
     /// The moment that a read takes place at: after everything acknowledged so far.
     pub(crate) async fn now(&self) -> Result<u64, StoreError> {
         self.client.current_timestamp().await.map_err(cluster)
+    }
+
+    /// Complains unless there are servers enough for a new partition of so many copies. A master would
+    /// begin to make it, and until it could finish nobody could learn the table's partitions.
+    pub(crate) async fn require_servers(&self, copies: i32) -> Result<(), StoreError> {
+        let (alive, all) = live_servers(&self.client, self.heartbeat_age_max).await?;
+        if usize::try_from(copies).is_ok_and(|copies| copies <= alive) {
+            return Ok(());
+        }
+        Err(lacks_servers(&format!("{alive} of {all} are alive, {copies} are needed")))
     }
 
     /// A data table with its ranges; `None` if it has been dropped.
@@ -204,16 +219,86 @@ impl Shared {
     }
 }
 
-async fn default_replicas(client: &Client) -> Result<i32, StoreError> {
-    let servers = client.list_tablet_servers().await.map_err(cluster)?.len();
-    if servers == 0 {
-        return Err(StoreError::Io(
-            "the Kudu cluster has no tablet server: start some (kudu-tserver \
-             --tserver_master_addrs=...) and try again"
-                .to_owned(),
-        ));
+/// Complains about a cluster that cannot do what this store needs, before anything is made there.
+async fn require_features(client: &Client) -> Result<(), StoreError> {
+    match client.require_ignore_operations(false).await {
+        Ok(()) => {}
+        Err(error @ Error::Unsupported { .. }) => {
+            return Err(StoreError::Invalid(format!(
+                "the Kudu cluster is too old: Nyala needs Kudu 1.15 or later ({error})"
+            )));
+        }
+        Err(error) => return Err(cluster(error)),
     }
-    Ok(if servers >= REPLICAS { 3 } else { 1 })
+    for server in client.list_tablet_servers().await.map_err(cluster)? {
+        let Some(version) = server.version else { continue };
+        if release_of(&version).is_some_and(|release| release < OLDEST) {
+            let server = server.addresses.join(" ");
+            return Err(StoreError::Invalid(format!(
+                "tablet server {server} of the Kudu cluster is too old ({version}): Nyala needs Kudu \
+                 1.15 or later"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Major and minor number of a server's version, `kudu 1.18.0 (rev ...)` or the like.
+fn release_of(version: &str) -> Option<(u32, u32)> {
+    let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let mut numbers = version.split_whitespace().find(is_number)?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// How many tablet servers are alive, and how many the master knows.
+async fn live_servers(
+    client: &Client,
+    heartbeat_age_max: Duration,
+) -> Result<(usize, usize), StoreError> {
+    let servers = client.list_tablet_servers().await.map_err(cluster)?;
+    let is_alive = |age_ms: i32| u128::from(age_ms.unsigned_abs()) <= heartbeat_age_max.as_millis();
+    let alive = servers.iter().filter(|server| is_alive(server.heartbeat_age_ms)).count();
+    Ok((alive, servers.len()))
+}
+
+/// Copies of a tablet where nothing is said: as many as the registry has, so that all daemons agree
+/// whichever servers they find; for the first one it depends on the servers that are there.
+async fn default_replicas(
+    client: &Client,
+    names: &Names,
+    heartbeat_age_max: Duration,
+) -> Result<i32, StoreError> {
+    let (alive, all) = live_servers(client, heartbeat_age_max).await?;
+    let replicas = match client.open_table(&names.registry()).await {
+        Ok(table) => table.replicas(),
+        Err(Error::TableNotFound { .. }) if alive == 0 => {
+            return Err(StoreError::Io(format!(
+                "the Kudu cluster has no live tablet server ({all} listed): start some (kudu-tserver \
+                 --tserver_master_addrs=...) and try again"
+            )));
+        }
+        Err(Error::TableNotFound { .. }) => {
+            if alive >= REPLICAS {
+                3
+            } else {
+                1
+            }
+        }
+        Err(error) => return Err(cluster(error)),
+    };
+    match usize::try_from(replicas) {
+        Ok(1) => tracing::warn!(
+            "new tables of the Kudu cluster get ONE copy: rows are lost with the server that has them \
+             ({alive} of {all} tablet servers are alive; kudu://.../?replicas=3 makes three, and says \
+             that one is meant: replicas=1)"
+        ),
+        Ok(copies) if copies > alive => tracing::warn!(
+            "{alive} of {all} tablet servers of the Kudu cluster are alive: until there are {copies}, no \
+             table and no partition can be made"
+        ),
+        _ => {}
+    }
+    Ok(replicas)
 }
 
 /// Complains about rows whose names are lost: made anew, the registry would give ids a second time.
@@ -251,6 +336,10 @@ async fn open_or_create(
                 Ok(table) => table,
                 Err(Error::TableExists { .. }) => {
                     client.open_table(&name).await.map_err(cluster)?
+                }
+                // Whoever starts the daemon has to do something about it.
+                Err(error) if error.lacks_servers() => {
+                    return Err(StoreError::Io(too_few_servers(&error.to_string())));
                 }
                 Err(error) => return Err(cluster(error)),
             }
@@ -329,5 +418,19 @@ impl Pins {
         let Some(pinned) = all.get_mut(id) else { return false };
         pinned.drop_name = Some(name.to_owned());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_read() {
+        assert_eq!(release_of("kudu 1.18.0 (rev 8b8ff4d4)"), Some((1, 18)));
+        assert_eq!(release_of("1.9.0-SNAPSHOT"), Some((1, 9)));
+        assert_eq!(release_of("kudu 2.0"), Some((2, 0)));
+        assert_eq!((release_of(""), release_of("kudu"), release_of("kudu 1")), (None, None, None));
+        assert!(release_of("kudu 1.9.0") < Some(OLDEST));
     }
 }

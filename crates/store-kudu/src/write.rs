@@ -43,7 +43,7 @@ enum Attempt {
 
 impl Shared {
     pub(crate) async fn write(
-        &self,
+        self: &Arc<Self>,
         request: &WriteRequest<'_>,
     ) -> Result<WriteOutcome, StoreError> {
         for _ in 0..TRIES_MAX {
@@ -62,7 +62,7 @@ impl Shared {
 
     /// Writes what was prepared; `false`: it has to be prepared anew.
     async fn apply(
-        &self,
+        self: &Arc<Self>,
         request: &WriteRequest<'_>,
         prepared: &Prepared,
     ) -> Result<bool, StoreError> {
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     async fn apply_share(
-        &self,
+        self: &Arc<Self>,
         request: &WriteRequest<'_>,
         share: &Share,
     ) -> Result<Attempt, StoreError> {
@@ -101,7 +101,7 @@ impl Shared {
     /// Writes rows: to the measurement's wide table what has a column there, the rest to its narrow
     /// one.
     async fn upsert(
-        &self,
+        self: &Arc<Self>,
         request: &WriteRequest<'_>,
         share: &Share,
         places: &Places,
@@ -131,7 +131,7 @@ impl Shared {
 
     /// Sends rows to one of the measurement's tables, made to fit them.
     async fn put(
-        &self,
+        self: &Arc<Self>,
         share: &Share,
         kind: Kind,
         needs: &Needs<'_>,
@@ -140,6 +140,7 @@ impl Shared {
         let measurement = &share.measurement;
         let data = measurement.table(needs.policy.id, kind);
         let known = self.ensure(measurement, &data, needs).await?;
+        self.look_ahead(measurement, &data, &known, needs);
         match send(&known.table).await {
             Ok(outcome) => match outcome.row_errors.first() {
                 None => {

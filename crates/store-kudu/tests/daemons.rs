@@ -259,30 +259,6 @@ fn a_closed_store_does_not_look_like_the_end() {
     }
 }
 
-/// A column that somebody renames behind the store's back: an error says so, and the next read and
-/// write find their way.
-#[test]
-fn a_table_changed_by_hand_is_looked_at_anew() {
-    let options = fresh(cluster());
-    let store = KuduStore::open(&options).unwrap();
-    write(&store, POLICY, &[integer("m", "x", 1, 1), integer("m", "y", 1, 1)], 0).unwrap();
-    assert_eq!(read_all(&store, POLICY, "m").unwrap().len(), 1);
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let config = kudu_client::ClientConfig::new(cluster().masters()).unwrap();
-        let client = kudu_client::Client::new(config.user("tester", ""));
-        let tables = client.list_tables(&format!("{}.db", options.prefix)).await.unwrap();
-        let table = client.open_table(&tables[0]).await.unwrap();
-        table.alter().rename_column("x", "mine").apply().await.unwrap();
-    });
-    if let Err(error) = read_all(&store, POLICY, "m") {
-        assert!(error.to_string().contains("has changed"), "{error}");
-    }
-    let rows = read_all(&store, POLICY, "m").unwrap();
-    assert_eq!(rows, [integer("m", "y", 1, 1)]);
-    write(&store, POLICY, &[integer("m", "x", 2, 2)], 0).unwrap();
-    assert_eq!(read_all(&store, POLICY, "m").unwrap(), [rows[0].clone(), integer("m", "x", 2, 2)]);
-}
-
 /// A measurement that another daemon drops: who reads it gets all rows or an error that says why.
 #[test]
 fn a_measurement_dropped_while_it_is_read() {

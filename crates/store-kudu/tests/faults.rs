@@ -8,14 +8,14 @@ mod common;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::fresh;
 use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, PolicyId, Scalar};
-use store::testing::{Row, read_all, write};
-use store::{Policy, Store, StoreError};
+use model::{DatabaseId, Interrupt, PolicyId, Scalar, TagExpr};
+use store::testing::{Row, read_all, scan_everything, write};
+use store::{MetadataKind, MetadataRequest, NameFilter, Policy, ScanSlice, Store, StoreError};
 use store_kudu::{KuduOptions, KuduStore};
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -172,14 +172,72 @@ fn a_killed_master_stops_nothing() {
 #[test]
 fn a_frozen_server_is_left_or_waited_for() {
     let cluster = Cluster::start(&Options::new(3)).unwrap();
-    let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
-    while_working(&options, |work| {
-        let victim = leaders(&cluster, &options)[0];
+    let patient = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
+    while_working(&patient, |work| {
+        let victim = leaders(&cluster, &patient)[0];
         cluster.tablet_server(victim).freeze();
         std::thread::sleep(Duration::from_secs(4));
         cluster.tablet_server(victim).thaw();
         work.go_on(20);
     });
+    // Attempts wait for a third of this: work goes on while the server stands still.
+    let timeout = Duration::from_secs(9);
+    let options = KuduOptions { replicas: Some(3), timeout, ..fresh(&cluster) };
+    while_working(&options, |work| {
+        let victim = leaders(&cluster, &options)[0];
+        cluster.tablet_server(victim).freeze();
+        work.go_on(20);
+        cluster.tablet_server(victim).thaw();
+    });
+}
+
+/// Queries end when they are to, whatever they wait for.
+#[test]
+fn queries_end_in_time_while_the_cluster_stands_still() {
+    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let store = KuduStore::open(&fresh(&cluster)).unwrap();
+    let rows: Vec<Row> =
+        (0..60_000).map(|n| Row::new("m,h=1", &[("x", Scalar::Integer(n))], n)).collect();
+    write(&store, POLICY, &rows, 0).unwrap();
+    let request = |budget_ms: u64| {
+        let mut request = scan_everything(&store, POLICY, "m").unwrap();
+        let deadline = Instant::now() + Duration::from_millis(budget_ms);
+        request.context.interrupt = Interrupt::with_deadline(deadline);
+        request
+    };
+    let late = |what: Result<(), StoreError>| {
+        assert!(matches!(what, Err(StoreError::Interrupted(_))), "{what:?}");
+    };
+    let (mut short, running) = (request(0), request(3000));
+    let scan = store.scan(&running).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    cursor.next().unwrap();
+    cluster.tablet_server(0).freeze();
+    late(loop {
+        match cursor.next() {
+            Ok(Some(_)) => {}
+            end => break end.map(drop),
+        }
+    });
+    let mut soon = || {
+        let deadline = Instant::now() + Duration::from_millis(300);
+        short.context.interrupt = Interrupt::with_deadline(deadline);
+        short.clone()
+    };
+    late(store.scan(&soon()).map(drop));
+    let interrupt = soon().context.interrupt;
+    late(store.schema_interruptible(POLICY.database, "m", &interrupt).map(drop));
+    let names = MetadataRequest {
+        database: POLICY.database,
+        kind: MetadataKind::Series,
+        measurements: NameFilter::All,
+        series: TagExpr::True,
+        facts_max: None,
+        context: soon().context,
+    };
+    late(store.metadata(&names).map(drop));
+    cluster.tablet_server(0).thaw();
+    assert_eq!(read_all(&store, POLICY, "m").unwrap().len(), rows.len());
 }
 
 /// All tablets of the data go to the other server, one after another.

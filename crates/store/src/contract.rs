@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{DatabaseId, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
 
 use crate::{
     DeleteRequest, MetadataCursor, MetadataRequest, Scan, ScanRequest, StoreError, WriteOutcome,
@@ -48,6 +48,21 @@ pub trait Store: Send + Sync + fmt::Debug {
         database: DatabaseId,
         measurement: &str,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError>;
+
+    /// Like [`Store::schema`], until `interrupt` says stop. Stores that have to ask others for it stop
+    /// waiting then.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn schema_interruptible(
+        &self,
+        database: DatabaseId,
+        measurement: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        interrupt.check()?;
+        self.schema(database, measurement)
+    }
 
     /// Removes rows. Durable and visible when it returns.
     ///

@@ -29,6 +29,7 @@ pub(crate) mod master_code {
     pub(crate) const TABLE_ALREADY_PRESENT: i32 = 4;
     pub(crate) const CATALOG_MANAGER_NOT_INITIALIZED: i32 = 6;
     pub(crate) const NOT_THE_LEADER: i32 = 7;
+    pub(crate) const REPLICATION_FACTOR_TOO_HIGH: i32 = 8;
     pub(crate) const TABLET_NOT_RUNNING: i32 = 9;
 }
 

@@ -27,6 +27,8 @@ pub struct Scanner {
     left: Option<u64>,
     snapshot: Option<u64>,
     current: Option<TabletScan>,
+    /// Whether a tablet was gone when it was to be read.
+    has_lost: bool,
     /// Gaps learned before are not believed.
     begun: Instant,
 }
@@ -44,6 +46,7 @@ impl Scanner {
             left: limit,
             snapshot,
             current: None,
+            has_lost: false,
             begun: Instant::now(),
         }
     }
@@ -94,6 +97,12 @@ impl Scanner {
     #[must_use]
     pub fn snapshot(&self) -> Option<u64> {
         self.snapshot
+    }
+
+    /// Whether a range partition was dropped while it was to be read: its rows are missing, or some.
+    #[must_use]
+    pub fn has_lost_rows(&self) -> bool {
+        self.has_lost
     }
 
     /// Keeps the scanner on the server alive while the consumer is busy: a server forgets it after
@@ -158,6 +167,7 @@ impl Scanner {
             Some(tablet) if (&tablet.start, &tablet.end) == (&old.start, &old.end) => {
                 if tablet.id != old.id {
                     // Dropped and made anew: what the old one had is gone.
+                    self.has_lost = true;
                     self.current = None;
                 } else if let Some(current) = &mut self.current {
                     current.set_tablet(tablet);
@@ -169,6 +179,7 @@ impl Scanner {
             }
             Some(_) => self.current = None,
             None => {
+                self.has_lost = true;
                 self.current = None;
                 self.visited(&found.end);
             }

@@ -28,7 +28,7 @@ pub(crate) fn measurements(
     };
     let mut found = Vec::with_capacity(names.len());
     for name in names {
-        if let Some(schema) = context.store.schema(policy.database, &name)? {
+        if let Some(schema) = context.schema(policy.database, &name)? {
             let condition = Condition::none();
             found.push(MeasurementSource { name, policy, schema, condition });
         }

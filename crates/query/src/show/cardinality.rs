@@ -124,7 +124,7 @@ fn count_within(
             let counted = count(kind, only, series.clone(), policy.database, context)?;
             return Ok(counted.first().map_or(0, |(_, count)| *count));
         }
-        let Some(schema) = context.store.schema(policy.database, measurement)? else { continue };
+        let Some(schema) = context.schema(policy.database, measurement)? else { continue };
         let (scan, ordinals) =
             series_within(*policy, measurement, &schema, (series, TimeRange::ALL), context)?;
         total += ordinals.len() as i64;

@@ -53,7 +53,7 @@ pub(super) fn show(
     let mut sources: Vec<(&Name, Policy, Arc<MeasurementSchema>)> = Vec::new();
     for (name, policies) in &measurements {
         for policy in policies {
-            let schema = context.store.schema(policy.database, name)?;
+            let schema = context.schema(policy.database, name)?;
             sources.extend(schema.map(|schema| (name, *policy, schema)));
         }
     }

@@ -69,7 +69,7 @@ impl WithinCursor {
         let mut held = self.context.budget.reserve(0)?;
         let mut found = BTreeSet::new();
         for policy in policies {
-            let Some(schema) = self.context.store.schema(policy.database, name)? else { continue };
+            let Some(schema) = self.context.schema(policy.database, name)? else { continue };
             let time = shards_of(self.time, policy.partition_ns);
             let condition = &self.condition;
             let (scan, series) =

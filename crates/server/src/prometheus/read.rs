@@ -129,7 +129,8 @@ impl Wanted {
         let mut held = context.budget.reserve(0).map_err(StoreError::OverBudget)?;
         let mut result = ReadResult::default();
         for measurement in self.matching(app, &context)? {
-            let schema = app.store.schema(self.policy.database, &measurement)?;
+            let (database, interrupt) = (self.policy.database, &context.interrupt);
+            let schema = app.store.schema_interruptible(database, &measurement, interrupt)?;
             let Some(schema) = schema else { continue };
             // What Prometheus did not write has other fields, of other types.
             if schema.field_type(VALUE_FIELD) != Some(FieldType::Float) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::Catalog;
-use model::{DatabaseId, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
 use store::{
     CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Scan, ScanRequest,
     Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
@@ -83,6 +83,15 @@ impl Store for ForwardingStore {
         measurement: &str,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         self.store.schema(database, measurement)
+    }
+
+    fn schema_interruptible(
+        &self,
+        database: DatabaseId,
+        measurement: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        self.store.schema_interruptible(database, measurement, interrupt)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

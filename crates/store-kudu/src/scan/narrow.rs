@@ -90,6 +90,7 @@ impl<'a> NarrowReader<'a> {
             match scanner.next().await.map_err(|error| self.view.failed(error))? {
                 Some(batch) => self.cells = self.decode(&batch)?,
                 None => {
+                    self.view.ended(scanner).await?;
                     self.scanner = None;
                     let rows = self.rows.rows();
                     return Ok((rows > 0).then(|| self.take(rows)));

@@ -75,7 +75,10 @@ impl<'a> Reader<'a> {
     async fn next_wide(&mut self) -> Result<Option<(usize, Block)>, StoreError> {
         let Some(scanner) = &mut self.wide else { return Ok(None) };
         let batch = scanner.next().await.map_err(|error| self.view.failed(error))?;
-        let Some(batch) = batch else { return Ok(None) };
+        let Some(batch) = batch else {
+            self.view.ended(scanner).await?;
+            return Ok(None);
+        };
         Ok(Some((batch.rows(), decode(self.view, self.piece, &batch)?)))
     }
 
