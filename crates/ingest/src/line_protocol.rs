@@ -21,7 +21,8 @@ mod value;
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr3};
-use model::{LineBatch, LineRow, key_hash};
+use model::key::KEY_BYTES_MAX;
+use model::{KeyError, LineBatch, LineRow, key_hash};
 
 use layouts::Layouts;
 pub use problem::{Problem, ProblemKind};
@@ -56,6 +57,9 @@ pub struct Parsed<'a> {
 
 /// Longest body: rows name their bytes by 32-bit offsets.
 pub const BODY_BYTES_MAX: usize = u32::MAX as usize;
+
+/// What InfluxDB puts between a series key and a field's name; together they may be as long as a key.
+const FIELD_SEPARATOR_BYTES: usize = 4;
 
 /// Parses bodies, one after another; keeps its buffers between them.
 #[derive(Debug, Default)]
@@ -244,6 +248,11 @@ impl Body<'_, '_> {
         let parsed =
             fields::parse(self.text, fields_start..end, &mut self.values, &mut self.strings)
                 .map_err(blame)?;
+        let longest = parsed.fields.iter().map(|field| field.name.len() - 1).max().unwrap_or(0);
+        let together = key_len + FIELD_SEPARATOR_BYTES + longest;
+        if key_len <= KEY_BYTES_MAX && together > KEY_BYTES_MAX {
+            return Err(blame(KeyError::TooLong(together).to_string()));
+        }
         let time_ns = time::exact(&self.text[parsed.end..end], self.options).map_err(blame)?;
         let key = &self.text[start..start + key_len];
         let layout = self

@@ -160,6 +160,15 @@ fn remove(
     database: DatabaseId,
     context: &QueryContext,
 ) -> Result<(), QueryError> {
+    if plan::mentions_name(series) {
+        for (name, _) in measurements(&filters, database, context)? {
+            let series = plan::within_measurement(series, &name);
+            let measurements = NameFilter::In(vec![name]);
+            let target = DeleteTarget::Rows { measurements, series, time };
+            context.store.delete(&DeleteRequest { database, target })?;
+        }
+        return Ok(());
+    }
     for measurements in filters {
         let target = DeleteTarget::Rows { measurements, series: series.clone(), time };
         context.store.delete(&DeleteRequest { database, target })?;

@@ -119,6 +119,11 @@ impl Shape {
             // The text is InfluxDB's, which looks for the column by its name.
             return Err(QueryError::invalid("error finding time index in result"));
         }
+        if select.outputs.iter().any(|output| &*output.column == "time") {
+            return Err(QueryError::invalid(
+                "a column called time cannot be written: INTO needs another name for it",
+            ));
+        }
         let mut shape = Self { fields: Vec::new(), tags: Vec::new() };
         let chosen_by =
             select.calls.first().map_or(&[] as &[String], |call| call.function.column_args());

@@ -82,10 +82,6 @@ pub(crate) fn by_policy(
 ) -> Result<BTreeMap<Name, Vec<Policy>>, QueryError> {
     let database = database_name(database, context)?;
     let catalog = context.catalog.snapshot();
-    let resolve = |given: Option<&str>| {
-        let given = given.filter(|name| !name.is_empty());
-        catalog.resolve(database, given.or(context.policy.as_deref()))
-    };
     let mut found: BTreeMap<Name, Vec<Policy>> = BTreeMap::new();
     let mut add = |policy: Policy, filter: NameFilter| {
         for name in matching(filter, policy.database, context)? {
@@ -97,16 +93,21 @@ pub(crate) fn by_policy(
         Ok::<(), QueryError>(())
     };
     if sources.is_empty() {
-        add(resolve(None)?, NameFilter::All)?;
+        add(catalog.resolve(database, context.policy.as_deref())?, NameFilter::All)?;
     }
     for source in sources {
-        let policy = resolve(source.retention_policy.as_deref())?;
+        let given = source.retention_policy.as_deref().filter(|name| !name.is_empty());
+        let policy = match own_database(source) {
+            // The request's policy goes with the request's database.
+            Some(own) => catalog.resolve(own, given)?,
+            None => catalog.resolve(database, given.or(context.policy.as_deref()))?,
+        };
         add(policy, source_filters(std::slice::from_ref(source))?.remove(0))?;
     }
     Ok(found)
 }
 
-/// Checks that the policies exist that a FROM names.
+/// Checks that the databases and policies exist that a FROM names.
 ///
 /// # Errors
 /// Unknown databases and policies.
@@ -117,12 +118,37 @@ pub(crate) fn check_policies(
 ) -> Result<(), QueryError> {
     let database = database_name(database, context)?;
     let catalog = context.catalog.snapshot();
-    for policy in sources.iter().filter_map(|source| source.retention_policy.as_deref()) {
-        if !policy.is_empty() {
-            catalog.resolve(database, Some(policy))?;
+    for source in sources {
+        let policy = source.retention_policy.as_deref().filter(|name| !name.is_empty());
+        if policy.is_some() || own_database(source).is_some() {
+            catalog.resolve(own_database(source).unwrap_or(database), policy)?;
         }
     }
     Ok(())
+}
+
+/// The database that a source names.
+fn own_database(source: &Measurement) -> Option<&str> {
+    source.database.as_deref().filter(|name| !name.is_empty())
+}
+
+/// The one database of all sources, each of which may name its own; `None` if there are several.
+///
+/// # Errors
+/// No database, unknown databases.
+pub(crate) fn common_database(
+    sources: &[Measurement],
+    database: Option<&str>,
+    context: &QueryContext,
+) -> Result<Option<DatabaseId>, QueryError> {
+    let mut named = sources.iter().map(|source| own_database(source).or(database));
+    let first = database_id(named.next().unwrap_or(database), context)?;
+    for other in named {
+        if database_id(other, context)? != first {
+            return Ok(None);
+        }
+    }
+    Ok(Some(first))
 }
 
 /// As [`source_filters`], as one filter.

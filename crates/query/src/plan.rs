@@ -30,18 +30,34 @@ use store::Policy;
 
 pub(crate) use after::{After, Having, HavingSlot, SortKey};
 pub(crate) use compile::compile;
-pub(crate) use condition::{Condition, SlotSource, tag_condition, tag_names};
+pub(crate) use condition::{
+    Condition, SlotSource, cardinality_condition, mentions_name, metadata, names_satisfying,
+    tag_condition, tag_names, within_measurement,
+};
 pub(crate) use dimensions::Every;
 pub(crate) use join::JoinSource;
-pub(crate) use resolve::{resolve, resolve_condition, slot_source};
+pub(crate) use resolve::{resolve_condition, slot_source};
 pub(crate) use sources::{matching, names_of};
 
-use crate::QueryError;
 use crate::exec::expression::Expression;
 use crate::exec::window::Windows;
 use crate::functions::Function;
 use crate::functions::transform::Transform;
 use crate::zone::Zone;
+use crate::{QueryContext, QueryError};
+
+/// The plan of a compiled SELECT.
+///
+/// # Errors
+/// Unknown databases and policies, operands that do not fit, a failing store.
+pub(crate) fn resolve(
+    compiled: &compile::Compiled,
+    context: &QueryContext,
+) -> Result<Select, QueryError> {
+    let mut select = resolve::resolve(compiled, context)?;
+    select.sources.iter_mut().for_each(Source::decide_name);
+    Ok(select)
+}
 
 /// A SELECT with all names resolved.
 #[derive(Debug)]
@@ -161,6 +177,21 @@ pub(crate) enum Source {
     Subquery(SubquerySource),
     /// Several of these, row by row.
     Join(JoinSource),
+}
+
+impl Source {
+    /// Decides what conditions, here and further in, say of the measurement's name.
+    pub(crate) fn decide_name(&mut self) {
+        match self {
+            Self::Measurement(measurement) => {
+                measurement.condition.decide_name(&measurement.name);
+            }
+            Self::Subquery(inner) => {
+                inner.select_mut().sources.iter_mut().for_each(Self::decide_name);
+            }
+            Self::Join(join) => join.sources_mut().for_each(Self::decide_name),
+        }
+    }
 }
 
 /// A measurement as a source.

@@ -22,8 +22,10 @@ use self::stream::{Limits, Shape};
 use self::within::{Wanted, WithinCursor};
 use crate::answer::{header, text_column, window};
 use crate::exec::stream::Part;
-use crate::names::{by_policy, check_policies, database_id, database_name, source_filter};
-use crate::plan::{regex, tag_condition};
+use crate::names::{
+    by_policy, check_policies, common_database, database_id, database_name, source_filter,
+};
+use crate::plan::{cardinality_condition, regex, tag_condition};
 use crate::presence::schema_within;
 use crate::{Answer, QueryContext, QueryError};
 
@@ -130,20 +132,21 @@ fn measurements(show: &ShowMeasurements, context: &QueryContext) -> Result<Answe
 }
 
 fn series(show: &ShowSeries, context: &QueryContext) -> Result<Answer, QueryError> {
-    let database = database_id(show.database.as_deref(), context)?;
+    database_id(show.database.as_deref(), context)?;
     check_policies(&show.sources, show.database.as_deref(), context)?;
+    let database = common_database(&show.sources, show.database.as_deref(), context)?;
     let timed = tags_only(show.condition.as_ref(), context)?;
     let shape = Shape::Flat { header: header("", &["key"]), column: 1 };
     let limits = Limits::rows(show.limit, show.offset);
     let is_timed = matches!(timed, Timed::Yes(..));
     let (series, time) = timed.parts();
-    if is_timed {
+    let Some(database) = database.filter(|_| !is_timed) else {
         // With times only of the policies that FROM names, or the default one.
         let found = by_policy(&show.sources, show.database.as_deref(), context)?;
         let found = found.into_iter().collect();
         let cursor = WithinCursor::new(Wanted::Keys, found, series, time, context);
         return Ok(Answer::names(NameStream::new(Box::new(cursor), shape, limits, context)));
-    }
+    };
     let request = MetadataRequest {
         database,
         kind: MetadataKind::Series,
@@ -298,10 +301,23 @@ impl Timed {
 }
 
 fn tags_only(condition: Option<&Expr>, context: &QueryContext) -> Result<Timed, QueryError> {
+    timed(condition, tag_condition, context)
+}
+
+/// As [`tags_only`], of which comparisons of something else than tags never hold.
+fn tags_or_none(condition: Option<&Expr>, context: &QueryContext) -> Result<Timed, QueryError> {
+    timed(condition, cardinality_condition, context)
+}
+
+fn timed(
+    condition: Option<&Expr>,
+    of_tags: fn(&Expr) -> Result<TagExpr, QueryError>,
+    context: &QueryContext,
+) -> Result<Timed, QueryError> {
     let Some(condition) = condition else { return Ok(Timed::No(TagExpr::True)) };
     let (rest, time) = split_condition(condition, context.now_ns, &Utc)?;
     let tags = match &rest {
-        Some(rest) => tag_condition(rest)?,
+        Some(rest) => of_tags(rest)?,
         None => TagExpr::True,
     };
     if time.min_ns.is_none() && time.max_ns.is_none() {

@@ -13,7 +13,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone that the time zone database calls `name`.
+    /// The zone that the time zone database calls `name`; `Local` is that of this machine.
     ///
     /// # Errors
     /// [`QueryError::Invalid`] if there is none.
@@ -21,8 +21,16 @@ impl Zone {
         if name.is_empty() {
             return Ok(Self { zone: TimeZone::UTC });
         }
-        let unknown = |_| QueryError::invalid(format!("unable to find time zone {name}"));
-        Ok(Self { zone: TimeZone::get(name).map_err(unknown)? })
+        let unknown = || QueryError::invalid(format!("unable to find time zone {name}"));
+        if name == "Local" {
+            return Ok(Self { zone: TimeZone::try_system().map_err(|_| unknown())? });
+        }
+        let zone = TimeZone::get(name).map_err(|_| unknown())?;
+        // Names are as they are written, which the library does not mind.
+        if zone.iana_name() != Some(name) {
+            return Err(unknown());
+        }
+        Ok(Self { zone })
     }
 
     /// The zone without any offset.
@@ -103,6 +111,12 @@ mod tests {
 
     #[test]
     fn names_an_unknown_zone() {
+        for name in ["europe/berlin", "EUROPE/BERLIN", "utc", "local", "Europe"] {
+            assert!(Zone::load(name).is_err(), "{name}");
+        }
+        for name in ["UTC", "Local", "GMT", "EST", "US/Pacific", "Etc/GMT+1", ""] {
+            assert!(Zone::load(name).is_ok(), "{name}");
+        }
         let error = Zone::load("Foo/Bar").unwrap_err();
         assert_eq!(error.to_string(), "unable to find time zone Foo/Bar");
     }

@@ -95,15 +95,20 @@ pub(crate) struct Metrics {
     started: Instant,
     requests: [[Counter; STATUSES.len()]; Route::ALL.len()],
     durations: [Histogram; Route::ALL.len()],
-    pub(crate) requests_active: Gauge,
+    active: [Gauge; Route::ALL.len()],
+    sent: [Counter; Route::ALL.len()],
     pub(crate) connections: Gauge,
     pub(crate) connections_refused: Counter,
     pub(crate) authentication_failures: Counter,
     pub(crate) panics: Counter,
     pub(crate) bytes_in: Counter,
+    /// Bodies of writes, unpacked.
+    pub(crate) write_bytes: Counter,
     pub(crate) bytes_out: Counter,
     pub(crate) rows_written: Counter,
     pub(crate) rows_rejected: Counter,
+    /// Rows of writes that failed as a whole.
+    pub(crate) rows_failed: Counter,
     pub(crate) lines_unparsable: Counter,
     pub(crate) writes_refused: Counter,
     pub(crate) udp_datagrams: Counter,
@@ -130,15 +135,18 @@ impl Default for Metrics {
             started: Instant::now(),
             requests: Default::default(),
             durations: Default::default(),
-            requests_active: Gauge::default(),
+            active: Default::default(),
+            sent: Default::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
             authentication_failures: Counter::default(),
             panics: Counter::default(),
             bytes_in: Counter::default(),
+            write_bytes: Counter::default(),
             bytes_out: Counter::default(),
             rows_written: Counter::default(),
             rows_rejected: Counter::default(),
+            rows_failed: Counter::default(),
             lines_unparsable: Counter::default(),
             writes_refused: Counter::default(),
             udp_datagrams: Counter::default(),
@@ -183,8 +191,32 @@ impl Metrics {
         self.light_queries.sum_ns.get().saturating_add(self.heavy_queries.sum_ns.get())
     }
 
-    /// Counts a request; without a status the client went away before it had one.
-    pub(crate) fn request_done(&self, route: Route, status: Option<StatusCode>, took: Duration) {
+    /// Requests to any of `routes` that are being answered.
+    pub(crate) fn active(&self, routes: &[Route]) -> i64 {
+        routes.iter().map(|route| self.active[*route as usize].get()).sum()
+    }
+
+    /// Bytes of answers of `route`.
+    pub(crate) fn sent(&self, route: Route) -> u64 {
+        self.sent[route as usize].get()
+    }
+
+    /// Counts a request that has begun.
+    pub(crate) fn request_begun(&self, route: Route) {
+        self.active[route as usize].add(1);
+    }
+
+    /// Counts a request that is over, and the bytes of its answer; without a status the client went away before it had one.
+    pub(crate) fn request_done(
+        &self,
+        route: Route,
+        status: Option<StatusCode>,
+        took: Duration,
+        bytes_out: u64,
+    ) {
+        self.active[route as usize].sub(1);
+        self.bytes_out.add(bytes_out);
+        self.sent[route as usize].add(bytes_out);
         let status = status.map_or(499, |status| status.as_u16());
         let index = STATUSES.iter().position(|s| *s == status).unwrap_or(STATUSES.len() - 1);
         self.requests[route as usize][index].add(1);

@@ -41,7 +41,7 @@ impl RequestRecord {
         uri: &Uri,
     ) -> Self {
         activity.begin_request();
-        app.metrics.requests_active.add(1);
+        app.metrics.request_begun(route);
         let logged = app.config.access_log
             || tracing::enabled!(target: "nyala::access", tracing::Level::DEBUG);
         Self {
@@ -70,9 +70,7 @@ impl Drop for RequestRecord {
         self.activity.end_request();
         let metrics = &self.app.metrics;
         let took = self.start.elapsed();
-        metrics.requests_active.sub(1);
-        metrics.bytes_out.add(self.bytes_out);
-        metrics.request_done(self.route, self.status, took);
+        metrics.request_done(self.route, self.status, took, self.bytes_out);
         let (user, peer) = (self.user.as_deref(), self.activity.peer());
         self.app.profiles.count(self.route, user, peer);
         let Some(line) = &self.line else { return };

@@ -102,6 +102,7 @@ fn httpd(app: &App) -> Statistic {
     };
     let took_ns =
         |routes: &[Route]| -> u64 { routes.iter().map(|route| metrics.took_ns(*route)).sum() };
+    let active = |routes: &[Route]| -> u64 { u64::try_from(metrics.active(routes)).unwrap_or(0) };
     let bind = &app.config.http_bind;
     Statistic::tagged(
         "httpd",
@@ -112,18 +113,22 @@ fn httpd(app: &App) -> Statistic {
             ("clientError", ended(4)),
             ("pingReq", requests(&[Route::Ping])),
             ("pointsWrittenDropped", metrics.rows_rejected.get()),
+            ("pointsWrittenFail", metrics.rows_failed.get()),
             ("pointsWrittenOK", metrics.rows_written.get()),
             ("promReadReq", requests(&[Route::PrometheusRead])),
             ("promWriteReq", requests(&[Route::PrometheusWrite])),
             ("queryReq", requests(&[Route::Query])),
             ("queryReqDurationNs", took_ns(&[Route::Query])),
+            ("queryRespBytes", metrics.sent(Route::Query)),
             ("recoveredPanics", metrics.panics.get()),
             ("req", requests(&Route::ALL)),
-            ("reqActive", u64::try_from(metrics.requests_active.get()).unwrap_or(0)),
+            ("reqActive", active(&Route::ALL)),
             ("reqDurationNs", took_ns(&Route::ALL)),
             ("serverError", ended(5)),
             ("statusReq", requests(&[Route::Status])),
             ("writeReq", requests(&[Route::Write, Route::V2Write])),
+            ("writeReqActive", active(&[Route::Write, Route::V2Write])),
+            ("writeReqBytes", metrics.write_bytes.get()),
             ("writeReqDurationNs", took_ns(&[Route::Write, Route::V2Write])),
         ],
     )

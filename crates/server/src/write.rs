@@ -142,6 +142,7 @@ impl App {
     /// Everything that is done with a body once it is here.
     fn write(&self, target: &Target, body: WholeBody, packed: bool) -> Result<(), HttpError> {
         let body = if packed { body.unpacked(self, MEMORY_FACTOR)? } else { body };
+        self.metrics.write_bytes.add(body.bytes.len() as u64);
         self.store_lines(target, &body.bytes, self.clock.now_ns())
     }
 
@@ -197,6 +198,7 @@ impl App {
             .map_err(|error| HttpError::internal(error.to_string()))?;
         let request = WriteRequest { policy, batch: &parsed.batch, now_ns };
         let outcome = self.store.write(&request).map_err(|error| {
+            self.metrics.rows_failed.add(parsed.batch.rows.len() as u64);
             let refusal = HttpError::from(error);
             if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
                 self.metrics.writes_refused.add(1);

@@ -10,7 +10,7 @@ use clap::ArgMatches;
 
 pub(crate) use options::command as command_line;
 use options::{Format, Options};
-use output::Output;
+use output::{NobodyReads, Output};
 
 use crate::csv_text;
 use crate::http::Client;
@@ -26,6 +26,14 @@ use crate::source::{
 /// # Errors
 /// The server is not there, or the file cannot be written.
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    match export(matches) {
+        // `| head` has seen enough.
+        Err(error) if error.is::<NobodyReads>() => Ok(ExitCode::SUCCESS),
+        other => other,
+    }
+}
+
+fn export(matches: &ArgMatches) -> Result<ExitCode> {
     let options = Options::read(matches)?;
     let mut client = Client::new(options.endpoint.clone())?;
     let shards = Shards::ask(&mut client);

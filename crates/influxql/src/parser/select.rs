@@ -59,6 +59,8 @@ impl Parser<'_> {
             }
         };
         let alias = if self.accept(Tok::As) { Some(self.ident()?) } else { None };
+        // An empty name is none.
+        let alias = alias.filter(|alias| !alias.is_empty());
         Ok(Field { expr, alias })
     }
 

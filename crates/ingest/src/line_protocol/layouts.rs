@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use model::{FieldType, Layout, LayoutField, key::unescape};
+use model::key::{KEY_BYTES_MAX, unescape};
+use model::{FieldType, Layout, LayoutField};
+
+use super::FIELD_SEPARATOR_BYTES;
 
 /// A field as it stands in the text.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub(super) struct RawLayout<'a> {
     measurement: &'a [u8],
     /// Names with their `=`, and types.
     pub(super) fields: Vec<(&'a [u8], FieldType)>,
+    /// Longest key that may stand before these fields.
+    key_bytes_max: usize,
     /// The layout that followed this one last time.
     next: u32,
 }
@@ -125,8 +130,11 @@ impl<'a> Layouts<'a> {
                 })
                 .collect(),
         });
+        // The names end in `=`.
+        let longest = shape.fields.iter().map(|(name, _)| name.len() - 1).max().unwrap_or(0);
         self.raw.push(RawLayout {
             measurement: shape.measurement,
+            key_bytes_max: KEY_BYTES_MAX.saturating_sub(FIELD_SEPARATOR_BYTES + longest),
             fields: shape.fields.clone(),
             next: layout,
         });
@@ -140,6 +148,7 @@ impl RawLayout<'_> {
     fn is_of(&self, key: &[u8]) -> bool {
         let len = self.measurement.len();
         key.len() >= len
+            && key.len() <= self.key_bytes_max
             && key[..len] == *self.measurement
             && matches!(key.get(len), None | Some(b','))
     }

@@ -252,3 +252,27 @@ proptest! {
         crate::fuzzing::line_protocol(data.as_bytes());
     }
 }
+
+#[test]
+fn a_key_and_a_field_name_are_no_longer_than_a_key() {
+    let longest = KEY_BYTES_MAX - FIELD_SEPARATOR_BYTES;
+    for name in ["f", "field"] {
+        for (more, fits) in [(0, true), (1, false)] {
+            let key = "k".repeat(longest - name.len() + more);
+            // The first line has the same layout, so that the second one may take the fast path.
+            let text = format!("k {name}=1 1\n{key} {name}=1 1\nk,t={} {name}=1 1", &key[4..]);
+            for exact_only in [false, true] {
+                let mut parser = LineParser::new();
+                let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
+                let parsed = parser.parse_with(text.as_bytes(), &options, exact_only);
+                assert_eq!(parsed.batch.rows.len(), if fits { 3 } else { 1 }, "{name} {more}");
+                for problem in &parsed.problems {
+                    let ProblemKind::Unparsable(text) = &problem.kind else {
+                        panic!("{problem:?}")
+                    };
+                    assert!(text.ends_with("max key length exceeded: 65536 > 65535"), "{text}");
+                }
+            }
+        }
+    }
+}

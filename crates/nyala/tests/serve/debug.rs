@@ -20,6 +20,11 @@ fn variables() {
     assert_eq!(httpd["values"]["queryReq"], 1);
     assert_eq!(httpd["values"]["clientError"], 1);
     assert_eq!(httpd["values"]["pointsWrittenOK"], 2);
+    assert_eq!(httpd["values"]["pointsWrittenFail"], 0);
+    assert_eq!(httpd["values"]["writeReqActive"], 0);
+    // A write is read when it is known where it goes.
+    assert_eq!(httpd["values"]["writeReqBytes"], "m v=1 1\nm v=2 2\n".len());
+    assert!(httpd["values"]["queryRespBytes"].as_u64().unwrap() > 0);
     assert_eq!(vars["write"]["values"]["writeOk"], 1);
     assert_eq!(vars["database:d"]["values"]["numSeries"], 1);
     let packed = server.request("GET /debug/vars HTTP/1.1\r\nAccept-Encoding: gzip\r\n", b"");

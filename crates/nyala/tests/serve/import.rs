@@ -349,6 +349,26 @@ fn a_port_that_nobody_listens_on_is_said_at_once() {
 }
 
 #[test]
+fn an_export_ends_quietly_when_nobody_reads_on() {
+    let dir = temp_dir();
+    let server = Server::start(dir.path());
+    server.create_database("a");
+    // More than pipes and buffers hold.
+    let rows: String = (0..50_000).map(|i| format!("measurement value={i}i {i}\n")).collect();
+    assert_eq!(server.write("a", &rows).status, 204);
+    let port = server.address.port().to_string();
+    for more in [&[][..], &["-compress"]] {
+        let mut command = nyala();
+        command.args(["export", "--host", "127.0.0.1", "--port", &port, "--out", "-"]).args(more);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(process.stdout.take());
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(stderr(&output), "");
+    }
+}
+
+#[test]
 fn what_is_exported_is_imported() {
     let dirs = (temp_dir(), temp_dir());
     let server = Server::start(dirs.0.path());

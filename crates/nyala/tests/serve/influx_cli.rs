@@ -1,6 +1,8 @@
 //! The real `influx` command line client.
 
-use std::process::Command;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::support::{Server, temp_dir};
 
@@ -48,4 +50,52 @@ fn it_imports() {
     influx(&server, &["-import", "-path", file.to_str().unwrap()]);
     let json = server.query("imported", "SELECT count(v) FROM m").json();
     assert_eq!(json["results"][0]["series"][0]["values"][0][1], 5000);
+}
+
+/// What `influx` shows at a terminal, made by `script` (util-linux), when these lines are typed.
+fn typed(server: &Server, home: &Path, lines: &[&str]) -> String {
+    let command = format!("influx -host 127.0.0.1 -port {}", server.address.port());
+    let mut process = Command::new("script")
+        .args(["--quiet", "--flush", "--return", "--command", &command, "/dev/null"])
+        .env("HOME", home)
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`script` makes the terminal: it is part of util-linux (package bsdutils)");
+    let mut output = process.stdout.take().unwrap();
+    let mut input = process.stdin.take().unwrap();
+    for line in lines.iter().chain(&["exit"]) {
+        input.write_all(format!("{line}\r").as_bytes()).unwrap();
+    }
+    // The end of the input would end the terminal before everything is shown.
+    let mut text = Vec::new();
+    output.read_to_end(&mut text).unwrap();
+    drop(input);
+    assert!(process.wait().unwrap().success());
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[test]
+fn its_commands_work_at_a_terminal() {
+    let dir = temp_dir();
+    let (server, other) =
+        (Server::start(&dir.path().join("one")), Server::start(&dir.path().join("other")));
+    other.create_database("d");
+    let rows: String = (0..5).map(|i| format!("m v={i}i 100{i}\n")).collect();
+    assert_eq!(other.write("d", &rows).status, 204);
+    let there = format!("connect {}", other.address);
+    let select = "select v from m";
+    let text = typed(
+        &server,
+        dir.path(),
+        // Chunked at first; `chunked` changes that.
+        &[&there, "use d", "chunk size 2", select, "chunked", select, "node 3", select, "settings"],
+    );
+    for row in ["1000 0", "1001 1", "1004 4"] {
+        assert_eq!(text.matches(row).count(), 3, "{row} in {text}");
+    }
+    assert!(text.contains("Using database d") && text.contains("chunk size set to 2"), "{text}");
+    assert!(text.contains(&other.address.to_string()), "{text}");
+    assert!(!text.contains("ERR"), "{text}");
 }

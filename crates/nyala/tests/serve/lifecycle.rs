@@ -1,6 +1,6 @@
 //! Starting, stopping, starting again.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use rustix::process::Signal;
 
@@ -72,9 +72,13 @@ fn a_second_signal_stops_at_once() {
     let server = Server::start(dir.path());
     server.create_database("d");
     let mut stream = connect(server.address);
-    let head = "POST /write?db=d HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\nm v=";
+    let head = "POST /write?db=d HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\
+                Expect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    server.check_alive();
+    // The request is being answered once the server asks for its body.
+    let mut asked = [0; 21];
+    stream.read_exact(&mut asked).unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue");
     server.signal(Signal::TERM);
     let refused = (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));

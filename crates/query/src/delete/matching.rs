@@ -38,7 +38,8 @@ pub(super) fn delete(
     };
     let mut sources: Vec<Source> = measurements.into_iter().map(source).collect();
     resolve_condition(condition, &mut sources)?;
-    for source in sources {
+    for mut source in sources {
+        source.decide_name();
         let Source::Measurement(mut source) = source else { continue };
         if matches!(source.condition.tags, TagExpr::False) {
             continue;

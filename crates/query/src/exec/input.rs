@@ -277,6 +277,7 @@ fn tags_of(predicate: &Predicate, visit: &mut impl FnMut(&Name)) {
         Predicate::All(parts) | Predicate::Any(parts) => {
             parts.iter().for_each(|part| tags_of(part, visit));
         }
+        Predicate::Agree(sides) => sides.iter().for_each(|side| tags_of(side, visit)),
         _ => {}
     }
 }

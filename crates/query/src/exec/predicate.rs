@@ -18,6 +18,8 @@ pub(crate) enum Predicate {
     All(Vec<Predicate>),
     /// At least one holds.
     Any(Vec<Predicate>),
+    /// Both hold or neither does.
+    Agree(Box<[Predicate; 2]>),
     /// A condition on tags, which is the same for all rows of a series.
     Tags(TagExpr),
     /// A comparison.
@@ -44,6 +46,10 @@ impl Predicate {
             Self::Constant(holds) => Bitmap::filled(input.rows, *holds),
             Self::All(parts) => join(parts, input, true, |x, y| x & y),
             Self::Any(parts) => join(parts, input, false, |x, y| x | y),
+            Self::Agree(sides) => {
+                let [lhs, rhs] = sides.each_ref().map(|side| side.select(input));
+                column::combine(&lhs, &rhs, |x, y| !(x ^ y))
+            }
             Self::Tags(condition) => (input.tags)(condition),
             Self::Compare { op, lhs, rhs: Expression::Constant(constant) } => {
                 let lhs = value(lhs);

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use influxql::{
-    Expr, Field, Fill, FoldContext, SelectStatement, SortField, Source, reduce, split_condition,
+    Call, Expr, Field, Fill, FoldContext, SelectStatement, SortField, Source, reduce,
+    split_condition,
 };
-use model::{MAX_TIME_NS, MIN_TIME_NS, TimeRange};
+use model::{MAX_TIME_NS, MIN_TIME_NS, Scalar, TimeRange};
 
 use super::calendar;
 use super::dimensions::{self, Every, Interval};
 use super::fields::{FieldChecks, WindowUse, check_condition};
 use super::join::CompiledJoin;
+use super::lower::constant;
 use super::widened;
 use crate::QueryError;
+use crate::exec::expression::MathFunction;
 use crate::exec::window::Windows;
 use crate::zone::Zone;
 
@@ -218,8 +221,29 @@ fn having(
     Ok(condition)
 }
 
+/// An expression with mathematical functions of numbers replaced by their values.
+fn fold_calls(expr: Expr) -> Expr {
+    match expr {
+        Expr::Binary { op, lhs, rhs } => Expr::binary(op, fold_calls(*lhs), fold_calls(*rhs)),
+        Expr::Paren(inner) => Expr::Paren(Box::new(fold_calls(*inner))),
+        Expr::Call(Call { name, args }) => {
+            let folded = args.into_iter().map(fold_calls);
+            let args: Vec<_> = folded.map(|arg| reduce(arg, &FoldContext::default())).collect();
+            let constants = || args.iter().map(constant).collect::<Option<Vec<_>>>();
+            let value = MathFunction::by_name(&name).zip(constants());
+            match value.and_then(|(function, values)| function.of_constants(&values)) {
+                Some(Scalar::Float(value)) => Expr::Number(value),
+                Some(Scalar::Integer(value)) => Expr::Integer(value),
+                Some(Scalar::Unsigned(value)) => Expr::Unsigned(value),
+                _ => Expr::Call(Call { name, args }),
+            }
+        }
+        other => other,
+    }
+}
+
 /// A selected expression with its constants folded.
 pub(crate) fn fold_field(field: &Field) -> Field {
-    let expr = reduce(field.expr.clone(), &FoldContext::default());
-    Field { expr, alias: field.alias.clone() }
+    let expr = fold_calls(reduce(field.expr.clone(), &FoldContext::default()));
+    Field { expr: reduce(expr, &FoldContext::default()), alias: field.alias.clone() }
 }

@@ -5,12 +5,17 @@
 //! as hints; they are evaluated again for every row.
 
 mod hints;
+mod measurement;
 mod tags;
+mod truth;
 
 use influxql::{BinaryOp, Expr, LogicalOp, VarRef};
 use model::{CompareOp, FieldFilter, FieldType, Name, TagExpr};
 
-pub(crate) use tags::{of_metadata as tag_condition, tag_names};
+pub(crate) use measurement::{mentions_name, metadata, names_satisfying, within_measurement};
+pub(crate) use tags::{
+    of_cardinality as cardinality_condition, of_metadata as tag_condition, tag_names,
+};
 
 use super::lower::{arithmetic, constant};
 use super::regex;
@@ -103,6 +108,13 @@ fn conjuncts(predicate: Predicate) -> Vec<Predicate> {
     }
 }
 
+fn joined(op: LogicalOp, parts: Vec<Predicate>) -> Predicate {
+    match op {
+        LogicalOp::And => Predicate::All(parts),
+        LogicalOp::Or => tags::merge_any(parts),
+    }
+}
+
 struct Builder<'a> {
     resolve: &'a dyn Fn(&VarRef) -> SlotSource,
     slots: Vec<SlotSource>,
@@ -115,14 +127,13 @@ impl Builder<'_> {
             Expr::Boolean(holds) => Ok(Predicate::Constant(*holds)),
             Expr::Logical { op, terms } => {
                 let parts = terms.iter().map(|term| self.predicate(term));
-                let parts = parts.collect::<Result<Vec<_>, _>>()?;
-                Ok(match op {
-                    LogicalOp::And => Predicate::All(parts),
-                    LogicalOp::Or => tags::merge_any(parts),
-                })
+                Ok(joined(*op, parts.collect::<Result<_, _>>()?))
             }
             Expr::Binary { op, lhs, rhs } if op.is_comparison() => {
                 self.comparison(*op, lhs.without_parens(), rhs.without_parens())
+            }
+            Expr::Binary { op, lhs, rhs } if truth::is_bitwise(*op) => {
+                self.bitwise(*op, lhs.without_parens(), rhs.without_parens())
             }
             other => Err(QueryError::invalid(format!("invalid condition expression: {other}"))),
         }
@@ -134,6 +145,9 @@ impl Builder<'_> {
         lhs: &Expr,
         rhs: &Expr,
     ) -> Result<Predicate, QueryError> {
+        if truth::is_condition(lhs) || truth::is_condition(rhs) {
+            return self.comparison_of_truths(op, lhs, rhs);
+        }
         if let Expr::VarRef(left) = lhs
             && let SlotSource::Tag(key) = (self.resolve)(left)
             && let Some(decided) = self.tag_comparison(op, &key, rhs)?

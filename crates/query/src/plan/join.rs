@@ -215,6 +215,11 @@ impl JoinSource {
         self.tags.iter().any(|tag| **tag == *name)
     }
 
+    /// What is joined.
+    pub(super) fn sources_mut(&mut self) -> impl Iterator<Item = &mut Source> {
+        self.sides.iter_mut().filter_map(|side| side.source.as_mut())
+    }
+
     /// Groups subqueries by the tags that rows pair by.
     pub(super) fn push_dimensions(&mut self) {
         for side in &mut self.sides {

@@ -122,18 +122,34 @@ impl Slots<'_> {
             Some(other) => types::field_type(other),
             None => None,
         };
-        let result = match input {
-            Some(input) => function.result_type(input)?,
-            None => function.result_type(FieldType::Float)?,
+        let typed = |input: Option<FieldType>| {
+            let result = function.result_type(input.unwrap_or(FieldType::Float))?;
+            let shown =
+                transforms.iter().try_fold(result, |shown, step| step.result_type(shown))?;
+            Ok::<_, QueryError>((input, result, shown))
         };
-        let mut shown = result;
-        for transform in &transforms {
-            shown = transform.result_type(shown)?;
-        }
+        let (input, result, shown) = match typed(input) {
+            // A cast that gives no value in any source says nothing of the function.
+            Err(_) if input.is_some_and(|wanted| !self.is_readable(name, wanted)) => typed(None),
+            other => other,
+        }?;
         let is_fixed =
             transforms.last().map_or(function.has_fixed_type(), Transform::has_fixed_type);
         let is_known = data_type.is_some() || is_fixed;
         Ok(CallPlan { function, field: name.into(), input, result, transforms, shown, is_known })
+    }
+
+    /// Whether some source has values for the field `name` that can be read as `wanted`.
+    fn is_readable(&self, name: &str, wanted: FieldType) -> bool {
+        let fits =
+            |stored: FieldType| stored == wanted || (stored.is_numeric() && wanted.is_numeric());
+        self.is_output(name)
+            || self.sources.iter().any(|source| match source {
+                Source::Measurement(measurement) => {
+                    measurement.schema.field_type(name).is_some_and(fits)
+                }
+                Source::Subquery(_) | Source::Join(_) => false,
+            })
     }
 
     fn is_output(&self, name: &str) -> bool {

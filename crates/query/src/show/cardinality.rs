@@ -6,16 +6,16 @@ use influxql::{Cardinality, ShowCardinality};
 use model::{DatabaseId, Name, TagExpr, TimeRange, Values};
 use store::{MetadataKind, MetadataRequest, NameFilter, Policy};
 
-use super::{Timed, counts_part, fields_within, grouped, key_filter, tags_only};
+use super::{Timed, counts_part, fields_within, grouped, key_filter, tags_or_none};
 use crate::exec::stream::Part;
-use crate::names::{by_policy, database_id};
+use crate::names::{by_policy, database_name};
+use crate::plan::{metadata, within_measurement};
 use crate::presence::{is_only_policy, series_within};
 use crate::{Answer, QueryContext, QueryError};
 
 /// Counts names.
 pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Answer, QueryError> {
-    let database = database_id(show.database.as_deref(), context)?;
-    let series = match tags_only(show.condition.as_ref(), context)? {
+    let series = match tags_or_none(show.condition.as_ref(), context)? {
         Timed::No(series) => series,
         Timed::Yes(..) => {
             let what = statement(&show.of);
@@ -29,17 +29,23 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
     }
     let whole = !show.exact && show.sources.is_empty() && show.condition.is_none();
     let all = NameFilter::All;
-    let parts = match &show.of {
-        Cardinality::Series if whole => {
-            let counted = count(MetadataKind::SeriesCounts, all, series, database, context)?;
-            let total = counted.iter().map(|(_, count)| count).sum();
-            vec![counts_part("", "cardinality estimation", total)]
+    let of = &show.of;
+    let parts = match of {
+        Cardinality::Series | Cardinality::Measurement if whole => {
+            let counted = match (existing_database(show, context)?, of) {
+                (None, _) => 0,
+                (Some(database), Cardinality::Series) => {
+                    let counted =
+                        count(MetadataKind::SeriesCounts, all, series, database, context)?;
+                    counted.iter().map(|(_, count)| count).sum()
+                }
+                (Some(database), _) => {
+                    count(MetadataKind::Measurements, all, series, database, context)?.len() as i64
+                }
+            };
+            vec![counts_part("", "cardinality estimation", counted)]
         }
-        Cardinality::Measurement if whole => {
-            let counted = count(MetadataKind::Measurements, all, series, database, context)?;
-            vec![counts_part("", "cardinality estimation", counted.len() as i64)]
-        }
-        of => {
+        _ => {
             let mut counts = Vec::new();
             let found = by_policy(&show.sources, show.database.as_deref(), context)?;
             for (name, policies) in found {
@@ -60,6 +66,15 @@ pub(crate) fn show(show: &ShowCardinality, context: &QueryContext) -> Result<Ans
     Ok(Answer::ready(parts))
 }
 
+/// The database that is named. One that does not exist is no error here, as in InfluxDB: nothing is in it.
+fn existing_database(
+    show: &ShowCardinality,
+    context: &QueryContext,
+) -> Result<Option<DatabaseId>, QueryError> {
+    let name = database_name(show.database.as_deref(), context)?;
+    Ok(context.catalog.snapshot().database(name).map(|database| database.id))
+}
+
 fn each(counts: Vec<(String, i64)>) -> Vec<Part> {
     counts.into_iter().map(|(name, count)| counts_part(&name, "count", count)).collect()
 }
@@ -75,7 +90,7 @@ fn count(
     let (facts_max, limits) = (None, context.scan_context());
     let request =
         MetadataRequest { database, kind, measurements, series, facts_max, context: limits };
-    let mut cursor = context.store.metadata(&request)?;
+    let mut cursor = metadata(request, context)?;
     let mut counts: Vec<(String, i64)> = Vec::new();
     while let Some(batch) = cursor.next()? {
         context.interrupt.check()?;
@@ -107,9 +122,16 @@ fn count_within(
     series: &TagExpr,
     context: &QueryContext,
 ) -> Result<i64, QueryError> {
+    let series = &within_measurement(series, measurement);
     let kind = match of {
         Cardinality::FieldKey => {
-            return Ok(fields_within(measurement, policies, context)?.len() as i64);
+            let mut with_series = Vec::with_capacity(policies.len());
+            for policy in policies {
+                if has_series(policy, measurement, series, context)? {
+                    with_series.push(*policy);
+                }
+            }
+            return Ok(fields_within(measurement, &with_series, context)?.len() as i64);
         }
         Cardinality::Measurement => MetadataKind::Measurements,
         Cardinality::Series => MetadataKind::SeriesCounts,
@@ -119,7 +141,7 @@ fn count_within(
     let mut total = 0;
     let mut distinct: BTreeSet<(Name, Name)> = BTreeSet::new();
     for policy in policies {
-        if is_only_policy(policy, context) {
+        if policies.len() == 1 && is_only_policy(policy, context) {
             let only = NameFilter::In(vec![measurement.clone()]);
             let counted = count(kind, only, series.clone(), policy.database, context)?;
             return Ok(counted.first().map_or(0, |(_, count)| *count));
@@ -150,6 +172,24 @@ fn count_within(
         Cardinality::TagKey | Cardinality::TagValues(_) => distinct.len() as i64,
         _ => total,
     })
+}
+
+/// Whether a condition leaves some series, of a measurement in one policy.
+fn has_series(
+    policy: &Policy,
+    measurement: &Name,
+    series: &TagExpr,
+    context: &QueryContext,
+) -> Result<bool, QueryError> {
+    if matches!(series, TagExpr::True) {
+        return Ok(true);
+    }
+    let Some(schema) = context.store.schema(policy.database, measurement)? else {
+        return Ok(false);
+    };
+    let condition = (series, TimeRange::ALL);
+    let (_, ordinals) = series_within(*policy, measurement, &schema, condition, context)?;
+    Ok(!ordinals.is_empty())
 }
 
 fn statement(of: &Cardinality) -> &'static str {

@@ -13,7 +13,7 @@ use store::{MetadataKind, MetadataRequest, NameFilter};
 use crate::answer::{header, text_column};
 use crate::exec::column::undictionary;
 use crate::exec::stream::Part;
-use crate::names::{check_policies, database_id, source_filter};
+use crate::names::{check_policies, common_database, source_filter};
 use crate::{Answer, QueryContext, QueryError};
 
 /// Rows shown if LIMIT does not say.
@@ -21,8 +21,10 @@ const LIMIT: u64 = 10;
 
 /// Answers SHOW CARDINALITY BY.
 pub(super) fn show(show: &ShowCardinalityBy, context: &QueryContext) -> Result<Answer, QueryError> {
-    let database = database_id(show.database.as_deref(), context)?;
     check_policies(&show.sources, show.database.as_deref(), context)?;
+    let database = common_database(&show.sources, show.database.as_deref(), context)?;
+    let several = || QueryError::unsupported("SHOW CARDINALITY BY of several databases");
+    let database = database.ok_or_else(several)?;
     let measurements = source_filter(&show.sources, database, context)?;
     let explorer = Explorer { database, context };
     let limit = if show.limit == 0 { LIMIT } else { show.limit };

@@ -13,7 +13,7 @@ use store::{NameFilter, Policy, SeriesTable};
 use super::{fields_within, key_filter};
 use crate::exec::stream::Part;
 use crate::names::by_policy;
-use crate::plan::regex;
+use crate::plan::{regex, within_measurement};
 use crate::presence::series_within;
 use crate::{Answer, QueryContext, QueryError};
 
@@ -65,8 +65,9 @@ pub(super) fn show(
     let mut groups = Groups { of: &show.of, values, tags, found: BTreeMap::new(), entries: 0 };
     let mut held = context.budget.reserve(0)?;
     for (name, policy, schema) in &sources {
+        let series = within_measurement(series, name);
         let (scan, ordinals) =
-            series_within(*policy, name, schema, (series, TimeRange::ALL), context)?;
+            series_within(*policy, name, schema, (&series, TimeRange::ALL), context)?;
         let fields = match show.of {
             Cardinality::FieldKey => fields_within(name, &measurements[*name], context)?.len(),
             _ => 0,

@@ -8,7 +8,7 @@ use influxql::{BinaryOp, Expr};
 use model::{DatabaseId, Name, TagExpr};
 use store::{MetadataKind, MetadataRequest, NameFilter};
 
-use crate::plan::names_of;
+use crate::plan::{names_of, names_satisfying};
 use crate::{QueryContext, QueryError};
 
 /// Refuses comparisons of tags with anything but text.
@@ -46,6 +46,12 @@ struct Sets<'a> {
 
 impl Sets<'_> {
     fn of(&self, condition: &TagExpr) -> Result<BTreeSet<Name>, QueryError> {
+        let (name, tags): (Vec<_>, Vec<_>) =
+            keys(condition).into_iter().partition(|key| &**key == "_name");
+        if !name.is_empty() && tags.is_empty() {
+            let names = names_satisfying(&self.request(condition), self.context)?;
+            return Ok(names.into_iter().collect());
+        }
         match condition {
             TagExpr::And(parts) => {
                 let mut parts = parts.iter();
@@ -80,15 +86,18 @@ impl Sets<'_> {
 
     /// Measurements with a series that satisfies `series`.
     fn having(&self, series: &TagExpr) -> Result<BTreeSet<Name>, QueryError> {
-        let request = MetadataRequest {
+        Ok(names_of(&self.request(series), self.context)?.into_iter().collect())
+    }
+
+    fn request(&self, series: &TagExpr) -> MetadataRequest {
+        MetadataRequest {
             database: self.database,
             kind: MetadataKind::Measurements,
             measurements: self.among.clone(),
             series: series.clone(),
             facts_max: None,
             context: self.context.scan_context(),
-        };
-        Ok(names_of(&request, self.context)?.into_iter().collect())
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use store::{MetadataCursor, MetadataRequest};
 
 use crate::exec::column::{slice, take, undictionary};
 use crate::exec::stream::Part;
+use crate::plan::metadata;
 use crate::{QueryContext, QueryError};
 
 /// How rows of names are shown.
@@ -59,7 +60,7 @@ impl NameStream {
         if limits.rows > 0 && !filtered {
             request.facts_max = Some(limits.rows.saturating_add(limits.rows_offset));
         }
-        Ok(Self::new(context.store.metadata(&request)?, shape, limits, context))
+        Ok(Self::new(metadata(request, context)?, shape, limits, context))
     }
 
     /// Names that something else than the store's index hands out, in its form.

@@ -10,7 +10,7 @@ use model::{
 };
 use store::{MetadataCursor, NameFilter, Policy, StoreError};
 
-use crate::plan::matching;
+use crate::plan::{matching, within_measurement};
 use crate::presence::{series_within, shards_of};
 use crate::{QueryContext, QueryError};
 
@@ -68,10 +68,10 @@ impl WithinCursor {
     fn names(&self, name: &Name, policies: &[Policy]) -> Result<BTreeSet<Vec<Name>>, QueryError> {
         let mut held = self.context.budget.reserve(0)?;
         let mut found = BTreeSet::new();
+        let condition = &within_measurement(&self.condition, name);
         for policy in policies {
             let Some(schema) = self.context.schema(policy.database, name)? else { continue };
             let time = shards_of(self.time, policy.partition_ns);
-            let condition = &self.condition;
             let (scan, series) =
                 series_within(*policy, name, &schema, (condition, time), &self.context)?;
             let table = scan.series();

@@ -97,7 +97,7 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
     let gauge = |name, help, value: i64| plain(name, help, MetricKind::Gauge, value as f64);
     let m = metrics;
     all.extend([
-        gauge("http_requests_active", "Requests being answered.", m.requests_active.get()),
+        gauge("http_requests_active", "Requests being answered.", m.active(&Route::ALL)),
         gauge("http_connections", "Open connections.", m.connections.get()),
         counter(
             "http_connections_refused_total",
@@ -251,8 +251,8 @@ mod tests {
     fn every_family_is_announced_once_and_every_line_is_well_formed() {
         let metrics = Metrics::default();
         let ok = Some(hyper::StatusCode::OK);
-        metrics.request_done(Route::Query, ok, Duration::from_millis(3));
-        metrics.request_done(Route::Write, None, Duration::from_millis(3));
+        metrics.request_done(Route::Query, ok, Duration::from_millis(3), 0);
+        metrics.request_done(Route::Write, None, Duration::from_millis(3), 0);
         let label = |value: &str| vec![("kind", value.to_owned())];
         let scans =
             |labels| Metric { labels, ..plain("scans", "Scans.", MetricKind::Counter, 1.0) };

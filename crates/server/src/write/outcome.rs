@@ -40,7 +40,12 @@ pub(super) fn report(parsed: &Parsed<'_>, rejected: &[RejectedRow]) -> Result<()
 
 /// The message for rows that may not be stored, if there are any.
 fn dropped(parsed: &Parsed<'_>, rejected: &[RejectedRow]) -> Option<String> {
-    let by_store = rejected.iter().filter(|r| !matches!(r.reason, RejectReason::Key(_)));
+    // What is too old is told only if nothing else is wrong, as InfluxDB does.
+    let is_old = |row: &RejectedRow| matches!(row.reason, RejectReason::BeyondRetention);
+    let by_rows = |row: &&RejectedRow| !matches!(row.reason, RejectReason::Key(_));
+    let only_old = rejected.iter().filter(by_rows).all(is_old)
+        && !parsed.problems.iter().any(|p| matches!(p.kind, ProblemKind::Dropped(_)));
+    let by_store = rejected.iter().filter(by_rows).filter(|row| only_old || !is_old(row));
     let by_parser = parsed.problems.iter().filter_map(|problem| match &problem.kind {
         ProblemKind::Dropped(reason) => Some((problem.line_start, reason)),
         ProblemKind::Unparsable(_) => None,
@@ -167,8 +172,8 @@ mod tests {
         assert_eq!(
             said("bad\nm v=1 1\nm time=2 2\nm v=3 3", &[(1, late)]),
             "partial write: invalid field name: input field \"time\" on measurement \"m\" is \
-             invalid dropped=2",
-            "the first reason, and not the line that cannot be read"
+             invalid dropped=1",
+            "neither rows that are too old nor lines that cannot be read"
         );
     }
 

@@ -1,5 +1,6 @@
 //! A file that is written, packed or not. It gets its name when it is complete.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+/// Nobody reads the standard output any more.
+#[derive(Debug)]
+pub(super) struct NobodyReads;
+
+impl fmt::Display for NobodyReads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads the standard output any more")
+    }
+}
+
+impl std::error::Error for NobodyReads {}
 
 /// Where an export goes.
 pub(super) struct Output {
@@ -46,10 +59,11 @@ impl Output {
     /// # Errors
     /// The disk is full, or nobody reads.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(match &mut self.sink {
+        let written = match &mut self.sink {
             Sink::Plain(out) => out.write_all(bytes),
             Sink::Packed(out) => out.write_all(bytes),
-        }?)
+        };
+        written.map_err(|error| failure(self.names.is_none(), error))
     }
 
     /// # Errors
@@ -62,16 +76,23 @@ impl Output {
     /// # Errors
     /// As for [`Output::bytes`].
     pub(super) fn finish(self) -> Result<()> {
-        let mut out = match self.sink {
-            Sink::Plain(out) => out,
-            Sink::Packed(out) => out.finish()?,
+        let to_stdout = self.names.is_none();
+        let out = match self.sink {
+            Sink::Plain(out) => Ok(out),
+            Sink::Packed(out) => out.finish(),
         };
-        out.flush()?;
-        drop(out);
+        out.and_then(|mut out| out.flush()).map_err(|error| failure(to_stdout, error))?;
         if let Some((unfinished, name)) = self.names {
             fs::rename(&unfinished, &name)
                 .with_context(|| format!("cannot name it {}", name.display()))?;
         }
         Ok(())
     }
+}
+
+fn failure(to_stdout: bool, error: io::Error) -> anyhow::Error {
+    if to_stdout && error.kind() == io::ErrorKind::BrokenPipe {
+        return NobodyReads.into();
+    }
+    error.into()
 }

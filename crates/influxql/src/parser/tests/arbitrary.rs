@@ -171,7 +171,7 @@ fn count() -> impl Strategy<Value = u64> {
 
 fn field() -> impl Strategy<Value = Field> {
     let expr = prop_oneof![4 => arithmetic(), 1 => regex().prop_map(Expr::Regex)];
-    (expr, option::weighted(0.3, name())).prop_map(|(expr, alias)| Field { expr, alias })
+    (expr, option::weighted(0.3, full_name())).prop_map(|(expr, alias)| Field { expr, alias })
 }
 
 fn dimensions() -> impl Strategy<Value = Vec<Expr>> {

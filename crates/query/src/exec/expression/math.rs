@@ -1,8 +1,8 @@
 //! Mathematical functions on columns.
 
-use model::{Column, FieldType, Values};
+use model::{Column, FieldType, Scalar, Values};
 
-use crate::exec::column::{both, cast, missing, type_of};
+use crate::exec::column::{both, cast, missing, repeated, type_of};
 
 /// A function from numbers to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,24 @@ impl MathFunction {
     /// Whether only floats are accepted.
     pub(crate) fn needs_float(self) -> bool {
         matches!(self, Self::Asin | Self::Acos)
+    }
+
+    /// The value for constant arguments, if they are numbers that the function takes.
+    pub(crate) fn of_constants(self, args: &[Scalar]) -> Option<Scalar> {
+        let fits = |arg: &Scalar| match arg.field_type() {
+            FieldType::Float => true,
+            other => other.is_numeric() && !self.needs_float(),
+        };
+        if args.len() != self.arity() || !args.iter().all(fits) {
+            return None;
+        }
+        let value = self.apply(args.iter().map(|arg| repeated(arg, 1)).collect());
+        match value.values {
+            Values::Float(values) => values.first().map(|value| Scalar::Float(*value)),
+            Values::Integer(values) => values.first().map(|value| Scalar::Integer(*value)),
+            Values::Unsigned(values) => values.first().map(|value| Scalar::Unsigned(*value)),
+            _ => None,
+        }
     }
 
     /// The values for columns of arguments, as many as [`MathFunction::arity`] says.

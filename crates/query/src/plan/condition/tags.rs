@@ -117,12 +117,29 @@ pub(crate) fn tag_names(condition: &TagExpr, visit: &mut impl FnMut(&Name)) {
 /// # Errors
 /// [`QueryError::Invalid`] for what is no condition on tags.
 pub(crate) fn of_metadata(expr: &Expr) -> Result<TagExpr, QueryError> {
-    let bad_operator = || QueryError::invalid("invalid tag comparison operator");
+    of_names(expr, &|| Err(QueryError::invalid("invalid tag comparison operator")))
+}
+
+/// As [`of_metadata`]; a comparison of something else than tags holds for no series.
+///
+/// # Errors
+/// A regex that does not compile.
+pub(crate) fn of_cardinality(expr: &Expr) -> Result<TagExpr, QueryError> {
+    of_names(expr, &|| Ok(TagExpr::False))
+}
+
+fn of_names(
+    expr: &Expr,
+    otherwise: &dyn Fn() -> Result<TagExpr, QueryError>,
+) -> Result<TagExpr, QueryError> {
     match expr.without_parens() {
         Expr::Boolean(true) => Ok(TagExpr::True),
         Expr::Boolean(false) => Ok(TagExpr::False),
         Expr::Logical { op, terms } => {
-            let parts = terms.iter().map(of_metadata).collect::<Result<Vec<_>, _>>()?;
+            let parts = terms
+                .iter()
+                .map(|term| of_names(term, otherwise))
+                .collect::<Result<Vec<_>, _>>()?;
             Ok(match op {
                 LogicalOp::And => all(parts),
                 LogicalOp::Or => any(parts),
@@ -132,22 +149,22 @@ pub(crate) fn of_metadata(expr: &Expr) -> Result<TagExpr, QueryError> {
             let (lhs, rhs) = (lhs.without_parens(), rhs.without_parens());
             let (key, other) = match (lhs, rhs) {
                 (Expr::VarRef(var), other) | (other, Expr::VarRef(var)) => (&var.name, other),
-                _ => return Err(bad_operator()),
+                _ => return otherwise(),
             };
             let key = Name::from(key.as_str());
             let positive = match other {
                 Expr::String(value) => TagExpr::Equals(key, value.as_str().into()),
                 Expr::Regex(source) => TagExpr::Matches(key, regex(source)?),
                 Expr::VarRef(second) => TagExpr::SameValue(key, second.name.as_str().into()),
-                _ => return Err(bad_operator()),
+                _ => return otherwise(),
             };
             match op {
                 BinaryOp::Eq | BinaryOp::EqRegex => Ok(positive),
                 BinaryOp::NotEq | BinaryOp::NotEqRegex => Ok(TagExpr::Not(Box::new(positive))),
-                _ => Err(bad_operator()),
+                _ => otherwise(),
             }
         }
-        _ => Err(bad_operator()),
+        _ => otherwise(),
     }
 }
 
