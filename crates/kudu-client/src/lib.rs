@@ -69,6 +69,7 @@ mod table;
 mod write;
 
 pub use client::{Client, TableStatistics, TabletServer};
+pub use cluster::master::{Master, MasterState};
 pub use config::{ClientConfig, Encryption};
 pub use ddl::{AlterTable, TableSpec};
 pub use error::Error;
@@ -80,5 +81,5 @@ pub use schema::{
     Column, Compression, DataType, Encoding, HashDimension, PartitionSchema, RangePartition,
     Schema, Value,
 };
-pub use table::Table;
+pub use table::{Replica, Table};
 pub use write::{Bits, Cells, Missing, Operation, RowBatch, RowError, WriteOutcome};
