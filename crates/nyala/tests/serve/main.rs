@@ -18,6 +18,7 @@ mod import;
 mod influx_cli;
 mod inspect;
 mod kudu;
+mod kudu_security;
 mod kudu_status;
 mod lifecycle;
 mod listeners;
