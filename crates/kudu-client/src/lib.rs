@@ -58,6 +58,8 @@ mod cluster;
 mod config;
 mod ddl;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod predicate;
 mod proto;
 mod prune;

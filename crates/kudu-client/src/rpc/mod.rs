@@ -8,6 +8,7 @@ mod tls;
 mod transport;
 
 pub(crate) use connection::{Answer, Body, Call, CallError, Connection};
+pub(crate) use frame::{Frame, take as take_frame};
 pub(crate) use pool::{Endpoint, Pool};
 
 /// Codes of `ErrorStatus`.
