@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::clock::Clocks;
 use crate::cluster::locations::Locations;
-use crate::cluster::master::{MasterAnswer, MasterReply, Masters, master_code};
+use crate::cluster::master::{Master, MasterAnswer, MasterReply, Masters, master_code};
 use crate::config::ClientConfig;
 use crate::error::Error;
 use crate::proto::{
@@ -119,6 +119,16 @@ impl Client {
     pub async fn leading_master(&self) -> Result<String, Error> {
         let mut attempts = self.attempts("finding the leading master".to_owned(), None);
         self.inner.masters.leader_address(&mut attempts).await
+    }
+
+    /// The masters of the cluster and how each answers this client, in the order of addresses: those
+    /// that were given, or those that the leader names if these are more.
+    ///
+    /// # Errors
+    /// [`Error`]: no leading master answers.
+    pub async fn list_masters(&self) -> Result<Vec<Master>, Error> {
+        let mut attempts = self.attempts("asking the masters".to_owned(), None);
+        self.inner.masters.list(&mut attempts).await
     }
 
     /// Names of tables that contain `filter`.

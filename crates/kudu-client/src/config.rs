@@ -15,9 +15,10 @@ const MASTER_PORT: u16 = 7051;
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// Never. Authentication tokens cannot be used then.
+    /// Never. Authentication tokens cannot be used then, and a password is sent in the clear.
     Disabled,
-    /// If the server offers it; on one machine only the handshake is done.
+    /// If the server offers it; on one machine only the handshake is done. With a password or with
+    /// pinned certificates it is [`Encryption::Required`]: neither is of use in the clear.
     #[default]
     Optional,
     /// Always; a server that does not offer it is refused.
@@ -45,10 +46,12 @@ pub(crate) struct Security {
 }
 
 impl Security {
-    /// Whether a peer without TLS is refused: pins say who it has to be, which only TLS shows.
+    /// Whether a peer without TLS is refused: pins say who it has to be, which only TLS shows, and a
+    /// password is sent in the clear only where that was asked for.
     pub(crate) fn must_encrypt(&self) -> bool {
         let pinned = !(self.pinned_authorities.is_empty() && self.pinned_fingerprints.is_empty());
-        pinned || self.encryption == Encryption::Required
+        let has_secret = !self.password.is_empty() && self.encryption != Encryption::Disabled;
+        pinned || has_secret || self.encryption == Encryption::Required
     }
 }
 

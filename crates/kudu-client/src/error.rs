@@ -58,8 +58,9 @@ pub enum Error {
     },
     /// Encryption is required here, and the server does not offer it.
     #[error(
-        "{server} does not offer TLS but the client requires it: start the server with \
-         --rpc_encryption=optional or required, or let the client do without"
+        "{server} does not offer TLS but the client requires it (as it does whenever it has a \
+         password or certificates to check): start the server with --rpc_encryption=optional or \
+         required, or set the client's encryption to disabled"
     )]
     EncryptionUnavailable {
         /// Address of the server.

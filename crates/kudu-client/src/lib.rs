@@ -58,6 +58,8 @@ mod cluster;
 mod config;
 mod ddl;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod predicate;
 mod proto;
 mod prune;
@@ -69,6 +71,7 @@ mod table;
 mod write;
 
 pub use client::{Client, TableStatistics, TabletServer};
+pub use cluster::master::{Master, MasterState};
 pub use config::{ClientConfig, Encryption};
 pub use ddl::{AlterTable, TableSpec};
 pub use error::Error;
@@ -80,5 +83,5 @@ pub use schema::{
     Column, Compression, DataType, Encoding, HashDimension, PartitionSchema, RangePartition,
     Schema, Value,
 };
-pub use table::Table;
+pub use table::{Replica, Table};
 pub use write::{Bits, Cells, Missing, Operation, RowBatch, RowError, WriteOutcome};

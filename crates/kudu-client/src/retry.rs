@@ -169,6 +169,9 @@ pub(crate) fn on_call_error(error: &CallError, server: &str, method: &str) -> Re
     }
 }
 
+/// How a server's message begins that does not let the user call a method.
+const NOT_AUTHORIZED: &str = "Not authorized:";
+
 fn on_remote(status: &ErrorStatus, server: &str, method: &str) -> Reaction {
     let code = status.code.unwrap_or_default();
     let server = server.to_owned();
@@ -182,6 +185,11 @@ fn on_remote(status: &ErrorStatus, server: &str, method: &str) -> Reaction {
         code::INVALID_AUTHORIZATION_TOKEN => Reaction::NewAuthorization,
         code::REQUEST_STALE => Reaction::Fail(Error::OutcomeUnknown(message)),
         code::FATAL_UNAUTHORIZED => Reaction::Fail(Error::NotAuthorized { server, message }),
+        // All that tells it from other failures of a method.
+        code::APPLICATION if message.starts_with(NOT_AUTHORIZED) => {
+            let message = format!("{message} (is its user name in --user_acl of the server?)");
+            Reaction::Fail(Error::NotAuthorized { server, message })
+        }
         code::NO_SUCH_METHOD => {
             Reaction::Fail(Error::Unsupported { server, method, features: Vec::new() })
         }

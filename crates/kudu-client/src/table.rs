@@ -41,6 +41,19 @@ pub(crate) struct TableInner {
     authorization: Mutex<Option<SignedToken>>,
 }
 
+/// A copy of a tablet, as the leading master tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// Identity of its server; see [`TabletServer::uuid`](crate::TabletServer::uuid).
+    pub server_uuid: String,
+    /// Where that server listens, `host:port`.
+    pub address: String,
+    /// Whether it counts where a majority is needed. One that is still being filled does not.
+    pub is_voter: bool,
+    /// Whether it leads, as far as the master has heard: a server that died may still be named.
+    pub is_leader: bool,
+}
+
 impl TableInner {
     /// The stretch of a partition key; see [`Locations::find`].
     pub(crate) async fn find(
@@ -206,12 +219,32 @@ impl Table {
     /// # Errors
     /// [`Error`].
     pub async fn tablet_leaders(&self) -> Result<Vec<String>, Error> {
+        let tablets = self.tablets_now().await?;
+        let leaders = tablets.iter().map(|tablet| tablet.named_leader());
+        Ok(leaders.map(|endpoint| endpoint.map_or_else(String::new, |e| e.to_string())).collect())
+    }
+
+    /// The copies of each tablet, in the order of partition keys, as the master tells. Copies on
+    /// servers that it has not heard of since it was started are left out.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn tablet_replicas(&self) -> Result<Vec<Vec<Replica>>, Error> {
+        let shown = |replica: crate::cluster::locations::Replica| Replica {
+            server_uuid: String::from_utf8_lossy(&replica.server).into_owned(),
+            address: replica.endpoint.to_string(),
+            is_voter: replica.is_voter,
+            is_leader: replica.is_leader,
+        };
+        let tablets = self.tablets_now().await?;
+        Ok(tablets.iter().map(|t| t.replicas().into_iter().map(shown).collect()).collect())
+    }
+
+    async fn tablets_now(&self) -> Result<Vec<Arc<Tablet>>, Error> {
         let operation = format!("tablets of table {}", self.inner.name);
         let mut attempts = self.inner.client.attempts(operation, None);
         self.inner.locations.clear();
-        let tablets = self.tablets_from(&[], Instant::now(), &mut attempts).await?;
-        let leaders = tablets.iter().map(|tablet| tablet.named_leader());
-        Ok(leaders.map(|endpoint| endpoint.map_or_else(String::new, |e| e.to_string())).collect())
+        self.tablets_from(&[], Instant::now(), &mut attempts).await
     }
 
     async fn tablets_from(

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{client, config, count, keys, metrics, put};
-use kudu_client::{Client, ClientConfig, Error, Operation, ReadMode, Table};
+use kudu_client::{Cells, Client, ClientConfig, Error, Operation, ReadMode, RowBatch, Table};
 use kudu_test_cluster::{Cluster, Options};
 
 /// Inserts rows of its own until told to stop; all must be acknowledged without an error.
@@ -131,12 +131,57 @@ async fn a_frozen_leader_is_replaced() {
     cluster.tablet_server(victim).thaw();
     assert_eq!(outcome.unwrap().row_errors, []);
     assert_eq!(read.unwrap(), 100);
-    // A call that is given up leaves nothing behind that disturbs the next ones.
+}
+
+/// Calls that are given up, by whoever made them or because their own time is over, leave nothing
+/// behind that disturbs the next ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_given_up() {
+    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let client = client(&cluster);
+    let table = client.create_table(&metrics("given_up").replicas(1)).await.unwrap();
+    let rows: Vec<(i64, i64)> = (0..100).map(|i| (i, i)).collect();
+    put(&table, Operation::Insert, &rows[..50]).await.unwrap();
+    let mut begun = table.scan().batch_bytes(1).open().unwrap();
+    begun.next().await.unwrap().unwrap();
+
     cluster.tablet_server(0).freeze();
-    let given_up = tokio::time::timeout(Duration::from_millis(100), count(table.scan())).await;
+    let moment = Duration::from_millis(200);
+    let (counted, written, next) = tokio::join!(
+        tokio::time::timeout(moment, count(table.scan())),
+        tokio::time::timeout(moment, put(&table, Operation::Insert, &rows[50..])),
+        // One batch is ahead, the second has to be fetched.
+        tokio::time::timeout(moment, async {
+            begun.next().await.unwrap();
+            begun.next().await.unwrap();
+        }),
+    );
+    assert!(counted.is_err() && written.is_err() && next.is_err(), "the server stands still");
+    drop(begun);
+    let (series, time) = ([7_i64], [-1_i64]);
+    let one = RowBatch::new(Operation::Insert, 1)
+        .column(0, Cells::Int64(&series))
+        .column(1, Cells::Int64(&time));
+    for limit in [Duration::ZERO, moment] {
+        let late = table.write_within(&one, limit).await;
+        assert!(matches!(late, Err(Error::TimedOut { limit: l, .. }) if l == limit), "{late:?}");
+    }
     cluster.tablet_server(0).thaw();
-    let _ = given_up;
-    assert_eq!(count(table.scan()).await.unwrap(), 100);
+
+    // What was given up may have been applied or not, but only once and row by row.
+    let again = put(&table, Operation::Insert, &rows[50..]).await.unwrap();
+    assert!(again.row_errors.iter().all(kudu_client::RowError::is_already_present));
+    let again = table.write_within(&one, Duration::from_secs(60)).await.unwrap();
+    assert!(again.row_errors.iter().all(kudu_client::RowError::is_already_present));
+    let mut wanted = rows.clone();
+    wanted.push((7, -1));
+    wanted.sort_unstable();
+    assert_eq!(keys(table.scan()).await.unwrap(), wanted);
+    for round in 0..20 {
+        let rows: Vec<(i64, i64)> = (0..10).map(|n| (n, 1000 + round * 10 + n)).collect();
+        assert_eq!(put(&table, Operation::Insert, &rows).await.unwrap().row_errors, []);
+    }
+    assert_eq!(count(table.scan()).await.unwrap(), 301);
 }
 
 /// Short-lived scanners and a short queue: everything is retried, and what is lost is said.

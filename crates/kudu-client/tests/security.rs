@@ -6,8 +6,9 @@ mod common;
 
 use std::time::Duration;
 
+use common::proxy::Proxy;
 use common::{client, config, count, metrics, put};
-use kudu_client::{Client, ClientConfig, Encryption, Error, Operation};
+use kudu_client::{Cells, Client, ClientConfig, Encryption, Error, Operation, RowBatch};
 use kudu_test_cluster::{Cluster, Options};
 
 const ENCRYPTED: [&str; 2] =
@@ -80,6 +81,10 @@ async fn servers_without_tls_and_servers_that_refuse() {
     works(&client(&cluster), "plain").await;
     let refused = Client::new(encrypted(config(&cluster))).connect().await;
     assert!(matches!(refused, Err(Error::EncryptionUnavailable { .. })), "{refused:?}");
+    let with_password = config(&cluster).user("tester", "secret");
+    let refused = Client::new(with_password.clone()).connect().await;
+    assert!(matches!(refused, Err(Error::EncryptionUnavailable { .. })), "{refused:?}");
+    works(&Client::new(with_password.encryption(Encryption::Disabled)), "clear").await;
 
     // The tool that waits for the cluster is let in over its own network only.
     let cluster = Cluster::start(&Options::new(1)).unwrap();
@@ -98,4 +103,40 @@ async fn default_servers_speak_all_ways() {
     works(&Client::new(config(&cluster).encryption(Encryption::Required)), "required").await;
     let nameless = Client::new(config(&cluster).user("", "")).connect().await;
     assert!(matches!(nameless, Err(Error::NotAuthorized { .. })), "{nameless:?}");
+}
+
+/// Every server is reached under another address than the cluster tells, where somebody listens: what
+/// he sees has the password and the rows in it only where encryption is disabled.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_listens_between_learns_no_password() {
+    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let servers = [cluster.master(0).address(), cluster.tablet_server(0).address()];
+    for encryption in [Encryption::Optional, Encryption::Disabled] {
+        let mut config = config(&cluster).user("tester", "a-secret").encryption(encryption);
+        let mut proxies = Vec::new();
+        for server in &servers {
+            let proxy = Proxy::start(server.clone()).await;
+            config = config.override_address(server, proxy.address()).unwrap();
+            proxies.push(proxy);
+        }
+        let client = Client::new(config);
+        let table = client.create_table(&metrics(&format!("{encryption:?}")).replicas(1)).await;
+        let table = table.unwrap();
+        let batch = RowBatch::new(Operation::Insert, 1)
+            .column(0, Cells::Int64(&[1]))
+            .column(1, Cells::Int64(&[1]))
+            .column(3, Cells::Slices(&[b"visible"]));
+        assert_eq!(table.write(&batch).await.unwrap().row_errors, []);
+        assert_eq!(count(table.scan()).await.unwrap(), 1);
+        let saw = |proxy: &Proxy, text: &str| {
+            proxy.sent().windows(text.len()).any(|bytes| bytes == text.as_bytes())
+        };
+        let is_clear = encryption == Encryption::Disabled;
+        assert_eq!(saw(&proxies[0], "a-secret"), is_clear);
+        assert_eq!(saw(&proxies[1], "visible"), is_clear);
+        // It has gone over the relays, or nothing was proved.
+        assert!(proxies.iter().all(|proxy| proxy.sent().len() > 200));
+    }
+    assert!(config(&cluster).override_address("a:b:c", "x").is_err());
+    assert!(config(&cluster).override_address("a", "").is_err());
 }

@@ -243,3 +243,57 @@ fn satisfies(predicates: &[Predicate], row: &[Option<Value>]) -> bool {
             || (is(p, Predicate::less("c", -1_i64)) && int(2) < -1)
     })
 }
+
+/// Kudu's own tool says of rows of all kinds that they are in the tablets that this client has chosen,
+/// and finds them there.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_in_the_tablets_that_kudu_names() {
+    let client = client(cluster());
+    let columns = vec![
+        Column::new("name", DataType::String),
+        Column::new("id", DataType::Int64),
+        Column::new("small", DataType::Int8),
+        Column::new("at", DataType::Int64),
+    ];
+    let schema = Schema::new(columns, 4).unwrap();
+    // As the tables of a time series database are, and more: two hash dimensions, ranges of time.
+    let spec = TableSpec::new("located", schema).hash(&["name", "id"], 4).hash(&["small"], 2);
+    let hours = (-1..2_i64).map(|hour| RangePartition::between(hour * 3600, (hour + 1) * 3600));
+    let spec = spec.range(&["at"]).ranges(hours).replicas(1);
+    let table = client.create_table(&spec).await.unwrap();
+
+    let names =
+        ["", "h", "host=a b", "\u{e4}\u{20ac}", "a\"quote", "back\\slash", "cpu,host=1,dc=2"];
+    let ids = [0, 1, -1, i64::MIN, i64::MAX, 1 << 32, -(1 << 40), 42, 7];
+    let rows = 24_usize;
+    let name = |row: usize| names[row % names.len()];
+    let id: Vec<i64> = (0..rows).map(|row| ids[row % ids.len()]).collect();
+    let small: Vec<i8> = (0..rows).map(|row| (row as i8).wrapping_mul(23)).collect();
+    let at: Vec<i64> = (0..rows as i64).map(|row| -3600 + row * 10_799 / 23).collect();
+    let text: Vec<&[u8]> = (0..rows).map(|row| name(row).as_bytes()).collect();
+    let batch = RowBatch::new(Operation::Insert, rows)
+        .column(0, Cells::Slices(&text))
+        .column(1, Cells::Int64(&id))
+        .column(2, Cells::Int8(&small))
+        .column(3, Cells::Int64(&at));
+    let ours = table.locate(&batch).await.unwrap();
+    assert_eq!(table.write(&batch).await.unwrap().row_errors, []);
+    let masters = cluster().master_list();
+    let mut seen = std::collections::BTreeMap::new();
+    for (row, tablet) in ours.iter().enumerate() {
+        let escaped = name(row).replace('\\', "\\\\").replace('"', "\\\"");
+        let key = format!("[\"{escaped}\", {}, {}, {}]", id[row], small[row], at[row]);
+        let located = ["table", "locate_row", &masters, "located", &key, "-check_row_existence"];
+        let told = cluster().cli(&located).unwrap();
+        assert!(told.contains(tablet.as_str()), "{key}: {tablet}: {told}");
+        *seen.entry(tablet).or_insert(0) += 1;
+    }
+    assert!(seen.len() > 8, "many tablets: {seen:?}");
+    let outside = RowBatch::new(Operation::Insert, 1)
+        .column(0, Cells::Slices(&[b"h"]))
+        .column(1, Cells::Int64(&[1]))
+        .column(2, Cells::Int8(&[1]))
+        .column(3, Cells::Int64(&[7200]));
+    let nowhere = table.locate(&outside).await;
+    assert!(matches!(nowhere, Err(Error::NotCovered { .. })), "{nowhere:?}");
+}

@@ -86,7 +86,7 @@ fn command() -> Command {
             Command::new("cluster").about("Look at a Kudu cluster").subcommand(
                 with_settings(Command::new("status").about(
                     "Show masters, tablet servers and tables of the cluster given by --store; fails \
-                     if a server is lost or a tablet has no leader",
+                     if one of them is lost or a tablet lacks a copy or its leader",
                 ))
                 .after_help(SETTINGS_HELP),
             ),

@@ -1,4 +1,5 @@
-//! The suite every store must pass, on a real cluster of one master and one tablet server.
+//! The suite every store must pass, on real clusters: of one tablet server, and of three with three
+//! copies of everything, where reads meet followers and leaders of many groups.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -20,6 +21,13 @@ fn factory() -> Box<dyn TestStore> {
     Box::new(OnCluster::new(cluster(), 290))
 }
 
+fn replicated_factory() -> Box<dyn TestStore> {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    let cluster = CLUSTER.get_or_init(|| Cluster::start(&Options::new(3)).unwrap());
+    let options = KuduOptions { replicas: Some(3), ..common::fresh(cluster) };
+    Box::new(OnCluster::with(options, cluster))
+}
+
 /// Most measurements have fields in both tables.
 fn narrow_factory() -> Box<dyn TestStore> {
     Box::new(OnCluster::new(cluster(), 1))
@@ -27,7 +35,7 @@ fn narrow_factory() -> Box<dyn TestStore> {
 
 #[test]
 fn cases() {
-    run_cases(&factory);
+    run_cases(&replicated_factory);
 }
 
 #[test]
@@ -69,7 +77,7 @@ fn random_histories_1() {
 
 #[test]
 fn random_histories_2() {
-    run_random(&factory, 2, 120);
+    run_random(&replicated_factory, 2, 120);
 }
 
 #[test]

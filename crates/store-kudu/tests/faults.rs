@@ -84,7 +84,7 @@ impl Drop for Alarm<'_> {
 }
 
 /// Writes and reads while `trouble` is made.
-fn while_working(options: &KuduOptions, trouble: impl FnOnce(&Work)) {
+fn while_working(cluster: &Cluster, options: &KuduOptions, trouble: impl FnOnce(&Work)) {
     let (writer, reader) = (KuduStore::open(options).unwrap(), KuduStore::open(options).unwrap());
     write(&writer, POLICY, &rows_at(0), 0).unwrap();
     let work = Work::default();
@@ -118,6 +118,30 @@ fn while_working(options: &KuduOptions, trouble: impl FnOnce(&Work)) {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len() as i64, (last + 1) * ROWS, "rows are there twice");
+    check_by_kudu(cluster, options, (last + 1) * ROWS);
+}
+
+/// Kudu's own tool finds as many rows, and that all copies of all tables are alike: those on servers
+/// that were dead need a moment to catch up.
+fn check_by_kudu(cluster: &Cluster, options: &KuduOptions, rows: i64) {
+    let masters = cluster.master_list();
+    let filter = format!("-tables={}.*", options.prefix);
+    let ksck = || cluster.cli(&["cluster", "ksck", &masters, &filter, "-checksum_scan"]);
+    let mut checked = ksck();
+    for _ in 0..60 {
+        if checked.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        checked = ksck();
+    }
+    let text = checked.unwrap();
+    assert!(text.contains("OK"), "{text}");
+    let tables = cluster.cli(&["table", "list", &masters, &filter]).unwrap();
+    let table = tables.lines().find(|line| line.ends_with(".m")).unwrap();
+    let scan = ["table", "scan", &masters, table, "-columns=series_id", "-show_values=false"];
+    let scanned = cluster.cli(&scan).unwrap();
+    assert!(scanned.contains(&format!("Total count {rows} ")), "{rows}: {scanned}");
 }
 
 fn ask<T>(cluster: &Cluster, question: impl AsyncFnOnce(Client) -> T) -> T {
@@ -140,7 +164,7 @@ fn leaders(cluster: &Cluster, options: &KuduOptions) -> Vec<usize> {
 fn killed_servers_take_nothing_with_them() {
     let cluster = Cluster::start(&Options::new(3)).unwrap();
     let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
-    while_working(&options, |work| {
+    while_working(&cluster, &options, |work| {
         for victim in 0..2 {
             cluster.tablet_server(victim).kill();
             work.go_on(20);
@@ -156,7 +180,7 @@ fn a_killed_master_stops_nothing() {
     let cluster = Cluster::start(&Options::new(3).masters(3)).unwrap();
     let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
     let other = KuduStore::open(&options).unwrap();
-    while_working(&options, |work| {
+    while_working(&cluster, &options, |work| {
         let leader = ask(&cluster, async |client| client.leading_master().await.unwrap());
         let leader = cluster.master_at(&leader).unwrap();
         cluster.master(leader).kill();
@@ -172,9 +196,9 @@ fn a_killed_master_stops_nothing() {
 #[test]
 fn a_frozen_server_is_left_or_waited_for() {
     let cluster = Cluster::start(&Options::new(3)).unwrap();
-    let patient = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
-    while_working(&patient, |work| {
-        let victim = leaders(&cluster, &patient)[0];
+    let options = KuduOptions { replicas: Some(3), ..fresh(&cluster) };
+    while_working(&cluster, &options, |work| {
+        let victim = leaders(&cluster, &options)[0];
         cluster.tablet_server(victim).freeze();
         std::thread::sleep(Duration::from_secs(4));
         cluster.tablet_server(victim).thaw();
@@ -183,7 +207,7 @@ fn a_frozen_server_is_left_or_waited_for() {
     // Attempts wait for a third of this: work goes on while the server stands still.
     let timeout = Duration::from_secs(9);
     let options = KuduOptions { replicas: Some(3), timeout, ..fresh(&cluster) };
-    while_working(&options, |work| {
+    while_working(&cluster, &options, |work| {
         let victim = leaders(&cluster, &options)[0];
         cluster.tablet_server(victim).freeze();
         work.go_on(20);
@@ -246,7 +270,7 @@ fn moved_tablets_are_found() {
     let cluster = Cluster::start(&Options::new(2)).unwrap();
     let options = fresh(&cluster);
     let masters = cluster.master_list();
-    while_working(&options, |work| {
+    while_working(&cluster, &options, |work| {
         let listed = cluster.cli(&["tserver", "list", &masters, "-columns=uuid"]).unwrap();
         let servers: Vec<&str> =
             listed.lines().map(str::trim).filter(|line| line.len() == 32).collect();
@@ -307,7 +331,7 @@ fn throttled_writes_are_not_lost() {
     let store = KuduStore::open(&options).unwrap();
     let first = Row::new("n,h=1", &[("x", Scalar::Integer(-1))], -1);
     write(&store, POLICY, &[first], 0).unwrap();
-    while_working(&options, |work| {
+    while_working(&cluster, &options, |work| {
         cluster.tablet_server(0).restart(&["--tablet_throttler_rpc_per_sec=10"]).unwrap();
         cluster.wait_until_complete().unwrap();
         work.go_on(30);

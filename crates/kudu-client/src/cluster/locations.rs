@@ -36,7 +36,11 @@ const TTL_DEFAULT: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
     pub(crate) endpoint: Endpoint,
-    is_leader: bool,
+    /// Identity of the server.
+    pub(crate) server: Bytes,
+    /// Whether it counts where a majority is needed. One that is still being filled does not.
+    pub(crate) is_voter: bool,
+    pub(crate) is_leader: bool,
     /// It was tried since the master told of it, and could not do what was asked.
     is_tried: bool,
 }
@@ -72,6 +76,11 @@ impl Tablet {
         let untried: Vec<&Replica> = replicas.iter().filter(|r| !r.is_tried).collect();
         let pick = rand::random_range(0..untried.len().max(1));
         untried.get(pick).map(|r| r.endpoint.clone())
+    }
+
+    /// All copies that are known.
+    pub(crate) fn replicas(&self) -> Vec<Replica> {
+        self.replicas.lock().clone()
     }
 
     /// This one could not do it.
@@ -227,7 +236,7 @@ impl Locations {
     }
 
     /// Takes over an answer to a question for `key` on, with the gaps that it proves.
-    fn learn(
+    pub(crate) fn learn(
         &self,
         key: &[u8],
         answer: &GetTableLocationsResponse,
@@ -288,10 +297,17 @@ fn tablet(located: &TabletLocations, servers: &[TabletServerInfo]) -> Result<Tab
     let mut replicas = Vec::new();
     let mut add = |server: Option<&TabletServerInfo>, role: Option<i32>| -> Result<(), Error> {
         // A server that the master has not heard of since it started has no address.
-        let Some(address) = server.and_then(|s| s.rpc_addresses.first()) else { return Ok(()) };
+        let Some(server) = server else { return Ok(()) };
+        let Some(address) = server.rpc_addresses.first() else { return Ok(()) };
         let endpoint = Endpoint::try_from(address).map_err(|e| Error::protocol("master", e))?;
         let is_leader = role == Some(role::LEADER);
-        replicas.push(Replica { endpoint, is_leader, is_tried: false });
+        replicas.push(Replica {
+            endpoint,
+            server: server.permanent_uuid.clone().unwrap_or_default(),
+            is_voter: is_leader || role == Some(role::FOLLOWER),
+            is_leader,
+            is_tried: false,
+        });
         Ok(())
     };
     for replica in &located.interned_replicas {

@@ -68,6 +68,28 @@ pub(crate) struct MasterReply<R> {
     pub(crate) repeated: bool,
 }
 
+/// A master as the client finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Master {
+    /// Where it listens, `host:port`.
+    pub address: String,
+    /// Whether it is one of those that the client was given.
+    pub is_given: bool,
+    /// How it answers.
+    pub state: MasterState,
+}
+
+/// How a master answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MasterState {
+    /// It leads.
+    Leads,
+    /// It answers, and another one leads.
+    Follows,
+    /// It does not answer as a master should; why.
+    Failed(String),
+}
+
 /// The leading master, as far as known.
 #[derive(Clone, Debug)]
 struct Leader {
@@ -103,6 +125,47 @@ impl Masters {
     pub(crate) async fn leader_address(&self, attempts: &mut Attempts) -> Result<String, Error> {
         let (leader, _) = self.leader(attempts).await?;
         Ok(leader.endpoint.to_string())
+    }
+
+    /// How each master answers now.
+    pub(crate) async fn list(&self, attempts: &mut Attempts) -> Result<Vec<Master>, Error> {
+        // Only a leader is known to name all of them.
+        let (leader, _) = self.leader(attempts).await?;
+        let timeout = attempts.next_timeout()?;
+        let told = connect_to_master(&self.pool, &leader.endpoint, timeout).await;
+        let told = told.map(|answer| answer.master_addrs).unwrap_or_default();
+        let named: Vec<Endpoint> =
+            told.iter().filter_map(|address| Endpoint::try_from(address).ok()).collect();
+        // Names and addresses may stand for the same machines: only more masters are other ones.
+        let more = named.len() > self.endpoints.len();
+        let mut wanted = if more { named } else { self.endpoints.clone() };
+        wanted.sort_unstable();
+        wanted.dedup();
+        let timeout = attempts.next_timeout()?;
+        let mut asked = JoinSet::new();
+        for endpoint in wanted {
+            let pool = Arc::clone(&self.pool);
+            asked.spawn(async move {
+                let answer = connect_to_master(&pool, &endpoint, timeout).await;
+                (endpoint, answer)
+            });
+        }
+        let mut masters = Vec::new();
+        while let Some(joined) = asked.join_next().await {
+            let (endpoint, answer) = joined.map_err(|e| Error::OutcomeUnknown(e.to_string()))?;
+            let state = match answer {
+                Ok(ConnectToMasterResponse { error: Some(error), .. }) => {
+                    MasterState::Failed(error.status.message.unwrap_or_default())
+                }
+                Ok(answer) if answer.role == Some(role::LEADER) => MasterState::Leads,
+                Ok(_) => MasterState::Follows,
+                Err(error) => MasterState::Failed(error.to_string()),
+            };
+            let is_given = self.endpoints.contains(&endpoint);
+            masters.push(Master { address: endpoint.to_string(), is_given, state });
+        }
+        masters.sort_unstable_by(|a, b| a.address.cmp(&b.address));
+        Ok(masters)
     }
 
     /// Gets a new authentication token: whatever the leader was, it is asked again. Nothing to do

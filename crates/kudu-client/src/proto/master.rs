@@ -22,6 +22,7 @@ pub(crate) mod master_feature {
 
 /// A server's part in a group of replicas.
 pub(crate) mod role {
+    pub(crate) const FOLLOWER: i32 = 0;
     pub(crate) const LEADER: i32 = 1;
 }
 
@@ -240,6 +241,8 @@ pub(crate) struct GetTableLocationsRequest {
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct TabletServerInfo {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub(crate) permanent_uuid: Option<Bytes>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) rpc_addresses: Vec<HostPort>,
 }

@@ -12,6 +12,11 @@ use crate::proto::ResponseHeader;
 /// Longest frame that is accepted, bytes: room for the largest scan batch a server may be
 /// configured to send.
 const INCOMING_BYTES_MAX: usize = 256 << 20;
+/// Room that is made for a frame because of its length alone, bytes: a length is but a claim. Larger
+/// than the answers to scans that ask for usual batches.
+const CLAIMED_BYTES_MAX: usize = 16 << 20;
+/// Room that is left when a larger frame gets more.
+const ROOM_BYTES_MIN: usize = 16 << 10;
 /// Longest frame that is sent, bytes. A server drops the whole connection on a frame over its limit
 /// (50 MiB by default), and a replicated write needs some room for the leader's own framing.
 pub(crate) const OUTGOING_BYTES_MAX: usize = 48 << 20;
@@ -40,7 +45,7 @@ pub(crate) fn prefix(header: &impl Message, body_len: usize) -> Bytes {
 }
 
 /// Takes the first frame out of `buffer`, `None` if it is not complete yet (then room for the rest
-/// is made).
+/// is made, for that of a very long one step by step).
 pub(crate) fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, String> {
     let Some(length) = buffer.first_chunk::<4>() else { return Ok(None) };
     let total = u32::from_be_bytes(*length) as usize;
@@ -48,7 +53,11 @@ pub(crate) fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, String> {
         return Err(format!("frame of {total} bytes"));
     }
     if buffer.len() < 4 + total {
-        buffer.reserve(4 + total - buffer.len());
+        let missing = 4 + total - buffer.len();
+        let room = buffer.capacity() - buffer.len();
+        if missing <= CLAIMED_BYTES_MAX || room < ROOM_BYTES_MIN {
+            buffer.reserve(missing.min(buffer.len().max(CLAIMED_BYTES_MAX)));
+        }
         return Ok(None);
     }
     let mut frame = buffer.split_to(4 + total).freeze();
@@ -111,6 +120,27 @@ mod tests {
 
     fn negotiation_header() -> RequestHeader {
         RequestHeader { call_id: -33, ..RequestHeader::default() }
+    }
+
+    #[test]
+    fn a_claim_takes_little_memory_and_a_long_frame_comes_whole() {
+        let mut buffer = BytesMut::new();
+        buffer.put_u32(INCOMING_BYTES_MAX as u32);
+        assert!(take(&mut buffer).unwrap().is_none());
+        assert!(buffer.capacity() <= 2 * CLAIMED_BYTES_MAX, "{}", buffer.capacity());
+
+        let header = ResponseHeader { call_id: 1, ..ResponseHeader::default() };
+        let body = vec![7; 3 * CLAIMED_BYTES_MAX];
+        let mut bytes = prefix(&header, body.len()).to_vec();
+        bytes.extend(&body);
+        let mut buffer = BytesMut::new();
+        let mut frames = Vec::new();
+        for piece in bytes.chunks(64 << 10) {
+            buffer.extend_from_slice(piece);
+            frames.extend(take(&mut buffer).unwrap());
+        }
+        assert_eq!(frames.len(), 1);
+        assert!(frames[0].body == body, "another body");
     }
 
     #[test]

@@ -8,10 +8,12 @@ mod tls;
 mod transport;
 
 pub(crate) use connection::{Answer, Body, Call, CallError, Connection};
+pub(crate) use frame::{Frame, take as take_frame};
 pub(crate) use pool::{Endpoint, Pool};
 
 /// Codes of `ErrorStatus`.
 pub(crate) mod code {
+    pub(crate) const APPLICATION: i32 = 1;
     pub(crate) const NO_SUCH_METHOD: i32 = 2;
     pub(crate) const NO_SUCH_SERVICE: i32 = 3;
     pub(crate) const SERVER_TOO_BUSY: i32 = 4;

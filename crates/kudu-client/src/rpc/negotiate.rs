@@ -2,7 +2,7 @@
 //!
 //! A token is offered only together with TLS, since a server picks it regardless and then drops a
 //! client that sends it in the clear. On loopback TLS may end with the handshake ("authentication
-//! only") if both sides know that.
+//! only") if both sides know that, unless a password goes over the connection.
 
 use bytes::Bytes;
 use prost::Message;
@@ -86,7 +86,7 @@ fn offer(peer: &Peer<'_>) -> Negotiate {
         vec![AuthenticationType { sasl: Some(Empty {}), ..AuthenticationType::default() }];
     if peer.security.encryption != Encryption::Disabled {
         supported_features.push(rpc_feature::TLS);
-        if peer.is_loopback && peer.security.encryption == Encryption::Optional {
+        if peer.is_loopback && !peer.security.must_encrypt() {
             supported_features.push(rpc_feature::TLS_AUTHENTICATION_ONLY);
         }
         if peer.token.is_some() {
@@ -315,6 +315,26 @@ mod tests {
         pinned.pinned_fingerprints = vec![[7; 32]];
         let error = against_with(frame(false, &offers("PLAIN")), &pinned).await;
         assert!(error.to_string().contains("does not offer TLS"), "{error}");
+    }
+
+    /// Neither to a server without TLS nor, on one machine, behind a handshake that ends TLS.
+    #[tokio::test]
+    async fn a_password_is_not_sent_in_the_clear_unless_asked_for() {
+        let with_password =
+            |encryption| Security { password: "secret".to_owned(), ..security(encryption) };
+        let offers_plain = || frame(false, &offers("PLAIN"));
+        let error = against_with(offers_plain(), &with_password(Encryption::Optional)).await;
+        assert!(error.to_string().contains("does not offer TLS"), "{error}");
+        // The server goes away when it has been sent the password.
+        let error = against_with(offers_plain(), &with_password(Encryption::Disabled)).await;
+        assert!(matches!(error, CallError::Network(_)), "{error}");
+        let handshake_only = |security: &Security| {
+            let (address, host) = ("server:7051", "server");
+            let peer = Peer { address, host, is_loopback: true, security, token: None };
+            offer(&peer).supported_features.contains(&rpc_feature::TLS_AUTHENTICATION_ONLY)
+        };
+        assert!(handshake_only(&security(Encryption::Optional)));
+        assert!(!handshake_only(&with_password(Encryption::Optional)));
     }
 
     #[tokio::test]

@@ -97,19 +97,39 @@ impl Table {
             sending.spawn(send_group(self.clone(), group, attempts));
         }
         let mut outcome = WriteOutcome::default();
-        let mut failure = None;
+        let mut failures = Vec::new();
         while let Some(joined) = sending.join_next().await {
             match joined {
                 Ok(Ok(errors)) => outcome.row_errors.extend(errors),
-                Ok(Err(error)) => failure = Some(error),
-                Err(join) => failure = Some(Error::OutcomeUnknown(join.to_string())),
+                Ok(Err(error)) => failures.push(error),
+                Err(join) => failures.push(Error::OutcomeUnknown(join.to_string())),
             }
         }
-        if let Some(error) = failure {
+        if let Some(error) = weightiest(failures, &self.inner.name) {
             return Err(error);
         }
         outcome.row_errors.sort_unstable_by_key(|e| e.row);
         Ok(outcome)
+    }
+
+    /// The id of the tablet that each row of a batch belongs to, as a write would have it. Nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// [`Error::NotCovered`] and others, as [`Table::write`].
+    pub async fn locate(&self, batch: &RowBatch<'_>) -> Result<Vec<String>, Error> {
+        let operation = format!("locating rows of table {}", self.inner.name);
+        let mut attempts = self.inner.client.attempts(operation, None);
+        let mut located = vec![String::new(); batch.rows];
+        for Group { tablet, chunks } in self.route(batch, &mut attempts).await? {
+            let id = String::from_utf8_lossy(&tablet.id);
+            for number in chunks.iter().flat_map(|chunk| &chunk.numbers) {
+                if let Some(place) = located.get_mut(*number as usize) {
+                    id.as_ref().clone_into(place);
+                }
+            }
+        }
+        Ok(located)
     }
 
     /// Encodes the batch, asking the master for the tablets that are not known.
@@ -140,6 +160,19 @@ impl Table {
         let table = self.inner.name.clone();
         Error::NotCovered { table, rows, first_row: first as usize }
     }
+}
+
+/// Of what went wrong at several tablets, the first that no repetition helps against: a caller who is
+/// told of another one would repeat the write for nothing. The others are logged.
+fn weightiest(failures: Vec<Error>, table: &str) -> Option<Error> {
+    let chosen = failures.iter().position(|error| !error.is_transient()).unwrap_or(0);
+    let mut failures = failures.into_iter();
+    let before: Vec<Error> = failures.by_ref().take(chosen).collect();
+    let weightiest = failures.next();
+    for error in before.into_iter().chain(failures) {
+        tracing::warn!(table, %error, "a write failed at another tablet, too");
+    }
+    weightiest
 }
 
 async fn send_group(
@@ -288,6 +321,18 @@ mod tests {
 
     use super::*;
     use crate::proto::RowOperations;
+
+    #[test]
+    fn of_several_failures_the_one_that_stays_is_told() {
+        let late = |server: &str| Error::ScanInterrupted(server.to_owned());
+        let refused = |n| Error::invalid(format!("{n}"));
+        assert_eq!(weightiest(Vec::new(), "t"), None);
+        assert_eq!(weightiest(vec![late("a"), late("b")], "t"), Some(late("a")));
+        assert_eq!(
+            weightiest(vec![late("a"), refused(1), late("b"), refused(2)], "t"),
+            Some(refused(1))
+        );
+    }
 
     #[test]
     fn the_parts_of_a_payload_are_one_message() {

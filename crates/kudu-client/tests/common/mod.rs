@@ -1,6 +1,8 @@
 //! What the tests share.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod proxy;
+
 use kudu_client::{
     Cells, Client, ClientConfig, Column, DataType, Operation, RowBatch, ScanBuilder, Schema, Table,
     TableSpec, Value, WriteOutcome,

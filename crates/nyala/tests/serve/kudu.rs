@@ -6,11 +6,12 @@ use std::net::TcpStream;
 
 use kudu_test_cluster::{Cluster, Options};
 
-use crate::support::{Server, nyala, temp_dir};
+use crate::support::{Server, eventually, nyala, temp_dir};
 
-/// One cluster with one tablet server, and the address of a store on it.
+/// One cluster with three tablet servers, of which each has a copy of everything, and the address of
+/// a store on it.
 fn cluster(prefix: &str) -> (Cluster, String) {
-    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let cluster = Cluster::start(&Options::new(3)).unwrap();
     let address =
         format!("kudu://{}/?prefix={prefix}&buckets=2&user=tester", cluster.master_list());
     (cluster, address)
@@ -80,7 +81,7 @@ fn daemons_share_a_cluster() {
     let status = nyala().args(["cluster", "status", "--store", &store]).output().unwrap();
     let text = String::from_utf8(status.stdout).unwrap();
     assert!(status.status.success(), "{text}");
-    for part in ["leads", "alive", &format!("{table}: "), "2 tablets"] {
+    for part in ["leads", "alive", &format!("{table}: 2 tablets, 3 copies each")] {
         assert!(text.contains(part), "{part}: {text}");
     }
     two.stop();
@@ -122,14 +123,20 @@ fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
     let server = start(&format!("{store}&timeout-s=2"));
     server.create_database("d");
     assert_eq!(server.write("d", "m v=1 1\n").status, 204);
+    // One of three is no loss, once others lead.
     cluster.tablet_server(0).kill();
+    let is_stored = || server.write("d", "m v=4 4\n").status == 204;
+    eventually(is_stored, || "two servers of three are enough".to_owned());
+    cluster.tablet_server(1).kill();
     let refused = server.write("d", "m v=2 2\n");
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert!(refused.text().contains("Kudu"), "{}", refused.text());
     let failed = server.query("d", "SELECT * FROM m");
     assert!(failed.text().contains("error"), "{}", failed.text());
     server.check_alive();
-    cluster.tablet_server(0).restart(&[]).unwrap();
+    for dead in 0..2 {
+        cluster.tablet_server(dead).restart(&[]).unwrap();
+    }
     cluster.wait_until_complete().unwrap();
     while server.write("d", "m v=3 3\n").status != 204 {
         std::thread::sleep(std::time::Duration::from_millis(200));

@@ -1,6 +1,7 @@
 //! Starting, stopping, starting again.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 
 use rustix::process::Signal;
 
@@ -43,23 +44,33 @@ fn signals() {
     }
 }
 
+/// A write that the server has begun to answer: it has asked for the body, 8 bytes.
+fn begin_write(server: &Server) -> TcpStream {
+    let mut stream = connect(server.address);
+    let head = "POST /write?db=d HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\
+                Expect: 100-continue\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let asks = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).unwrap();
+    assert_eq!(&asked, asks);
+    stream
+}
+
 #[test]
 fn requests_in_flight_are_finished() {
     let dir = temp_dir();
     let server = Server::start(dir.path());
     server.create_database("d");
-    let mut stream = connect(server.address);
-    let head = "POST /write?db=d HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\nm v=";
-    stream.write_all(head.as_bytes()).unwrap();
-    server.check_alive();
+    let mut stream = begin_write(&server);
     server.signal(Signal::TERM);
     // It stops listening, and waits for the rest.
     let refused = (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
-        std::net::TcpStream::connect(server.address).is_err()
+        TcpStream::connect(server.address).is_err()
     });
     assert!(refused);
-    stream.write_all(b"77 1").unwrap();
+    stream.write_all(b"m v=77 1").unwrap();
     assert_eq!(read_answer(&mut stream).status, 204);
     assert_eq!(server.wait().code(), Some(0));
     let server = Server::start(dir.path());
@@ -71,18 +82,11 @@ fn a_second_signal_stops_at_once() {
     let dir = temp_dir();
     let server = Server::start(dir.path());
     server.create_database("d");
-    let mut stream = connect(server.address);
-    let head = "POST /write?db=d HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\
-                Expect: 100-continue\r\n\r\n";
-    stream.write_all(head.as_bytes()).unwrap();
-    // The request is being answered once the server asks for its body.
-    let mut asked = [0; 21];
-    stream.read_exact(&mut asked).unwrap();
-    assert_eq!(&asked, b"HTTP/1.1 100 Continue");
+    let _stream = begin_write(&server);
     server.signal(Signal::TERM);
     let refused = (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
-        std::net::TcpStream::connect(server.address).is_err()
+        TcpStream::connect(server.address).is_err()
     });
     assert!(refused);
     server.signal(Signal::TERM);

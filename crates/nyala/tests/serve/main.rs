@@ -19,6 +19,8 @@ mod import;
 mod influx_cli;
 mod inspect;
 mod kudu;
+mod kudu_security;
+mod kudu_status;
 mod lifecycle;
 mod listeners;
 mod prometheus;

@@ -12,7 +12,7 @@ fn they_are_ours() {
 #[test]
 fn they_are_ours_over_kudu() {
     use kudu_test_cluster::{Cluster, Options};
-    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let cluster = Cluster::start(&Options::new(3)).unwrap();
     // Patient, so that a machine with much else to do passes, too.
     let masters = cluster.master_list();
     let store = format!("kudu://{masters}/?buckets=2&user=tester&timeout-s=120");
