@@ -3,12 +3,14 @@
 //! the first hundred or so of a database. Made and grown by whoever writes first.
 //!
 //! A range of time counts for readers once it is registered, so it is registered before rows are
-//! written to it. The range ahead of the present is made by itself (`ahead`). All changes here are made by several daemons at once: what exists already is
+//! written to it. The range ahead of the present is made by itself (`ahead`). All changes here are made
+//! by several daemons at once: what exists already is
 //! success, and after any surprise the table is looked at anew.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use kudu_client::{DataType, Error, Table, TableSpec};
 use model::{FieldType, TimeRange};
@@ -32,7 +34,9 @@ use crate::shared::{FIXED_BUCKETS_MAX, Shared};
 /// Changes of a table for one write.
 const STEPS_MAX: usize = 100;
 /// Tries to change a table while others change it.
-const TRIES_MAX: usize = 20;
+const TRIES_MAX: u32 = 20;
+/// Longest pause between two tries, milliseconds, as a power of two: all tries together take 2 s.
+const PAUSE_MAX_LOG2: u32 = 7;
 
 /// A data table as far as this handle knows it.
 #[derive(Debug)]
@@ -221,7 +225,7 @@ impl Shared {
             data.forget();
         }
         let _turn = data.changing.lock().await;
-        let (mut surprises, mut steps) = (0, 0);
+        let (mut surprises, mut steps) = (0_u32, 0);
         while surprises < TRIES_MAX {
             steps += 1;
             if steps > STEPS_MAX {
@@ -245,6 +249,9 @@ impl Shared {
                 Ok(()) => {}
                 Err(Surprise::Changed) => {
                     data.forget();
+                    // Whoever changes it may need a moment until that can be seen.
+                    tokio::time::sleep(Duration::from_millis(1 << surprises.min(PAUSE_MAX_LOG2)))
+                        .await;
                     surprises += 1;
                 }
                 Err(Surprise::Failed(error)) => return Err(error),

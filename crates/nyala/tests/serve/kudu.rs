@@ -117,6 +117,27 @@ fn what_is_wrong_with_a_cluster_is_said() {
     }
 }
 
+/// A query's own limit ends it, long before the store gives the cluster up.
+#[test]
+fn queries_end_in_time_while_the_cluster_stands_still() {
+    let (cluster, store) = cluster("still");
+    let dir = temp_dir();
+    let flags = ["--store", &format!("{store}&timeout-s=120"), "--query-timeout", "2s"];
+    let server = Server::start_with(dir.path(), &flags);
+    server.create_database("d");
+    assert_eq!(server.write("d", "m,host=a v=1 1\n").status, 204);
+    let servers = || (0..3).map(|at| cluster.tablet_server(at));
+    servers().for_each(|server| server.freeze());
+    for statement in ["SELECT v FROM m", "SELECT v FROM n", "SHOW TAG VALUES WITH KEY = host"] {
+        let text = answer(&server, statement);
+        assert!(text.contains("query-timeout limit exceeded"), "{statement}: {text}");
+    }
+    servers().for_each(|server| server.thaw());
+    let goes_on = || answer(&server, "SELECT v FROM m").contains("00000001Z\",1]");
+    eventually(goes_on, || answer(&server, "SELECT v FROM m"));
+    server.stop();
+}
+
 #[test]
 fn a_cluster_that_goes_away_is_an_error_and_not_the_end() {
     let (cluster, store) = cluster("away");

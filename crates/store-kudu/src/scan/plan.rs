@@ -2,7 +2,8 @@
 //!
 //! A server turns conditions on the key into one stretch of keys and reads all of it. So series whose
 //! ids lie close together are read together, one piece for each range of time, merged by series; the
-//! rows between them that nobody asked for are thrown away. Series far from others, the few of a
+//! rows between them that nobody asked for are thrown away. Close is what costs less than another call:
+//! series of few rows are read together over wide gaps, long ones only with their neighbours. Series far from others, the few of a
 //! small request, and those of which only the first or last rows are wanted are read one by one.
 //! Backwards every series is read by itself, since servers read forwards only.
 
@@ -16,8 +17,11 @@ use super::View;
 
 /// Requests for so few series read one by one.
 const FEW_SERIES: usize = 8;
-/// Ids that are so far apart (times the number of buckets) are not read together.
-const GAP_MAX: i64 = 8;
+/// Rows that a server reads and sends in the time of a call that finds nothing (measured with ten columns
+/// of integers, 7 M rows a second against 0.4 ms).
+const CALL_ROWS: u64 = 3000;
+/// Series in between that are thrown away at most, however few their rows seem to be: an estimate.
+const GAP_MAX: u64 = 1000;
 /// Ranges merged at a time; with more, series are read one by one.
 const RANGES_MERGED_MAX: usize = 24;
 /// Series read together.
@@ -62,7 +66,7 @@ pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, Store
         || request.rows_per_series.is_some_and(|rows| rows <= FIRST_ROWS_MAX)
         || times.len() > RANGES_MERGED_MAX
         || view.narrow.as_ref().is_some_and(|narrow| !narrow.is_aligned);
-    let gap_max = GAP_MAX.saturating_mul(view.shared.buckets.into());
+    let gap_max = gap_max(rows_per_series(view, &times), view.shared.buckets);
     let together = |a: u32, b: u32| {
         let (a, b) = (view.series[a as usize], view.series[b as usize]);
         !one_by_one && a.0 == b.0 && b.1 - a.1 <= gap_max
@@ -82,6 +86,24 @@ pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, Store
         });
     }
     Ok(groups)
+}
+
+/// Rows that a series may have within `times`, roughly.
+fn rows_per_series(view: &View, times: &[TimeRange]) -> u64 {
+    let length = |time: &TimeRange| i128::from(time.max) - i128::from(time.min) + 1;
+    let share = |time: &TimeRange| {
+        let range = view.registered.iter().find(|range| range.overlaps(time));
+        range.map_or(1.0, |range| (length(time) as f64 / length(range) as f64).min(1.0))
+    };
+    let ranges: f64 = times.iter().map(share).sum();
+    (view.rows_per_range as f64 / view.series.len().max(1) as f64 * ranges) as u64
+}
+
+/// How far apart ids may be that are read together: the rows of series in between, one in so many
+/// buckets, cost less than a call.
+fn gap_max(rows_per_series: u64, buckets: u32) -> i64 {
+    let series = (CALL_ROWS / rows_per_series.max(1)).min(GAP_MAX) + 1;
+    series.saturating_mul(buckets.into()).cast_signed()
 }
 
 /// Whether fewer than half of the ids in between are meant, and they fit a list.
@@ -108,6 +130,14 @@ fn runs(list: &[u32], together: impl Fn(u32, u32) -> bool) -> Vec<Range<usize>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gaps_cost_less_than_calls() {
+        assert_eq!(gap_max(4320, 2), 2, "half a day of a row every ten seconds: neighbours alone");
+        assert_eq!(gap_max(360, 1), 9);
+        assert_eq!(gap_max(0, 1), 1001);
+        assert_eq!(gap_max(u64::MAX, u32::MAX), i64::from(u32::MAX));
+    }
 
     #[test]
     fn lists_are_cut() {
