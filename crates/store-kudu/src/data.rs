@@ -34,9 +34,10 @@ use crate::shared::{FIXED_BUCKETS_MAX, Shared};
 /// Changes of a table for one write.
 const STEPS_MAX: usize = 100;
 /// Tries to change a table while others change it.
-const TRIES_MAX: u32 = 20;
-/// Longest pause between two tries, milliseconds, as a power of two: all tries together take 2 s.
-const PAUSE_MAX_LOG2: u32 = 7;
+const TRIES_MAX: u32 = 40;
+/// Longest pause between two tries, milliseconds, as a power of two. All of them together are 8 s: another
+/// daemon may be making the table, which takes a busy cluster seconds.
+const PAUSE_MAX_LOG2: u32 = 8;
 
 /// A data table as far as this handle knows it.
 #[derive(Debug)]
@@ -227,6 +228,10 @@ impl Shared {
         let _turn = data.changing.lock().await;
         let (mut surprises, mut steps) = (0_u32, 0);
         while surprises < TRIES_MAX {
+            if surprises > 0 {
+                let pause_ms = 1 << surprises.min(PAUSE_MAX_LOG2);
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            }
             steps += 1;
             if steps > STEPS_MAX {
                 return Err(StoreError::Invalid(format!(

@@ -127,12 +127,12 @@ fn queries_end_in_time_while_the_cluster_stands_still() {
     server.create_database("d");
     assert_eq!(server.write("d", "m,host=a v=1 1\n").status, 204);
     let servers = || (0..3).map(|at| cluster.tablet_server(at));
-    servers().for_each(|server| server.freeze());
+    servers().for_each(kudu_test_cluster::Daemon::freeze);
     for statement in ["SELECT v FROM m", "SELECT v FROM n", "SHOW TAG VALUES WITH KEY = host"] {
         let text = answer(&server, statement);
         assert!(text.contains("query-timeout limit exceeded"), "{statement}: {text}");
     }
-    servers().for_each(|server| server.thaw());
+    servers().for_each(kudu_test_cluster::Daemon::thaw);
     let goes_on = || answer(&server, "SELECT v FROM m").contains("00000001Z\",1]");
     eventually(goes_on, || answer(&server, "SELECT v FROM m"));
     server.stop();
