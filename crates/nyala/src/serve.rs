@@ -134,7 +134,6 @@ fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
         tls: settings.tls.clone(),
         unix_socket: settings.unix_socket.clone(),
         access_log: settings.access_log,
-        udp: settings.udp.clone(),
         listeners: settings.sections.listeners.clone(),
         monitor: settings.sections.monitor.clone(),
         max_connections: settings.max_connections,

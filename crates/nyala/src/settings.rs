@@ -16,7 +16,7 @@ pub(crate) use table::SETTINGS;
 pub(crate) use value::{LogFormat, MemoryLimit, Sync};
 
 use anyhow::Context;
-use server::{AuthConfig, TlsFiles, UdpConfig};
+use server::{AuthConfig, ListenerConfig, ListenerTarget, TlsFiles, UdpConfig};
 use store_kudu::KuduOptions;
 
 use crate::machine;
@@ -31,7 +31,6 @@ pub(crate) struct Settings {
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) unix_socket: Option<PathBuf>,
     pub(crate) access_log: bool,
-    pub(crate) udp: Option<UdpConfig>,
     /// Listeners and the monitor.
     pub(crate) sections: Sections,
     pub(crate) auth: AuthConfig,
@@ -62,8 +61,9 @@ impl Settings {
     /// A value is not of its setting's kind: names the value and where it comes from.
     pub(crate) fn read(layers: &Layers) -> anyhow::Result<Self> {
         let resolved = layers.resolve()?;
-        let settings = Self::of_values(&resolved)?;
-        Ok(Self { sections: layers.sections()?, ..settings })
+        let mut sections = layers.sections()?;
+        sections.listeners.extend(udp(&value::Reader::new(&resolved))?.map(ListenerConfig::Udp));
+        Ok(Self { sections, ..Self::of_values(&resolved)? })
     }
 
     fn of_values(resolved: &[Resolved]) -> anyhow::Result<Self> {
@@ -74,7 +74,6 @@ impl Settings {
             http_bind: values.address("http-bind")?,
             tls: tls(values.file("https-certificate")?, values.file("https-private-key")?)?,
             unix_socket: values.file("bind-socket")?,
-            udp: udp(&values)?,
             sections: Sections::default(),
             access_log: values.truth("access-log")?,
             auth: AuthConfig {
@@ -129,12 +128,14 @@ fn cluster(values: &value::Reader<'_>) -> anyhow::Result<Option<KuduOptions>> {
     Ok(Some(options))
 }
 
-/// The listener for UDP, if there is to be one.
+/// The listener for UDP that flags can say, if there is to be one.
 fn udp(values: &value::Reader<'_>) -> anyhow::Result<Option<UdpConfig>> {
     let (database, policy) = (values.text("udp-database")?, values.word("udp-retention-policy")?);
     let precision = values.precision("udp-precision")?;
     let bind = values.address_or_none("udp-bind")?;
-    Ok(bind.map(|bind| UdpConfig { bind, database, policy, precision }))
+    let (batch_points, batch_age) = sections::UDP_BATCH;
+    let target = |bind| ListenerTarget { bind, database, policy, batch_points, batch_age };
+    Ok(bind.map(|bind| UdpConfig { target: target(bind), precision }))
 }
 
 /// The files of certificate and key, if there is to be TLS.

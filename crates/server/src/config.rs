@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::listeners::ListenerConfig;
 use crate::tls::TlsFiles;
-use crate::udp::UdpConfig;
 
 /// The version of InfluxDB that the server answers to be compatible with: clients choose what they
 /// send by it.
@@ -62,8 +61,6 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// A Unix socket to listen on as well, without TLS.
     pub unix_socket: Option<PathBuf>,
-    /// Line protocol over UDP; `None`: none.
-    pub udp: Option<UdpConfig>,
     /// Graphite, OpenTSDB and collectd.
     pub listeners: Vec<ListenerConfig>,
     /// Whether figures of the server are kept as rows; `None`: no.
@@ -172,7 +169,6 @@ impl Default for ServerConfig {
             auth: AuthConfig::default(),
             tls: None,
             unix_socket: None,
-            udp: None,
             listeners: Vec::new(),
             monitor: None,
             access_log: false,

@@ -44,7 +44,6 @@ mod service;
 mod statistics;
 mod subscriber;
 mod tls;
-mod udp;
 mod v2;
 mod write;
 
@@ -57,7 +56,7 @@ pub use ingest::line_protocol::Precision;
 pub use ingest::{collectd, graphite};
 pub use listeners::{
     CollectdConfig, GraphiteConfig, ListenerConfig, ListenerTarget, OpenTsdbConfig, Transport,
+    UdpConfig,
 };
 pub use server::{Server, Stopped};
 pub use tls::TlsFiles;
-pub use udp::UdpConfig;

@@ -1,4 +1,4 @@
-//! Listeners for other protocols than InfluxDB's: Graphite, OpenTSDB, collectd. All are off unless
+//! Further listeners: Graphite, OpenTSDB, collectd, and line protocol over UDP. All are off unless
 //! configured; nobody is asked who they are.
 //!
 //! Sockets are here, formats in `ingest`. What arrives becomes line protocol and is stored in batches
@@ -10,11 +10,12 @@
 //! - While a batch is being stored, TCP senders wait; what UDP senders send is lost when the
 //!   socket's buffer is full.
 
-pub(crate) mod batches;
+mod batches;
 mod collectd;
 mod connections;
 mod graphite;
 mod opentsdb;
+mod udp;
 
 use std::convert::Infallible;
 use std::io;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use ingest::collectd::CollectdParser;
 use ingest::graphite::GraphiteParser;
+use ingest::line_protocol::Precision;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -93,9 +95,20 @@ pub struct CollectdConfig {
     pub parser: CollectdParser,
 }
 
+/// A listener for line protocol over UDP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpConfig {
+    /// Where from and where to.
+    pub target: ListenerTarget,
+    /// Unit of the timestamps.
+    pub precision: Precision,
+}
+
 /// One listener.
 #[derive(Clone, Debug)]
 pub enum ListenerConfig {
+    /// Line protocol over UDP.
+    Udp(UdpConfig),
     /// Graphite.
     Graphite(GraphiteConfig),
     /// OpenTSDB.
@@ -107,6 +120,7 @@ pub enum ListenerConfig {
 impl ListenerConfig {
     pub(crate) fn name(&self) -> &'static str {
         match self {
+            Self::Udp(_) => "udp",
             Self::Graphite(_) => "graphite",
             Self::OpenTsdb(_) => "opentsdb",
             Self::Collectd(_) => "collectd",
@@ -115,6 +129,7 @@ impl ListenerConfig {
 
     pub(crate) fn target(&self) -> &ListenerTarget {
         match self {
+            Self::Udp(config) => &config.target,
             Self::Graphite(config) => &config.target,
             Self::OpenTsdb(config) => &config.target,
             Self::Collectd(config) => &config.target,
@@ -125,7 +140,7 @@ impl ListenerConfig {
         match self {
             Self::Graphite(config) => config.transport,
             Self::OpenTsdb(_) => Transport::Tcp,
-            Self::Collectd(_) => Transport::Udp,
+            Self::Udp(_) | Self::Collectd(_) => Transport::Udp,
         }
     }
 }
@@ -254,8 +269,12 @@ pub(crate) fn spawn(
                 let socket = tokio::net::UdpSocket::from_std(socket)?;
                 helpers.spawn(collectd::serve(app, stats, socket, config));
             }
+            (ListenerConfig::Udp(config), Bound::Udp(socket)) => {
+                let socket = tokio::net::UdpSocket::from_std(socket)?;
+                helpers.spawn(udp::serve(app, stats, socket, config));
+            }
             (ListenerConfig::OpenTsdb(_), Bound::Udp(_))
-            | (ListenerConfig::Collectd(_), Bound::Tcp(_)) => {
+            | (ListenerConfig::Collectd(_) | ListenerConfig::Udp(_), Bound::Tcp(_)) => {
                 panic!("BUG: a socket of another kind than the listener's")
             }
         }

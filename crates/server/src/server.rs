@@ -1,7 +1,7 @@
 //! Accepting, serving, and stopping in good order.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,6 @@ use crate::retention;
 use crate::service;
 use crate::subscriber::Outbox;
 use crate::tls::Tls;
-use crate::udp;
 
 /// Longest head of a request, and most bytes read ahead of what is asked for.
 const HEAD_BYTES_MAX: usize = 128 << 10;
@@ -53,7 +52,6 @@ pub struct Server {
     address: SocketAddr,
     unix: Option<UnixSocket>,
     tls: Option<Arc<Tls>>,
-    udp: Option<UdpSocket>,
     further: Vec<Bound>,
     app: Arc<App>,
     outbox: Outbox,
@@ -84,11 +82,10 @@ impl Server {
         let listener = listener::tcp(&config.http_bind)?;
         let address = listener.local_addr()?;
         let unix = config.unix_socket.as_deref().map(UnixSocket::listen).transpose()?;
-        let udp = config.udp.as_ref().map(udp::bind).transpose()?;
         let further = listeners::bind(&config)?;
         let (app, outbox) = App::new(config, store, catalog, Clock(now_ns));
         let app = Arc::new(app);
-        Ok(Self { listener, address, unix, tls, udp, further, app, outbox })
+        Ok(Self { listener, address, unix, tls, further, app, outbox })
     }
 
     /// The address that it listens on.
@@ -103,7 +100,7 @@ impl Server {
     /// # Errors
     /// The listener cannot be used with the runtime.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
-        let Self { listener, unix, tls, udp, further, app, outbox, .. } = self;
+        let Self { listener, unix, tls, further, app, outbox, .. } = self;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let local = unix.as_ref().map(UnixSocket::to_async).transpose()?;
         let graceful = GracefulShutdown::new();
@@ -117,10 +114,6 @@ impl Server {
         helpers.spawn(outbox.deliver(Arc::clone(&app)));
         if let Some(tls) = tls {
             helpers.spawn(tls.follow());
-        }
-        if let (Some(socket), Some(config)) = (udp, &app.config.udp) {
-            let socket = tokio::net::UdpSocket::from_std(socket)?;
-            helpers.spawn(udp::serve(Arc::clone(&app), socket, Arc::new(config.clone())));
         }
         listeners::spawn(&app, further, &in_flight, &mut helpers)?;
         tokio::pin!(shutdown);

@@ -54,7 +54,6 @@ pub(crate) fn all(app: &App) -> Vec<Statistic> {
     ];
     all.extend(of_store(app));
     all.extend([writes(metrics), subscriptions(metrics), continuous(metrics), httpd(app)]);
-    all.extend(udp(app));
     all.extend(app.listeners.iter().map(|stats| listener(stats)));
     all
 }
@@ -180,19 +179,6 @@ fn continuous(metrics: &Metrics) -> Statistic {
     Statistic::new("cq", vec![("queryFail", failed), ("queryOk", runs.saturating_sub(failed))])
 }
 
-fn udp(app: &App) -> Option<Statistic> {
-    let config = app.config.udp.as_ref()?;
-    Some(Statistic::tagged(
-        "udp",
-        format!("udp:{}", config.bind),
-        vec![("bind", config.bind.clone())],
-        vec![
-            ("datagrams", app.metrics.udp_datagrams.get()),
-            ("datagramsDropped", app.metrics.udp_datagrams_dropped.get()),
-        ],
-    ))
-}
-
 fn listener(stats: &crate::listeners::ListenerStats) -> Statistic {
     let mut tags = vec![("bind", stats.bind.clone())];
     let mut key = stats.bind.clone();
@@ -208,7 +194,7 @@ fn listener(stats: &crate::listeners::ListenerStats) -> Statistic {
         ("pointsRx", stats.points.get()),
         ("pointsTx", stats.points_stored.get()),
     ];
-    if stats.name != "collectd" {
+    if !matches!(stats.name, "collectd" | "udp") {
         values.push(("connsActive", stats.connections_active.load(Ordering::Relaxed)));
         values.push(("connsHandled", stats.connections.get()));
         values.push(("connsRefused", stats.connections_refused.get()));

@@ -10,13 +10,16 @@ use server::collectd::{CollectdParser, MultiValue, SecurityLevel, TypesDb, Users
 use server::graphite::GraphiteParser;
 use server::{
     CollectdConfig, GraphiteConfig, ListenerConfig, ListenerTarget, MonitorConfig, OpenTsdbConfig,
-    Transport,
+    Precision, Transport, UdpConfig,
 };
 
 use super::value;
 
 /// The names that sections have.
-pub(crate) const SECTIONS: [&str; 4] = ["graphite", "opentsdb", "collectd", "monitor"];
+pub(crate) const SECTIONS: [&str; 5] = ["udp", "graphite", "opentsdb", "collectd", "monitor"];
+
+/// Points and age of a batch of line protocol over UDP, unless something else is said.
+pub(crate) const UDP_BATCH: (usize, Duration) = (5000, Duration::from_secs(1));
 
 /// What the sections of a file say.
 #[derive(Clone, Debug, Default)]
@@ -29,12 +32,28 @@ pub(crate) struct Sections {
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
+    udp: Vec<Udp>,
+    #[serde(default)]
     graphite: Vec<Graphite>,
     #[serde(default)]
     opentsdb: Vec<OpenTsdb>,
     #[serde(default)]
     collectd: Vec<Collectd>,
     monitor: Option<Monitor>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Udp {
+    #[serde(default)]
+    enabled: bool,
+    bind_address: Option<String>,
+    database: Option<String>,
+    #[serde(default)]
+    retention_policy: String,
+    batch_size: Option<usize>,
+    batch_timeout: Option<String>,
+    precision: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -108,6 +127,9 @@ impl Sections {
     pub(crate) fn read(table: &toml::Table) -> anyhow::Result<Self> {
         let file: File = table.clone().try_into()?;
         let mut listeners = Vec::new();
+        for section in file.udp.iter().filter(|section| section.enabled) {
+            listeners.push(ListenerConfig::Udp(section.config().context("[[udp]]")?));
+        }
         for section in file.graphite.iter().filter(|section| section.enabled) {
             listeners.push(ListenerConfig::Graphite(section.config().context("[[graphite]]")?));
         }
@@ -158,6 +180,22 @@ fn some_time(key: &str, text: Option<&str>, default: Duration) -> anyhow::Result
     let read = value::duration(text);
     let read = read.with_context(|| format!("{key}: {text:?} is not a time such as 1s"))?;
     Ok(if read.is_zero() { default } else { read })
+}
+
+impl Udp {
+    fn config(&self) -> anyhow::Result<UdpConfig> {
+        let common = Common {
+            bind: (&self.bind_address, ":8089"),
+            database: (&self.database, "udp"),
+            policy: &self.retention_policy,
+            batch_size: (self.batch_size, UDP_BATCH.0),
+            batch_timeout: (&self.batch_timeout, UDP_BATCH.1),
+        };
+        let unit = self.precision.as_deref().filter(|unit| !unit.is_empty()).unwrap_or("n");
+        let precision = Precision::from_name(unit)
+            .ok_or_else(|| anyhow!("precision: {unit:?} is none of n, u, ms, s, m, h"))?;
+        Ok(UdpConfig { target: common.target()?, precision })
+    }
 }
 
 impl Graphite {
@@ -300,6 +338,20 @@ mod tests {
     }
 
     #[test]
+    fn several_listen_for_datagrams() {
+        let section = "[[udp]]\nenabled = true\n";
+        let other = "bind-address = \":8090\"\ndatabase = \"d\"\nprecision = \"s\"\n";
+        let read = read(&format!("{section}{section}{other}[[udp]]\n")).unwrap();
+        let [ListenerConfig::Udp(one), ListenerConfig::Udp(two)] = &read.listeners[..] else {
+            panic!("{:?}", read.listeners);
+        };
+        assert_eq!((&*one.target.bind, &*one.target.database), (":8089", "udp"));
+        assert_eq!((one.target.batch_points, one.precision), (5000, Precision::Nanosecond));
+        assert_eq!((&*two.target.bind, &*two.target.database), (":8090", "d"));
+        assert_eq!(two.precision, Precision::Second);
+    }
+
+    #[test]
     fn zero_is_nothing_said() {
         let section = "[[opentsdb]]\nenabled = true\n";
         let zeros = format!("{section}batch-size = 0\nbatch-timeout = \"0s\"\n");
@@ -316,6 +368,8 @@ mod tests {
             ("[[graphite]]\nread-buffer = 1\n", "unknown field `read-buffer`"),
             ("[[graphite]]\nenabled = true\nprotocol = \"sctp\"\n", "neither tcp nor udp"),
             ("[[graphite]]\nenabled = true\ntemplates = [\"a\"]\n", "no measurement specified"),
+            ("[[udp]]\nenabled = true\nprecision = \"y\"\n", "\"y\" is none of n, u, ms"),
+            ("[[udp]]\nread-buffer = 1\n", "unknown field `read-buffer`"),
             ("[[opentsdb]]\nenabled = true\nbind-address = \"x\"\n", "is not an address"),
             ("[[opentsdb]]\nenabled = true\nbatch-timeout = \"x\"\n", "is not a time"),
             (

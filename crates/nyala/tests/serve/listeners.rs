@@ -1,4 +1,4 @@
-//! Graphite, OpenTSDB and collectd over real sockets.
+//! Graphite, OpenTSDB, collectd and several listeners for line protocol over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -30,6 +30,38 @@ fn rows(server: &Server, database: &str, count: usize) -> String {
     };
     eventually(|| arrived(&select().json()), || select().text().to_owned());
     select().text().to_owned()
+}
+
+#[test]
+fn several_listeners_for_datagrams() {
+    let dir = temp_dir();
+    let addresses = [free_udp_address(), free_udp_address()];
+    let section = |at: usize, rest: &str| {
+        let bind = &addresses[at];
+        format!("[[udp]]\nenabled = true\nbind-address = \"{bind}\"\nbatch-size = 1\n{rest}")
+    };
+    let config = section(0, "") + &section(1, "database = \"second\"\nprecision = \"s\"\n");
+    let server = start(dir.path(), &config);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (address, datagram) in [(&addresses[0], "m v=1 7"), (&addresses[1], "m v=2 7")] {
+        socket.send_to(datagram.as_bytes(), address).unwrap();
+    }
+    socket.send_to(b"bad", &addresses[1]).unwrap();
+    assert!(rows(&server, "udp", 1).contains(r#""values":[[7,1]]"#));
+    assert!(rows(&server, "second", 1).contains(r#""values":[[7000000000,2]]"#));
+    let counted = |at: usize, column: &str| {
+        let shown = server.query("", "SHOW STATS FOR 'udp'").json();
+        let series = shown["results"][0]["series"].as_array().unwrap().clone();
+        let one = series.iter().find(|one| one["tags"]["bind"] == *addresses[at]).unwrap().clone();
+        let columns = one["columns"].as_array().unwrap();
+        let place = columns.iter().position(|found| found == column).unwrap();
+        one["values"][0][place].as_u64().unwrap()
+    };
+    for (at, column) in [(0, "pointsTx"), (1, "pointsRx"), (1, "pointsParseFail")] {
+        eventually(|| counted(at, column) == 1, || format!("{at} {column}"));
+    }
+    assert_eq!(counted(0, "pointsParseFail"), 0);
+    server.stop();
 }
 
 #[test]

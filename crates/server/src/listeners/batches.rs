@@ -64,21 +64,17 @@ pub(crate) struct Batches {
     age_max: Duration,
 }
 
-/// A way into `target`, in batches of so many points or of that age.
-pub(crate) fn channel(target: Target, points_max: usize, age_max: Duration) -> (Sender, Batches) {
-    let (sender, receiver) = mpsc::channel(PIECES_MAX);
-    (Sender(sender), Batches { receiver, target: Arc::new(target), points_max, age_max })
-}
-
-/// The way of a listener.
+/// The way of a listener into its target.
 pub(super) fn of_listener(target: &ListenerTarget) -> (Sender, Batches) {
-    let into = Target::of_listener(&target.database, &target.policy);
-    channel(into, target.batch_points, target.batch_age)
+    let into = Arc::new(Target::of_listener(&target.database, &target.policy));
+    let (points_max, age_max) = (target.batch_points, target.batch_age);
+    let (sender, receiver) = mpsc::channel(PIECES_MAX);
+    (Sender(sender), Batches { receiver, target: into, points_max, age_max })
 }
 
 impl Batches {
     /// Stores what comes, as long as there is a sender.
-    pub(crate) async fn store(mut self, app: Arc<App>, stats: Option<Arc<ListenerStats>>) {
+    pub(crate) async fn store(mut self, app: Arc<App>, stats: Arc<ListenerStats>) {
         while let Some(batch) = self.gather().await {
             let points = batch.points as u64;
             let stored = self.store_one(&app, batch).await;
@@ -86,14 +82,12 @@ impl Batches {
                 let database = self.target.database();
                 tracing::warn!(database, "rows that a listener took: {}", error.text);
             }
-            if let Some(stats) = &stats {
-                match stored {
-                    Ok(()) => {
-                        stats.batches.add(1);
-                        stats.points_stored.add(points);
-                    }
-                    Err(_) => stats.batches_failed.add(1),
+            match stored {
+                Ok(()) => {
+                    stats.batches.add(1);
+                    stats.points_stored.add(points);
                 }
+                Err(_) => stats.batches_failed.add(1),
             }
         }
     }

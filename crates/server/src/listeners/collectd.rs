@@ -35,5 +35,5 @@ pub(super) async fn serve(
             sender.put_lines(lines).await;
         }
     };
-    tokio::join!(receiving, batches.store(Arc::clone(&app), Some(Arc::clone(&stats))));
+    tokio::join!(receiving, batches.store(Arc::clone(&app), Arc::clone(&stats)));
 }

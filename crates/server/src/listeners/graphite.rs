@@ -26,7 +26,7 @@ pub(super) async fn serve_tcp(
         read(app, stats, Arc::clone(&parser), sender.clone(), stream)
     };
     let accepting = connections::accept(listener, Arc::clone(&stats), serve);
-    tokio::join!(accepting, batches.store(Arc::clone(&app), Some(Arc::clone(&stats))));
+    tokio::join!(accepting, batches.store(Arc::clone(&app), Arc::clone(&stats)));
 }
 
 async fn read(
@@ -58,7 +58,7 @@ pub(super) async fn serve_udp(
             sender.put_lines(points(&app, &stats, &config.parser, text)).await;
         }
     };
-    tokio::join!(receiving, batches.store(Arc::clone(&app), Some(Arc::clone(&stats))));
+    tokio::join!(receiving, batches.store(Arc::clone(&app), Arc::clone(&stats)));
 }
 
 /// The points of some lines.

@@ -57,7 +57,7 @@ pub(super) async fn serve(
     let shared = Shared { app, stats, target: Arc::new(target), sender, in_flight };
     let serve = |stream: TcpStream| serve_one(shared.clone(), stream);
     let accepting = connections::accept(listener, Arc::clone(&stats_too), serve);
-    tokio::join!(accepting, batches.store(app_too, Some(stats_too)));
+    tokio::join!(accepting, batches.store(app_too, stats_too));
 }
 
 async fn serve_one(shared: Shared, stream: TcpStream) -> io::Result<()> {

@@ -8,49 +8,24 @@
 //! - A datagram with a line that cannot be read is dropped as a whole.
 //! - Rows without a time have that at which their datagram came.
 
-use std::io;
-use std::net::UdpSocket as BoundSocket;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ingest::line_protocol::{LineParser, ParseOptions, Precision};
+use ingest::line_protocol::{LineParser, ParseOptions};
 use tokio::net::UdpSocket;
 
+use super::batches::{self, DATAGRAM_BYTES_MAX, Piece};
+use super::{ListenerStats, UdpConfig};
 use crate::app::App;
 use crate::lines::lines;
-use crate::listeners::batches::{self, DATAGRAM_BYTES_MAX, Piece};
-use crate::write::Target;
-
-/// A batch is stored when it has so many points, or is so old.
-const BATCH_POINTS: usize = 5000;
-const BATCH_AGE: Duration = Duration::from_secs(1);
-
-/// A listener for line protocol over UDP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UdpConfig {
-    /// Address to listen on: `host:port`.
-    pub bind: String,
-    /// The database that rows go to; made if missing.
-    pub database: String,
-    /// Its retention policy; empty: the default one.
-    pub policy: String,
-    /// Unit of the timestamps: `n`, `u`, `ms`, `s`, `m` or `h`.
-    pub precision: Precision,
-}
-
-/// Binds the socket.
-pub(crate) fn bind(config: &UdpConfig) -> io::Result<BoundSocket> {
-    let socket = BoundSocket::bind(&config.bind).map_err(|error| {
-        io::Error::other(format!("cannot listen on UDP {}: {error}", config.bind))
-    })?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
 
 /// Receives and stores, for ever.
-pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, config: Arc<UdpConfig>) {
-    let target = Target::of_listener(&config.database, &config.policy);
-    let (sender, batches) = batches::channel(target, BATCH_POINTS, BATCH_AGE);
+pub(super) async fn serve(
+    app: Arc<App>,
+    stats: Arc<ListenerStats>,
+    socket: UdpSocket,
+    config: UdpConfig,
+) {
+    let (sender, batches) = batches::of_listener(&config.target);
     let receiving = async {
         let mut parser = LineParser::new();
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
@@ -58,14 +33,21 @@ pub(crate) async fn serve(app: Arc<App>, socket: UdpSocket, config: Arc<UdpConfi
             let Some(datagram) = batches::receive(&socket, &mut buffer).await else { continue };
             app.metrics.udp_datagrams.add(1);
             app.metrics.bytes_in.add(datagram.len() as u64);
+            stats.bytes.add(datagram.len() as u64);
             let options = ParseOptions::at(config.precision, app.clock.now_ns());
             match readable(datagram, &options, &mut parser) {
-                Some(piece) => sender.put(piece).await,
-                None => app.metrics.udp_datagrams_dropped.add(1),
+                Some(piece) => {
+                    stats.points.add(piece.points as u64);
+                    sender.put(piece).await;
+                }
+                None => {
+                    app.metrics.udp_datagrams_dropped.add(1);
+                    stats.unparsable.add(1);
+                }
             }
         }
     };
-    tokio::join!(receiving, batches.store(Arc::clone(&app), None));
+    tokio::join!(receiving, batches.store(Arc::clone(&app), Arc::clone(&stats)));
 }
 
 /// What is stored of a datagram, times in nanoseconds; `None`: it has a line that cannot be read.
@@ -81,6 +63,8 @@ fn readable(datagram: &[u8], options: &ParseOptions, parser: &mut LineParser) ->
 
 #[cfg(test)]
 mod tests {
+    use ingest::line_protocol::Precision;
+
     use super::*;
 
     #[test]
