@@ -19,9 +19,10 @@ impl Influxd {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (address, backup) = (free(), free());
         let root = dir.display();
+        // With the other index a policy shows the tags of all policies.
         let config = format!(
             "reporting-disabled = true\nbind-address = \"{backup}\"\n[meta]\ndir = \"{root}/meta\"\n\
-             [data]\ndir = \"{root}/data\"\nwal-dir = \"{root}/wal\"\n[monitor]\n\
+             [data]\ndir = \"{root}/data\"\nwal-dir = \"{root}/wal\"\nindex-version = \"tsi1\"\n[monitor]\n\
              store-enabled = false\n[http]\nbind-address = \"{address}\"\nlog-enabled = false\n"
         );
         let file = dir.join("influxd.conf");
