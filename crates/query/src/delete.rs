@@ -8,7 +8,7 @@ use influxql::{DataType, Expr, Measurement, Utc, split_condition};
 use model::{DatabaseId, MeasurementSchema, Name, TagExpr, TimeRange};
 use store::{DeleteRequest, DeleteTarget, NameFilter};
 
-use crate::names::{database_id, source_filters};
+use crate::names::{database_id, policies, source_filters};
 use crate::plan::{self, tag_condition};
 use crate::{Answer, QueryContext, QueryError};
 
@@ -27,7 +27,9 @@ pub(crate) fn delete(
         return Ok(Answer::empty());
     };
     let measurements = measurements(&filters, database, context)?;
-    refuse_ambiguous(&rest, &measurements)?;
+    if policies(database, context).len() > 1 {
+        refuse_ambiguous(&rest, &measurements)?;
+    }
     match tag_condition(&rest) {
         Ok(series) if !names_fields(&rest, &measurements) => {
             remove(filters, &series, time, database, context)?;
@@ -113,8 +115,9 @@ fn measurements(
     Ok(found)
 }
 
-/// Refuses names that are a tag and a field of one measurement, which may be so because they are one in
-/// one retention policy and the other in another: what is removed is not to depend on a guess.
+/// Refuses names that are a tag and a field of one measurement: where there are several retention
+/// policies they may be one here and the other there, and what is removed is not to depend on a guess.
+/// Where there is one policy they are the field, as in SELECT.
 fn refuse_ambiguous(
     condition: &Expr,
     measurements: &[(Name, Arc<MeasurementSchema>)],
@@ -146,9 +149,7 @@ fn names_fields(condition: &Expr, measurements: &[(Name, Arc<MeasurementSchema>)
         let Expr::VarRef(var) = expr else { return false };
         match var.data_type {
             Some(data_type) => data_type != DataType::Tag,
-            None => measurements.iter().any(|(_, schema)| {
-                schema.field_type(&var.name).is_some() && !schema.has_tag(&var.name)
-            }),
+            None => measurements.iter().any(|(_, schema)| schema.field_type(&var.name).is_some()),
         }
     })
 }
