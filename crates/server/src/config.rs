@@ -61,7 +61,7 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// A Unix socket to listen on as well, without TLS.
     pub unix_socket: Option<PathBuf>,
-    /// Graphite, OpenTSDB and collectd.
+    /// Line protocol over UDP, Graphite, OpenTSDB and collectd.
     pub listeners: Vec<ListenerConfig>,
     /// Whether figures of the server are kept as rows; `None`: no.
     pub monitor: Option<MonitorConfig>,

@@ -73,6 +73,7 @@ impl App {
                 let state = known.entry(key).or_insert_with(|| Known::new(&query.text, now_ns));
                 if state.text != query.text {
                     *state = Known::new(&query.text, now_ns);
+                    self.continuous.forget(database.id, &query.name);
                 }
                 let Some(schedule) = &state.schedule else { continue };
                 let Some(run) = schedule.due(state.ran_ns, now_ns) else { continue };

@@ -206,7 +206,8 @@ impl Metrics {
         self.active[route as usize].add(1);
     }
 
-    /// Counts a request that is over, and the bytes of its answer; without a status the client went away before it had one.
+    /// Counts a request that is over, and the bytes of its answer; without a status the client went
+    /// away before it had one.
     pub(crate) fn request_done(
         &self,
         route: Route,

@@ -4,8 +4,8 @@
 //!
 //! A range of time counts for readers once it is registered, so it is registered before rows are
 //! written to it. The range ahead of the present is made by itself (`ahead`). All changes here are made
-//! by several daemons at once: what exists already is
-//! success, and after any surprise the table is looked at anew.
+//! by several daemons at once: what exists already is success, and after any surprise the table is
+//! looked at anew, a moment later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -254,9 +254,6 @@ impl Shared {
                 Ok(()) => {}
                 Err(Surprise::Changed) => {
                     data.forget();
-                    // Whoever changes it may need a moment until that can be seen.
-                    tokio::time::sleep(Duration::from_millis(1 << surprises.min(PAUSE_MAX_LOG2)))
-                        .await;
                     surprises += 1;
                 }
                 Err(Surprise::Failed(error)) => return Err(error),

@@ -60,6 +60,11 @@ impl ContinuousStatus {
         self.queries.lock().entry((database, name.clone())).or_default().next_ns = Some(next_ns);
     }
 
+    /// Forgets a query.
+    pub fn forget(&self, database: DatabaseId, name: &Name) {
+        self.queries.lock().remove(&(database, name.clone()));
+    }
+
     /// Forgets the queries that `is_kept` does not name.
     pub fn retain(&self, is_kept: impl Fn(DatabaseId, &Name) -> bool) {
         self.queries.lock().retain(|(database, name), _| is_kept(*database, name));

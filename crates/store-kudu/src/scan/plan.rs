@@ -3,9 +3,10 @@
 //! A server turns conditions on the key into one stretch of keys and reads all of it. So series whose
 //! ids lie close together are read together, one piece for each range of time, merged by series; the
 //! rows between them that nobody asked for are thrown away. Close is what costs less than another call:
-//! series of few rows are read together over wide gaps, long ones only with their neighbours. Series far from others, the few of a
-//! small request, and those of which only the first or last rows are wanted are read one by one.
-//! Backwards every series is read by itself, since servers read forwards only.
+//! series of few rows are read together over wide gaps, long ones only with their neighbours. Series
+//! far from others, the few of a small request, and those of which only the first or last rows are
+//! wanted are read one by one. Backwards every series is read by itself, since servers read forwards
+//! only.
 
 use std::ops::Range;
 use std::sync::Arc;

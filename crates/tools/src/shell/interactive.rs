@@ -94,7 +94,7 @@ fn changes_names(line: &str) -> bool {
         Command::Query(text) => {
             let word = text.split_whitespace().next().unwrap_or("").to_lowercase();
             let into = text.to_lowercase().contains("into");
-            matches!(word.as_str(), "create" | "drop") || into
+            matches!(word.as_str(), "create" | "drop" | "run") || into
         }
         _ => false,
     }
