@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use hashbrown::HashSet;
-use model::{FieldType, MeasurementSchema, Name, TagExpr, TimeRange, partition_range};
+use model::{
+    Column, ColumnBatch, FieldType, MeasurementSchema, Name, TagExpr, TimeRange, partition_range,
+};
 use store::{Policy, Scan, ScanItem, ScanRequest, ScanSlice, TimeOrder};
 
 use crate::names::policies;
@@ -41,62 +43,76 @@ pub(crate) fn schema_within(
     if is_only_policy(&policy, context) {
         return Ok(Arc::clone(schema));
     }
-    let mut seen = vec![false; schema.fields.len()];
-    // The first rows show most fields; those they lack are looked for one by one.
-    let request = request(policy, measurement, schema.fields.clone(), context);
-    let mut any = false;
-    if let Some(batch) = first_rows(&*context.store.scan(&request)?)? {
-        any = batch.rows > 0;
-        for (seen, column) in seen.iter_mut().zip(&batch.columns[1..]) {
-            *seen = column.validity.as_ref().is_none_or(|bits| bits.count_ones() > 0);
-        }
-    }
-    let others = other_policies(&policy, context);
-    for (seen, field) in seen.iter_mut().zip(&schema.fields).filter(|(seen, _)| !**seen) {
-        let has_rows = |policy: Policy| {
-            context.interrupt.check()?;
-            let request = self::request(policy, measurement, vec![field.clone()], context);
-            Ok::<_, QueryError>(first_rows(&*context.store.scan(&request)?)?.is_some())
-        };
-        *seen = any && has_rows(policy)?;
-        if !*seen {
-            let mut elsewhere = false;
-            for other in &others {
-                elsewhere |= has_rows(*other)?;
-            }
-            *seen = !elsewhere;
-        }
-    }
-    let fields = schema.fields.iter().zip(&seen).filter(|(_, seen)| **seen);
-    let fields: Vec<_> = fields.map(|(field, _)| field.clone()).collect();
-    let tag_keys = match any {
-        true => tags_with_rows(policy, measurement, schema, context)?,
-        false => schema.tag_keys.clone(),
+    // The first rows show most fields and tags; what they lack is looked for one by one.
+    let mut request = request(policy, measurement, schema.fields.clone(), context);
+    request.tags.clone_from(&schema.tag_keys);
+    let scan = context.store.scan(&request)?;
+    let Some(batch) = first_rows(&*scan)? else {
+        let fields = fields_within(policy, measurement, schema, None, context)?;
+        return Ok(Arc::new(MeasurementSchema { fields, tag_keys: schema.tag_keys.clone() }));
     };
-    if fields.len() == schema.fields.len() && tag_keys.len() == schema.tag_keys.len() {
-        return Ok(Arc::clone(schema));
+    let fields = fields_within(policy, measurement, schema, Some(&batch), context)?;
+    let mut tag_keys = Vec::with_capacity(schema.tag_keys.len());
+    for key in &schema.tag_keys {
+        let column = scan.series().tags.iter().find(|column| column.key == *key);
+        let has_value = |series: u32| {
+            column.is_some_and(|c| !c.values.get(c.codes[series as usize] as usize).is_empty())
+        };
+        let shown = batch.runs.iter().any(|run| has_value(run.series));
+        let there = || TagExpr::Not(Box::new(TagExpr::Equals(key.clone(), "".into())));
+        if shown || has_rows(policy, measurement, &schema.fields, there(), context)? {
+            tag_keys.push(key.clone());
+        }
     }
     Ok(Arc::new(MeasurementSchema { fields, tag_keys }))
 }
 
-/// The tags that a series with rows in `policy` has.
-fn tags_with_rows(
+/// The fields of a measurement that have rows in `policy`, or nowhere. `batch`: some of its rows.
+fn fields_within(
     policy: Policy,
     measurement: &Name,
     schema: &MeasurementSchema,
+    batch: Option<&ColumnBatch>,
     context: &QueryContext,
-) -> Result<Vec<Name>, QueryError> {
-    let mut found = Vec::with_capacity(schema.tag_keys.len());
-    for key in &schema.tag_keys {
-        context.interrupt.check()?;
-        let absent = TagExpr::Equals(key.clone(), "".into());
-        let mut request = request(policy, measurement, schema.fields.clone(), context);
-        request.series = TagExpr::Not(Box::new(absent));
-        if first_rows(&*context.store.scan(&request)?)?.is_some() {
-            found.push(key.clone());
+) -> Result<Vec<(Name, FieldType)>, QueryError> {
+    let others = other_policies(&policy, context);
+    let mut fields = Vec::with_capacity(schema.fields.len());
+    for (at, field) in schema.fields.iter().enumerate() {
+        let column = batch.and_then(|batch| batch.columns.get(at + 1));
+        let has_values =
+            |column: &Column| column.validity.as_ref().is_none_or(|bits| bits.count_ones() > 0);
+        let only = std::slice::from_ref(field);
+        let has_rows = |policy| has_rows(policy, measurement, only, TagExpr::True, context);
+        let mut seen = column.is_some_and(has_values) || (batch.is_some() && has_rows(policy)?);
+        if !seen {
+            let mut elsewhere = false;
+            for other in &others {
+                elsewhere |= has_rows(*other)?;
+            }
+            seen = !elsewhere;
+        }
+        if seen {
+            fields.push(field.clone());
         }
     }
-    Ok(found)
+    Ok(fields)
+}
+
+/// Whether series that satisfy `series` have rows in `policy` with a value of one of `fields`.
+///
+/// # Errors
+/// A failing store.
+pub(crate) fn has_rows(
+    policy: Policy,
+    measurement: &Name,
+    fields: &[(Name, FieldType)],
+    series: TagExpr,
+    context: &QueryContext,
+) -> Result<bool, QueryError> {
+    context.interrupt.check()?;
+    let mut request = request(policy, measurement, fields.to_vec(), context);
+    request.series = series;
+    Ok(first_rows(&*context.store.scan(&request)?)?.is_some())
 }
 
 /// The series of a measurement that satisfy `condition`, with all their tags, and the ordinals of
@@ -196,7 +212,7 @@ fn request(
     }
 }
 
-fn first_rows(scan: &dyn Scan) -> Result<Option<model::ColumnBatch>, QueryError> {
+fn first_rows(scan: &dyn Scan) -> Result<Option<ColumnBatch>, QueryError> {
     let mut cursor = scan.open(&ScanSlice::all())?;
     while let Some(item) = cursor.next()? {
         if let ScanItem::Rows(batch) = item

@@ -10,7 +10,7 @@ use super::extent::Extent;
 use super::groups::Groups;
 use super::input::{self, Input, ScanUse};
 use crate::plan::{ColumnKind, Select, Source};
-use crate::presence::tags_within;
+use crate::presence::{is_only_policy, tags_within};
 use crate::{QueryContext, QueryError};
 
 /// Inputs of one name and their groups.
@@ -84,6 +84,8 @@ fn limit_series(
     let mut all = dimensions.is_empty();
     for input in inputs {
         match &input.request {
+            // A series without any rows is soon none.
+            Some(request) if is_everything(request, context) => all = true,
             Some(request) if !all => {
                 let ScanRequest { policy, measurement, series, time, .. } = request;
                 let within = (series, *time);
@@ -97,6 +99,11 @@ fn limit_series(
     let (limit, offset) = (select.series_limit, select.series_offset);
     groups.limit(limit, offset, dimensions, &counted, &present, inputs);
     Ok(())
+}
+
+/// Whether all shards of a database are read.
+fn is_everything(request: &ScanRequest, context: &QueryContext) -> bool {
+    request.time == TimeRange::ALL && is_only_policy(&request.policy, context)
 }
 
 /// Refuses queries over more series than configured.

@@ -10,7 +10,7 @@ use super::{Timed, counts_part, fields_within, grouped, key_filter, tags_or_none
 use crate::exec::stream::Part;
 use crate::names::{by_policy, database_name};
 use crate::plan::{metadata, within_measurement};
-use crate::presence::{is_only_policy, series_within};
+use crate::presence::{has_rows, is_only_policy, series_within};
 use crate::{Answer, QueryContext, QueryError};
 
 /// Counts names.
@@ -184,12 +184,8 @@ fn has_series(
     if matches!(series, TagExpr::True) {
         return Ok(true);
     }
-    let Some(schema) = context.store.schema(policy.database, measurement)? else {
-        return Ok(false);
-    };
-    let condition = (series, TimeRange::ALL);
-    let (_, ordinals) = series_within(*policy, measurement, &schema, condition, context)?;
-    Ok(!ordinals.is_empty())
+    let Some(schema) = context.schema(policy.database, measurement)? else { return Ok(false) };
+    has_rows(*policy, measurement, &schema.fields, series.clone(), context)
 }
 
 fn statement(of: &Cardinality) -> &'static str {

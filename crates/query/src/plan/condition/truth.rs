@@ -44,11 +44,9 @@ impl Builder<'_> {
         lhs: &Expr,
         rhs: &Expr,
     ) -> Result<Predicate, QueryError> {
-        let (lhs, rhs) = (self.truth(lhs)?, self.truth(rhs)?);
-        let known = [lhs.known, rhs.known];
-        Ok(match op {
-            BinaryOp::Eq => both_known(agree(lhs.holds, rhs.holds), known),
-            BinaryOp::NotEq => both_known(not(agree(lhs.holds, rhs.holds)), known),
+        self.of_both(lhs, rhs, |lhs, rhs| match op {
+            BinaryOp::Eq => agree(lhs, rhs),
+            BinaryOp::NotEq => not(agree(lhs, rhs)),
             _ => Predicate::Constant(false),
         })
     }
@@ -60,14 +58,27 @@ impl Builder<'_> {
         lhs: &Expr,
         rhs: &Expr,
     ) -> Result<Predicate, QueryError> {
+        self.of_both(lhs, rhs, |lhs, rhs| match op {
+            BinaryOp::BitAnd => Predicate::All(vec![lhs, rhs]),
+            BinaryOp::BitOr => Predicate::Any(vec![lhs, rhs]),
+            _ => not(agree(lhs, rhs)),
+        })
+    }
+
+    /// What `join` makes of two truths, where both are known.
+    fn of_both(
+        &mut self,
+        lhs: &Expr,
+        rhs: &Expr,
+        join: impl FnOnce(Predicate, Predicate) -> Predicate,
+    ) -> Result<Predicate, QueryError> {
         let (lhs, rhs) = (self.truth(lhs)?, self.truth(rhs)?);
-        let known = [lhs.known, rhs.known];
-        let holds = match op {
-            BinaryOp::BitAnd => Predicate::All(vec![lhs.holds, rhs.holds]),
-            BinaryOp::BitOr => Predicate::Any(vec![lhs.holds, rhs.holds]),
-            _ => not(agree(lhs.holds, rhs.holds)),
-        };
-        Ok(both_known(holds, known))
+        let mut parts = vec![join(lhs.holds, rhs.holds)];
+        parts.extend([lhs.known, rhs.known].into_iter().flatten());
+        Ok(match parts.len() {
+            1 => parts.remove(0),
+            _ => Predicate::All(parts),
+        })
     }
 
     fn truth(&mut self, expr: &Expr) -> Result<Truth, QueryError> {
@@ -114,15 +125,6 @@ fn is_time(expr: &Expr) -> bool {
 fn is(value: Expression, wanted: bool) -> Predicate {
     let rhs = Expression::Constant(Scalar::Boolean(wanted));
     Predicate::Compare { op: CompareOp::Equal, lhs: value, rhs }
-}
-
-fn both_known(holds: Predicate, known: [Option<Predicate>; 2]) -> Predicate {
-    let mut parts = vec![holds];
-    parts.extend(known.into_iter().flatten());
-    match parts.len() {
-        1 => parts.remove(0),
-        _ => Predicate::All(parts),
-    }
 }
 
 /// Holds where both do or neither does.
