@@ -10,8 +10,8 @@ use std::time::Instant;
 use catalog::Catalog;
 use influxql::{Params, parse_statement};
 use model::{
-    Column, ColumnBatch, DatabaseId, FieldType, MeasurementSchema, Name, PolicyId, SeriesRun,
-    Strings, TagExpr, TimeRange, Values,
+    Column, ColumnBatch, DatabaseId, FieldType, Interrupt, MeasurementSchema, Name, PolicyId,
+    SeriesRun, Strings, TagExpr, TimeRange, Values,
 };
 use query::{QueryContext, execute};
 use store::reference::ReferenceStore;
@@ -92,7 +92,12 @@ impl Store for Ready {
         Err(StoreError::Unsupported("metadata"))
     }
 
-    fn schema(&self, _: DatabaseId, _: &str) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+    fn schema(
+        &self,
+        _: DatabaseId,
+        _: &str,
+        _: &Interrupt,
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         let fields = (0..FIELDS).map(|n| (Name::from(format!("f{n}")), FieldType::Integer));
         let tags = ["arch", "datacenter", "hostname", "os", "rack", "region", "service", "team"];
         Ok(Some(Arc::new(MeasurementSchema {

@@ -117,13 +117,13 @@ impl QueryContext {
         user.is_none_or(|user| may(user, Privilege::Read) || may(user, Privilege::Write))
     }
 
-    /// What is known of a measurement; see [`Store::schema_interruptible`].
+    /// What is known of a measurement; see [`Store::schema`].
     pub(crate) fn schema(
         &self,
         database: DatabaseId,
         measurement: &str,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.store.schema_interruptible(database, measurement, &self.interrupt)
+        self.store.schema(database, measurement, &self.interrupt)
     }
 
     /// The limits that reads of the store obey.

@@ -161,8 +161,9 @@ impl Store for Meddled {
         &self,
         database: DatabaseId,
         measurement: &str,
+        interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.inner.schema(database, measurement)
+        self.inner.schema(database, measurement, interrupt)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

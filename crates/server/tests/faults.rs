@@ -10,7 +10,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
 use catalog::Catalog;
-use model::{ColumnBatch, DatabaseId, MeasurementSchema, PolicyId, TimeRange};
+use model::{ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 use server::{Patience, Server, ServerConfig, Stopped};
 use store::reference::ReferenceStore;
 use store::{
@@ -90,8 +90,9 @@ impl Store for FaultyStore {
         &self,
         database: DatabaseId,
         measurement: &str,
+        interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.inner.schema(database, measurement)
+        self.inner.schema(database, measurement, interrupt)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

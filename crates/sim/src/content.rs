@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DatabaseId, FieldType, Name, SeriesKey, TagExpr, TimeRange};
+use model::{DatabaseId, FieldType, Interrupt, Name, SeriesKey, TagExpr, TimeRange};
 use store::testing::{self, Row};
 use store::{
     CatalogDocument, MetadataKind, MetadataRequest, NameFilter, Policy, Store, StoreError,
@@ -58,7 +58,7 @@ impl Content {
         }
         for database in scope.databases() {
             for measurement in &scope.measurements {
-                if let Some(schema) = store.schema(database, measurement)? {
+                if let Some(schema) = store.schema(database, measurement, &Interrupt::new())? {
                     let fields = schema.fields.clone();
                     content.fields.insert((database, measurement.clone()), fields);
                 }
@@ -222,7 +222,8 @@ fn check_names(
         expect(ask(MetadataKind::Series, expr)?, series)?;
     }
     for measurement in &scope.measurements {
-        let schema = store.schema(database, measurement).map_err(|e| e.to_string())?;
+        let schema =
+            store.schema(database, measurement, &Interrupt::new()).map_err(|e| e.to_string())?;
         let got = schema.map(|schema| schema.tag_keys.clone()).unwrap_or_default();
         let of_it = tags().filter(|(key, _)| key.measurement == *measurement);
         let want: BTreeSet<Name> = of_it.map(|(_, (tag, _))| tag.clone()).collect();

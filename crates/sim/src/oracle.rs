@@ -21,7 +21,7 @@ mod torn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{DatabaseId, Name, PolicyId, TagExpr, TimeRange};
+use model::{DatabaseId, Interrupt, Name, PolicyId, TagExpr, TimeRange};
 use store::reference::ReferenceStore;
 use store::testing::{self, Row};
 use store::{
@@ -362,7 +362,7 @@ impl World {
         let mut new = Vec::new();
         for row in rows.iter().filter(|row| !is_too_old(policy, row)) {
             let measurement = measurement_of(&row.key);
-            let schema = self.model.schema(policy.database, &measurement);
+            let schema = self.model.schema(policy.database, &measurement, &Interrupt::new());
             let schema = schema.expect("BUG: the model answers").unwrap_or_default();
             let before = known.len();
             for (field, _) in &row.fields {

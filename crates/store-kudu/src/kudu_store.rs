@@ -84,15 +84,6 @@ impl Store for KuduStore {
         &self,
         database: DatabaseId,
         measurement: &str,
-    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.with(|runtime, shared| runtime.wait(shared.schema(database, measurement)))
-            .map(|schema| schema.map(Arc::new))
-    }
-
-    fn schema_interruptible(
-        &self,
-        database: DatabaseId,
-        measurement: &str,
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         interrupt.check()?;

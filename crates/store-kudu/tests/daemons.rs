@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use common::fresh;
 use kudu_client::{Cells, Operation, RowBatch};
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange};
+use model::{DatabaseId, FieldType, Interrupt, PolicyId, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, names, read_all, scan_everything, unlimited, write};
 use store::{
     DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Policy, RejectReason,
@@ -81,7 +81,9 @@ fn they_agree_on_everything_new() {
         assert_eq!(keys.len(), 20);
         for other in others {
             assert_eq!(read_all(other, POLICY, measurement).unwrap(), rows);
-            let schema = |store: &dyn Store| store.schema(POLICY.database, measurement).unwrap();
+            let schema = |store: &dyn Store| {
+                store.schema(POLICY.database, measurement, &Interrupt::new()).unwrap()
+            };
             assert_eq!(schema(other), schema(first));
         }
     }
@@ -198,7 +200,7 @@ fn drops_and_writes_at_once() {
     let row = Row::new("m,h=1", &[("x", Scalar::Float(0.5))], 7);
     assert_eq!(write(&writer, POLICY, std::slice::from_ref(&row), 0).unwrap().rows_written, 1);
     assert_eq!(read_all(&dropper, POLICY, "m").unwrap(), [row]);
-    let schema = dropper.schema(POLICY.database, "m").unwrap().unwrap();
+    let schema = dropper.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap();
     assert_eq!(schema.fields, [("x".into(), FieldType::Float)]);
 }
 

@@ -250,7 +250,7 @@ fn queries_end_in_time_while_the_cluster_stands_still() {
     };
     late(store.scan(&soon()).map(drop));
     let interrupt = soon().context.interrupt;
-    late(store.schema_interruptible(POLICY.database, "m", &interrupt).map(drop));
+    late(store.schema(POLICY.database, "m", &interrupt).map(drop));
     let names = MetadataRequest {
         database: POLICY.database,
         kind: MetadataKind::Series,

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use common::fresh;
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, PolicyId, Scalar, TagExpr, TimeRange};
+use model::{DatabaseId, Interrupt, PolicyId, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, read_all, scan_everything, write};
 use store::{
     DeleteRequest, DeleteTarget, NameFilter, Policy, ScanItem, ScanSlice, Store, TimeOrder,
@@ -77,7 +77,10 @@ fn four_hundred_fields() {
         let mut rows = read_all(store, POLICY, "m").unwrap();
         rows.sort_by_key(order);
         assert!(rows == expected);
-        assert_eq!(store.schema(POLICY.database, "m").unwrap().unwrap().fields.len(), 400);
+        assert_eq!(
+            store.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap().fields.len(),
+            400
+        );
     }
     let tables = cluster().cli(&["table", "list", &cluster().master_list()]).unwrap();
     let own: BTreeSet<&str> =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use model::{DatabaseId, MeasurementSchema, Name, PolicyId, SeriesId, TagExpr};
+use model::{DatabaseId, Interrupt, MeasurementSchema, Name, PolicyId, SeriesId, TagExpr};
 use parking_lot::Mutex;
 use platform::{Disk, FileLock};
 use roaring::RoaringTreemap;
@@ -200,7 +200,9 @@ impl Store for LocalStore {
         &self,
         database: DatabaseId,
         measurement: &str,
+        interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        interrupt.check()?;
         self.engine.check_open()?;
         let Some(found) = self.engine.schema.find(database, measurement) else { return Ok(None) };
         let tag_keys = || self.engine.index.tag_keys(database, measurement, None);

@@ -39,7 +39,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`].
     fn metadata(&self, request: &MetadataRequest) -> Result<Box<dyn MetadataCursor>, StoreError>;
 
-    /// What is known of a measurement; `None` if the database has no such measurement.
+    /// What is known of a measurement; `None` if the database has no such measurement. A store that has
+    /// to ask others for it stops waiting when `interrupt` says so.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -47,22 +48,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         &self,
         database: DatabaseId,
         measurement: &str,
-    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError>;
-
-    /// Like [`Store::schema`], until `interrupt` says stop. Stores that have to ask others for it stop
-    /// waiting then.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    fn schema_interruptible(
-        &self,
-        database: DatabaseId,
-        measurement: &str,
         interrupt: &Interrupt,
-    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        interrupt.check()?;
-        self.schema(database, measurement)
-    }
+    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError>;
 
     /// Removes rows. Durable and visible when it returns.
     ///

@@ -12,7 +12,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use model::{DatabaseId, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
 use parking_lot::Mutex;
 
 pub(crate) use self::scan::window_of;
@@ -121,7 +121,9 @@ impl Store for ReferenceStore {
         &self,
         database: DatabaseId,
         measurement: &str,
+        interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
+        interrupt.check()?;
         self.with(|state| state.schema(database, measurement).map(Arc::new))
     }
 

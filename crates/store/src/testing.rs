@@ -124,7 +124,7 @@ pub fn scan_everything(
     policy: Policy,
     measurement: &str,
 ) -> Result<ScanRequest, StoreError> {
-    let schema = store.schema(policy.database, measurement)?.unwrap_or_default();
+    let schema = store.schema(policy.database, measurement, &Interrupt::new())?.unwrap_or_default();
     Ok(ScanRequest {
         policy,
         measurement: measurement.into(),

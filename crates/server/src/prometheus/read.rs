@@ -130,7 +130,7 @@ impl Wanted {
         let mut result = ReadResult::default();
         for measurement in self.matching(app, &context)? {
             let (database, interrupt) = (self.policy.database, &context.interrupt);
-            let schema = app.store.schema_interruptible(database, &measurement, interrupt)?;
+            let schema = app.store.schema(database, &measurement, interrupt)?;
             let Some(schema) = schema else { continue };
             // What Prometheus did not write has other fields, of other types.
             if schema.field_type(VALUE_FIELD) != Some(FieldType::Float) {

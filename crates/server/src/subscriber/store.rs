@@ -81,17 +81,9 @@ impl Store for ForwardingStore {
         &self,
         database: DatabaseId,
         measurement: &str,
-    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.store.schema(database, measurement)
-    }
-
-    fn schema_interruptible(
-        &self,
-        database: DatabaseId,
-        measurement: &str,
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.store.schema_interruptible(database, measurement, interrupt)
+        self.store.schema(database, measurement, interrupt)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

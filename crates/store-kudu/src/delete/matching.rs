@@ -27,7 +27,9 @@ impl KuduStore {
         database: DatabaseId,
         named: &MatchingRows,
     ) -> Result<(), StoreError> {
-        let Some(schema) = self.schema(database, named.measurement())? else { return Ok(()) };
+        let Some(schema) = self.schema(database, named.measurement(), &Interrupt::new())? else {
+            return Ok(());
+        };
         let request = request(database, named, &schema.tag_keys);
         let rows = if named.fields().is_empty() {
             compare(None, named, &request)?

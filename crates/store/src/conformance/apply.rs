@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{DatabaseId, FieldType, Name, PolicyId, TagExpr};
+use model::{DatabaseId, FieldType, Interrupt, Name, PolicyId, TagExpr};
 
 use super::TestStore;
 use super::compare::{check_probe, names_request};
@@ -232,8 +232,12 @@ impl Pair {
     }
 
     fn check_schema(&self, database: DatabaseId, measurement: &str) -> Result<(), String> {
-        let got = self.store().schema(database, measurement).map_err(failed("schema"))?;
-        let want = self.model.schema(database, measurement).map_err(failed("model"))?;
+        let got = self
+            .store()
+            .schema(database, measurement, &Interrupt::new())
+            .map_err(failed("schema"))?;
+        let want =
+            self.model.schema(database, measurement, &Interrupt::new()).map_err(failed("model"))?;
         same(&format!("schema of {measurement} of {database:?}"), &got, &want)
     }
 }

@@ -6,7 +6,8 @@ mod windows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    DatabaseId, FieldFilter, MeasurementSchema, Name, Scalar, SeriesKey, TagExpr, TimeRange,
+    DatabaseId, FieldFilter, Interrupt, MeasurementSchema, Name, Scalar, SeriesKey, TagExpr,
+    TimeRange,
 };
 
 use self::cursor::read_cursor;
@@ -43,7 +44,7 @@ pub(super) fn check_probe(
     model: &ReferenceStore,
     probe: &Probe,
 ) -> Result<(), String> {
-    let schema = model.schema(probe.policy.database, &probe.measurement);
+    let schema = model.schema(probe.policy.database, &probe.measurement, &Interrupt::new());
     let schema = schema.map_err(failed("model"))?.unwrap_or_default();
     let request = request_of(probe, &schema);
     let scan = store.scan(&request).map_err(failed("scan"))?;

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, ColumnBatch, DatabaseId, MeasurementSchema, PolicyId, SeriesRun, Values};
+use model::{
+    Column, ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, SeriesRun, Values,
+};
 use parking_lot::Mutex;
 
 use super::*;
@@ -110,8 +112,9 @@ impl Store for Flawed {
         &self,
         database: DatabaseId,
         measurement: &str,
+        interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.get()?.schema(database, measurement)
+        self.get()?.schema(database, measurement, interrupt)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -59,9 +59,9 @@ fn refuses_rows_one_by_one_and_leaves_no_trace_of_them() {
         ]
     );
     assert_eq!(outcome.rejected[3].reason, RejectReason::BeyondRetention);
-    let schema = store.schema(POLICY.database, "m").unwrap().unwrap();
+    let schema = store.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap();
     assert_eq!(schema.fields, [("x".into(), FieldType::Integer)]);
-    assert_eq!(store.schema(POLICY.database, "other").unwrap(), None);
+    assert_eq!(store.schema(POLICY.database, "other", &Interrupt::new()).unwrap(), None);
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), [row("m", "x", 1, 5), row("m", "x", 7, 6)]);
 }
 
@@ -142,7 +142,7 @@ fn expiry_drops_whole_partitions_with_the_bounds_they_were_made_with() {
     assert_eq!(expire(4 * HOUR - 1), 1);
     assert_eq!(expire(4 * HOUR), 1);
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), []);
-    let schema = store.schema(POLICY.database, "m").unwrap().unwrap();
+    let schema = store.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap();
     assert_eq!((schema.fields.len(), schema.tag_keys.len()), (1, 0));
 }
 
@@ -167,7 +167,7 @@ fn deletes_remove_series_without_rows_and_keep_types() {
     };
     assert_eq!(testing::names(&store, &request).unwrap(), [["m", "m,h=2"]]);
     delete(DeleteTarget::Measurement("m".into()));
-    assert_eq!(store.schema(POLICY.database, "m").unwrap(), None);
+    assert_eq!(store.schema(POLICY.database, "m", &Interrupt::new()).unwrap(), None);
 }
 
 #[test]

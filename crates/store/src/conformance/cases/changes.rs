@@ -1,6 +1,6 @@
 //! Deletes, expiry, the catalog's slot, the end.
 
-use model::{DatabaseId, PolicyId, Regex, Scalar, TagExpr, TimeRange};
+use model::{DatabaseId, Interrupt, PolicyId, Regex, Scalar, TagExpr, TimeRange};
 
 use super::{HOUR, POLICY, check_thrice, integer};
 use crate::conformance::apply::{Pair, failed, same};
@@ -93,7 +93,10 @@ pub(super) fn a_dropped_measurement_forgets_its_types(pair: &mut Pair) -> Result
     pair.test.maintain();
     for value in [Scalar::Float(1.5), Scalar::String("text".into()), Scalar::Integer(1)] {
         pair.delete(POLICY.database, DeleteTarget::Measurement("m0".into()))?;
-        let schema = pair.store().schema(POLICY.database, "m0").map_err(failed("schema"))?;
+        let schema = pair
+            .store()
+            .schema(POLICY.database, "m0", &Interrupt::new())
+            .map_err(failed("schema"))?;
         same("schema of a dropped measurement", &schema, &None)?;
         pair.check_all()?;
         let outcome = pair.write(POLICY, &[Row::new("m0,h=1", &[("x", value)], 7)])?;
@@ -239,7 +242,7 @@ pub(super) fn a_closed_store_says_so(pair: &mut Pair) -> Result<(), String> {
     let request = DeleteRequest { database, target: DeleteTarget::Database };
     let outcomes = [
         ("write", testing::write(store, POLICY, &[integer("m", "x", 1, 5)], 0).map(drop)),
-        ("schema", store.schema(database, "m").map(drop)),
+        ("schema", store.schema(database, "m", &Interrupt::new()).map(drop)),
         ("delete", store.delete(&request)),
         ("expire", store.expire(database, POLICY.id, 0).map(drop)),
         ("catalog", store.catalog().map(drop)),

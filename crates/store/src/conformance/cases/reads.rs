@@ -15,7 +15,8 @@ use crate::{
 
 pub(super) fn an_empty_store_answers(pair: &mut Pair) -> Result<(), String> {
     pair.test.maintain();
-    let schema = pair.store().schema(POLICY.database, "m").map_err(failed("schema"))?;
+    let schema =
+        pair.store().schema(POLICY.database, "m", &Interrupt::new()).map_err(failed("schema"))?;
     same("schema of nothing", &schema, &None)?;
     same(
         "rows of nothing",
