@@ -7,18 +7,13 @@ mod common;
 
 use std::sync::OnceLock;
 
-use common::OnCluster;
+use common::{OnCluster, one_server};
 use kudu_test_cluster::{Cluster, Options};
 use store::conformance::{TestStore, run_cases, run_random};
 use store_kudu::KuduOptions;
 
-fn cluster() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(&Options::new(1)).unwrap())
-}
-
 fn factory() -> Box<dyn TestStore> {
-    Box::new(OnCluster::new(cluster(), 290))
+    Box::new(OnCluster::new(one_server(), 290))
 }
 
 fn replicated_factory() -> Box<dyn TestStore> {
@@ -30,7 +25,7 @@ fn replicated_factory() -> Box<dyn TestStore> {
 
 /// Most measurements have fields in both tables.
 fn narrow_factory() -> Box<dyn TestStore> {
-    Box::new(OnCluster::new(cluster(), 1))
+    Box::new(OnCluster::new(one_server(), 1))
 }
 
 #[test]
@@ -50,13 +45,19 @@ fn random_histories_with_narrow_fields() {
 
 /// All measurements share a table, but for the first of each database.
 fn sharing_factory() -> Box<dyn TestStore> {
-    Box::new(OnCluster::with(KuduOptions { tables: 1, ..common::fresh(cluster()) }, cluster()))
+    Box::new(OnCluster::with(
+        KuduOptions { tables: 1, ..common::fresh(one_server()) },
+        one_server(),
+    ))
 }
 
 #[test]
 fn cases_with_a_shared_table() {
     run_cases(&|| {
-        Box::new(OnCluster::with(KuduOptions { tables: 0, ..common::fresh(cluster()) }, cluster()))
+        Box::new(OnCluster::with(
+            KuduOptions { tables: 0, ..common::fresh(one_server()) },
+            one_server(),
+        ))
     });
 }
 
@@ -67,7 +68,7 @@ fn random_histories_with_a_shared_table() {
 
 #[test]
 fn random_histories_without_columns() {
-    run_random(&|| Box::new(OnCluster::new(cluster(), 0)), 4, 100);
+    run_random(&|| Box::new(OnCluster::new(one_server(), 0)), 4, 100);
 }
 
 #[test]
@@ -86,6 +87,6 @@ fn conforms_at_length() {
     for seed in 100..140 {
         run_random(&factory, seed, 200);
         run_random(&sharing_factory, seed, 200);
-        run_random(&|| Box::new(OnCluster::new(cluster(), (seed % 4) as u32)), seed, 200);
+        run_random(&|| Box::new(OnCluster::new(one_server(), (seed % 4) as u32)), seed, 200);
     }
 }

@@ -7,20 +7,16 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use common::fresh;
+use common::{HOUR, POLICY, fresh};
 use kudu_client::{Cells, Operation, RowBatch};
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, FieldType, Interrupt, PolicyId, Scalar, TagExpr, TimeRange};
+use model::{FieldType, Interrupt, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, names, read_all, scan_everything, unlimited, write};
 use store::{
-    DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Policy, RejectReason,
-    ScanItem, ScanSlice, Store, StoreError, SwapOutcome,
+    DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, RejectReason, ScanItem,
+    ScanSlice, Store, StoreError, SwapOutcome,
 };
 use store_kudu::KuduStore;
-
-const HOUR: i64 = 3_600_000_000_000;
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
 
 fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();

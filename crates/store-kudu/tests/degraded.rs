@@ -7,17 +7,14 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::fresh;
+use common::{HOUR, POLICY, fresh};
 use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, PolicyId, Scalar};
+use model::Scalar;
 use store::testing::{Row, read_all, write};
-use store::{Policy, Store, StoreError};
+use store::{Store, StoreError};
 use store_kudu::{KuduOptions, KuduStore};
 
-const HOUR: i64 = 3_600_000_000_000;
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
 /// In the second half of a partition, when the next one is made ahead.
 const LATE: i64 = HOUR / 4 * 3;
 

@@ -10,17 +10,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::fresh;
+use common::{HOUR, POLICY, fresh};
 use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, Interrupt, PolicyId, Scalar, TagExpr};
+use model::{Interrupt, Scalar, TagExpr};
 use store::testing::{Row, read_all, scan_everything, write};
-use store::{MetadataKind, MetadataRequest, NameFilter, Policy, ScanSlice, Store, StoreError};
+use store::{MetadataKind, MetadataRequest, NameFilter, ScanSlice, Store, StoreError};
 use store_kudu::{KuduOptions, KuduStore};
 
-const HOUR: i64 = 3_600_000_000_000;
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
 /// Rows of a write.
 const ROWS: i64 = 10;
 

@@ -5,24 +5,12 @@
 
 mod common;
 
-use std::sync::OnceLock;
-
-use common::fresh;
+use common::{HOUR, POLICY, fresh, one_server};
 use kudu_client::{Client, ClientConfig, Column, DataType, Error, Table};
-use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, PolicyId, Scalar, TimeRange};
+use model::{Scalar, TimeRange};
 use store::testing::{Row, read_all, scan_everything, write};
-use store::{DeleteRequest, DeleteTarget, Policy, Store};
+use store::{DeleteRequest, DeleteTarget, Store};
 use store_kudu::{KuduOptions, KuduStore};
-
-const HOUR: i64 = 3_600_000_000_000;
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
-
-fn cluster() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(&Options::new(1)).unwrap())
-}
 
 fn row(field: &str, time_ns: i64) -> Row {
     Row::new("m,h=1", &[(field, Scalar::Integer(time_ns))], time_ns)
@@ -33,7 +21,7 @@ fn by_hand<T>(
     options: &KuduOptions,
     act: impl AsyncFnOnce(Client, Table) -> Result<T, Error>,
 ) -> T {
-    let config = ClientConfig::new(cluster().masters()).unwrap().user("tester", "");
+    let config = ClientConfig::new(one_server().masters()).unwrap().user("tester", "");
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let client = Client::new(config);
         let table = client.open_table(&format!("{}.db1.rp1.m1.m", options.prefix)).await.unwrap();
@@ -61,7 +49,7 @@ fn why_not_read(options: &KuduOptions, store: &KuduStore) -> String {
 
 #[test]
 fn a_table() {
-    let options = fresh(cluster());
+    let options = fresh(one_server());
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
     write(&stores[0], POLICY, &[row("x", 1)], 0).unwrap();
     assert_eq!(read_all(&stores[0], POLICY, "m").unwrap().len(), 1);
@@ -86,7 +74,7 @@ fn a_table() {
 
 #[test]
 fn a_partition() {
-    let options = fresh(cluster());
+    let options = fresh(one_server());
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
     write(&stores[0], POLICY, &[row("x", 0), row("x", HOUR), row("x", 2 * HOUR)], 0).unwrap();
     assert_eq!(read_all(&stores[0], POLICY, "m").unwrap().len(), 3);
@@ -124,7 +112,7 @@ fn a_partition() {
 /// Each of two tables has the partitions of its own rows only.
 #[test]
 fn a_partition_of_the_other_table_is_not_missed() {
-    let options = KuduOptions { columns: 1, ..fresh(cluster()) };
+    let options = KuduOptions { columns: 1, ..fresh(one_server()) };
     let store = KuduStore::open(&options).unwrap();
     for (field, time) in [("x", 0), ("y", HOUR)] {
         write(&store, POLICY, &[row(field, time)], 0).unwrap();
@@ -142,7 +130,7 @@ fn a_partition_of_the_other_table_is_not_missed() {
 
 #[test]
 fn a_column() {
-    let options = fresh(cluster());
+    let options = fresh(one_server());
     let store = KuduStore::open(&options).unwrap();
     write(&store, POLICY, &[row("x", 1), row("y", 1)], 0).unwrap();
     let both = read_all(&store, POLICY, "m").unwrap();
@@ -169,7 +157,7 @@ fn a_column() {
 
 #[test]
 fn a_column_of_another_type() {
-    let options = fresh(cluster());
+    let options = fresh(one_server());
     let store = KuduStore::open(&options).unwrap();
     write(&store, POLICY, &[row("x", 1), row("y", 1)], 0).unwrap();
     read_all(&store, POLICY, "m").unwrap();

@@ -9,23 +9,15 @@ mod common;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use common::fresh;
-use kudu_test_cluster::{Cluster, Options};
+use common::{HOUR, fresh, one_server};
 use model::{DatabaseId, PolicyId, Scalar};
 use store::Policy;
 use store::testing::{Row, read_all, write};
 use store_kudu::KuduStore;
 
-const HOUR: i64 = 3_600_000_000_000;
 const POLICY: Policy =
     Policy { database: DatabaseId(7), id: PolicyId(3), partition_ns: HOUR, retention_ns: None };
-
-fn cluster() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(&Options::new(1)).unwrap())
-}
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples").join(name)
@@ -81,7 +73,7 @@ fn a_java_program_reads_a_measurement() {
         .unwrap();
         return;
     }
-    let mut options = fresh(cluster());
+    let mut options = fresh(one_server());
     options.columns = 4;
     options.tables = 1;
     let store = KuduStore::open(&options).unwrap();
@@ -106,7 +98,7 @@ fn a_java_program_reads_a_measurement() {
         }
         let mut java = Command::new("java");
         java.arg("-cp").arg(jars.join("*")).arg(example("ReadMeasurement.java"));
-        java.args([&cluster().master_list(), &options.prefix, name]);
+        java.args([&one_server().master_list(), &options.prefix, name]);
         let found = run(&mut java, "7\t3\t");
         assert_eq!(found.len(), 50);
         assert_eq!(found, lines(&store, name));
@@ -118,7 +110,7 @@ fn a_java_program_reads_a_measurement() {
 fn spark_reads_a_table() {
     let [submit, jar] = ["NYALA_SPARK_SUBMIT", "NYALA_KUDU_SPARK_JAR"]
         .map(|name| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set")));
-    let options = fresh(cluster());
+    let options = fresh(one_server());
     let store = KuduStore::open(&options).unwrap();
     let row = |n: i64| {
         let fields = [("f", Scalar::Float(n as f64 + 0.5)), ("s", Scalar::String("text".into()))];
@@ -129,6 +121,6 @@ fn spark_reads_a_table() {
     let table = format!("{}.db7.rp3.m1.cpu", options.prefix);
     let mut spark = Command::new(submit);
     spark.args(["--master", "local[1]", "--jars", &jar]).arg(example("read_measurement.py"));
-    spark.args([&cluster().master_list(), &table]);
+    spark.args([&one_server().master_list(), &table]);
     assert_eq!(run(&mut spark, "row\t"), lines(&store, "cpu"));
 }

@@ -6,25 +6,12 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
-use common::fresh;
-use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, Interrupt, PolicyId, Scalar, TagExpr, TimeRange};
+use common::{HOUR, POLICY, fresh, one_server};
+use model::{Interrupt, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, read_all, scan_everything, write};
-use store::{
-    DeleteRequest, DeleteTarget, NameFilter, Policy, ScanItem, ScanSlice, Store, TimeOrder,
-};
+use store::{DeleteRequest, DeleteTarget, NameFilter, ScanItem, ScanSlice, Store, TimeOrder};
 use store_kudu::{KuduOptions, KuduStore};
-
-const HOUR: i64 = 3_600_000_000_000;
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
-
-fn cluster() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(&Options::new(1)).unwrap())
-}
 
 /// A value of each type in turn.
 fn value(field: usize, seed: i64) -> Scalar {
@@ -48,7 +35,7 @@ fn row(key: &str, fields: impl Iterator<Item = usize>, time_ns: i64) -> Row {
 /// 400 fields written by two daemons at once, in rows of all, some and other fields.
 #[test]
 fn four_hundred_fields() {
-    let options = fresh(cluster());
+    let options = fresh(one_server());
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
     let rows_of = |daemon: usize| -> Vec<Row> {
         let key = |n: usize| format!("m,h={}", n % 3);
@@ -82,7 +69,7 @@ fn four_hundred_fields() {
             400
         );
     }
-    let tables = cluster().cli(&["table", "list", &cluster().master_list()]).unwrap();
+    let tables = one_server().cli(&["table", "list", &one_server().master_list()]).unwrap();
     let own: BTreeSet<&str> =
         tables.lines().filter(|t| t.starts_with(&format!("{}.db", options.prefix))).collect();
     assert_eq!(own.len(), 2, "{own:?}");
@@ -135,7 +122,7 @@ fn deletes(stores: &[KuduStore; 2], mut expected: Vec<Row>) {
 /// Sixty measurements of which two get tables of their own, made by two daemons at once.
 #[test]
 fn many_measurements() {
-    let options = KuduOptions { tables: 2, ..fresh(cluster()) };
+    let options = KuduOptions { tables: 2, ..fresh(one_server()) };
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
     let name = |n: usize| format!("m{n}");
     let rows_of = |n: usize| -> Vec<Row> {
@@ -152,7 +139,7 @@ fn many_measurements() {
             });
         }
     });
-    let tables = cluster().cli(&["table", "list", &cluster().master_list()]).unwrap();
+    let tables = one_server().cli(&["table", "list", &one_server().master_list()]).unwrap();
     let own: Vec<&str> =
         tables.lines().filter(|t| t.starts_with(&format!("{}.db", options.prefix))).collect();
     assert_eq!(own.len(), 3, "{own:?}");

@@ -19,7 +19,8 @@ use super::value;
 pub(crate) const SECTIONS: [&str; 5] = ["udp", "graphite", "opentsdb", "collectd", "monitor"];
 
 /// Points and age of a batch of line protocol over UDP, unless something else is said.
-pub(crate) const UDP_BATCH: (usize, Duration) = (5000, Duration::from_secs(1));
+pub(crate) const UDP_BATCH: (usize, Duration) = (5000, SECOND);
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What the sections of a file say.
 #[derive(Clone, Debug, Default)]
@@ -42,68 +43,68 @@ struct File {
     monitor: Option<Monitor>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Udp {
-    #[serde(default)]
-    enabled: bool,
-    bind_address: Option<String>,
-    database: Option<String>,
-    #[serde(default)]
-    retention_policy: String,
-    batch_size: Option<usize>,
-    batch_timeout: Option<String>,
-    precision: Option<String>,
+/// A section of a listener: what all of them may say, and more. (Serde cannot refuse unknown keys of a
+/// structure that takes in another one.)
+macro_rules! listener {
+    ($name:ident { $($key:ident: $type:ty,)* }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        struct $name {
+            #[serde(default)]
+            enabled: bool,
+            bind_address: Option<String>,
+            database: Option<String>,
+            #[serde(default)]
+            retention_policy: String,
+            batch_size: Option<usize>,
+            batch_timeout: Option<String>,
+            $(#[serde(default)] $key: $type,)*
+        }
+
+        impl $name {
+            fn target(&self, default: &Defaults) -> anyhow::Result<ListenerTarget> {
+                let bind = self.bind_address.as_deref().unwrap_or(default.bind);
+                let bind = value::address(bind).ok_or_else(|| {
+                    anyhow!("bind-address: {bind:?} is not an address such as :2003")
+                })?;
+                // As with times, 0 is taken for nothing said.
+                let batch_points = self.batch_size.filter(|size| *size > 0);
+                let age = self.batch_timeout.as_deref();
+                let database = self.database.as_deref().filter(|name| !name.is_empty());
+                Ok(ListenerTarget {
+                    bind,
+                    database: database.unwrap_or(default.database).to_owned(),
+                    policy: self.retention_policy.clone(),
+                    batch_points: batch_points.unwrap_or(default.batch.0),
+                    batch_age: some_time("batch-timeout", age, default.batch.1)?,
+                })
+            }
+        }
+    };
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Graphite {
-    #[serde(default)]
-    enabled: bool,
-    bind_address: Option<String>,
-    database: Option<String>,
-    #[serde(default)]
-    retention_policy: String,
-    batch_size: Option<usize>,
-    batch_timeout: Option<String>,
+/// What holds for a listener that does not say it.
+struct Defaults {
+    bind: &'static str,
+    database: &'static str,
+    /// Points and age of a batch.
+    batch: (usize, Duration),
+}
+
+listener!(Udp { precision: Option<String>, });
+listener!(Graphite {
     protocol: Option<String>,
     separator: Option<String>,
-    #[serde(default)]
     tags: Vec<String>,
-    #[serde(default)]
     templates: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct OpenTsdb {
-    #[serde(default)]
-    enabled: bool,
-    bind_address: Option<String>,
-    database: Option<String>,
-    #[serde(default)]
-    retention_policy: String,
-    batch_size: Option<usize>,
-    batch_timeout: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Collectd {
-    #[serde(default)]
-    enabled: bool,
-    bind_address: Option<String>,
-    database: Option<String>,
-    #[serde(default)]
-    retention_policy: String,
-    batch_size: Option<usize>,
-    batch_timeout: Option<String>,
+});
+listener!(OpenTsdb {});
+listener!(Collectd {
     typesdb: Option<PathBuf>,
     security_level: Option<String>,
     auth_file: Option<PathBuf>,
     parse_multivalue_plugin: Option<String>,
-}
+});
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -145,35 +146,6 @@ impl Sections {
     }
 }
 
-/// What all listeners may say, and what holds if they do not.
-struct Common<'a> {
-    bind: (&'a Option<String>, &'a str),
-    database: (&'a Option<String>, &'a str),
-    policy: &'a str,
-    batch_size: (Option<usize>, usize),
-    batch_timeout: (&'a Option<String>, Duration),
-}
-
-impl Common<'_> {
-    fn target(&self) -> anyhow::Result<ListenerTarget> {
-        let bind = self.bind.0.as_deref().unwrap_or(self.bind.1);
-        let bind = value::address(bind)
-            .ok_or_else(|| anyhow!("bind-address: {bind:?} is not an address such as :2003"))?;
-        // As with times, 0 is taken for nothing said.
-        let batch_points = self.batch_size.0.filter(|size| *size > 0).unwrap_or(self.batch_size.1);
-        let (timeout, default) = self.batch_timeout;
-        let batch_age = some_time("batch-timeout", timeout.as_deref(), default)?;
-        let database = self.database.0.as_deref().filter(|name| !name.is_empty());
-        Ok(ListenerTarget {
-            bind,
-            database: database.unwrap_or(self.database.1).to_owned(),
-            policy: self.policy.to_owned(),
-            batch_points,
-            batch_age,
-        })
-    }
-}
-
 /// A time that is not 0; that is taken for nothing said, as InfluxDB does.
 fn some_time(key: &str, text: Option<&str>, default: Duration) -> anyhow::Result<Duration> {
     let Some(text) = text else { return Ok(default) };
@@ -184,29 +156,17 @@ fn some_time(key: &str, text: Option<&str>, default: Duration) -> anyhow::Result
 
 impl Udp {
     fn config(&self) -> anyhow::Result<UdpConfig> {
-        let common = Common {
-            bind: (&self.bind_address, ":8089"),
-            database: (&self.database, "udp"),
-            policy: &self.retention_policy,
-            batch_size: (self.batch_size, UDP_BATCH.0),
-            batch_timeout: (&self.batch_timeout, UDP_BATCH.1),
-        };
+        let default = Defaults { bind: ":8089", database: "udp", batch: UDP_BATCH };
         let unit = self.precision.as_deref().filter(|unit| !unit.is_empty()).unwrap_or("n");
         let precision = Precision::from_name(unit)
             .ok_or_else(|| anyhow!("precision: {unit:?} is none of n, u, ms, s, m, h"))?;
-        Ok(UdpConfig { target: common.target()?, precision })
+        Ok(UdpConfig { target: self.target(&default)?, precision })
     }
 }
 
 impl Graphite {
     fn config(&self) -> anyhow::Result<GraphiteConfig> {
-        let common = Common {
-            bind: (&self.bind_address, ":2003"),
-            database: (&self.database, "graphite"),
-            policy: &self.retention_policy,
-            batch_size: (self.batch_size, 5000),
-            batch_timeout: (&self.batch_timeout, Duration::from_secs(1)),
-        };
+        let default = Defaults { bind: ":2003", database: "graphite", batch: (5000, SECOND) };
         let transport = match self.protocol.as_deref() {
             None | Some("tcp") => Transport::Tcp,
             Some("udp") => Transport::Udp,
@@ -215,32 +175,20 @@ impl Graphite {
         let separator = self.separator.as_deref().unwrap_or(".");
         let parser = GraphiteParser::new(&self.templates, separator, &self.tags);
         let parser = parser.map_err(|error| anyhow!(error))?;
-        Ok(GraphiteConfig { target: common.target()?, transport, parser })
+        Ok(GraphiteConfig { target: self.target(&default)?, transport, parser })
     }
 }
 
 impl OpenTsdb {
     fn config(&self) -> anyhow::Result<OpenTsdbConfig> {
-        let common = Common {
-            bind: (&self.bind_address, ":4242"),
-            database: (&self.database, "opentsdb"),
-            policy: &self.retention_policy,
-            batch_size: (self.batch_size, 1000),
-            batch_timeout: (&self.batch_timeout, Duration::from_secs(1)),
-        };
-        Ok(OpenTsdbConfig { target: common.target()? })
+        let default = Defaults { bind: ":4242", database: "opentsdb", batch: (1000, SECOND) };
+        Ok(OpenTsdbConfig { target: self.target(&default)? })
     }
 }
 
 impl Collectd {
     fn config(&self) -> anyhow::Result<CollectdConfig> {
-        let common = Common {
-            bind: (&self.bind_address, ":25826"),
-            database: (&self.database, "collectd"),
-            policy: &self.retention_policy,
-            batch_size: (self.batch_size, 5000),
-            batch_timeout: (&self.batch_timeout, Duration::from_secs(10)),
-        };
+        let default = Defaults { bind: ":25826", database: "collectd", batch: (5000, 10 * SECOND) };
         let level = match self.security_level.as_deref() {
             None | Some("none" | "") => SecurityLevel::None,
             Some("sign") => SecurityLevel::Sign,
@@ -258,7 +206,7 @@ impl Collectd {
             let path = self.auth_file.as_deref().unwrap_or_else(|| Path::new(AUTH_FILE));
             parser = parser.secured(level, users(path)?);
         }
-        Ok(CollectdConfig { target: common.target()?, parser })
+        Ok(CollectdConfig { target: self.target(&default)?, parser })
     }
 }
 

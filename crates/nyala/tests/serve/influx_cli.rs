@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::support::{Server, temp_dir};
+use crate::terminal::at_terminal;
 
 fn influx(server: &Server, args: &[&str]) -> String {
     let output = Command::new("influx")
@@ -52,17 +53,10 @@ fn it_imports() {
     assert_eq!(json["results"][0]["series"][0]["values"][0][1], 5000);
 }
 
-/// What `influx` shows at a terminal, made by `script` (util-linux), when these lines are typed.
+/// What `influx` shows at a terminal when these lines are typed.
 fn typed(server: &Server, home: &Path, lines: &[&str]) -> String {
     let command = format!("influx -host 127.0.0.1 -port {}", server.address.port());
-    let mut process = Command::new("script")
-        .args(["--quiet", "--flush", "--return", "--command", &command, "/dev/null"])
-        .env("HOME", home)
-        .env("TERM", "xterm")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("`script` makes the terminal: it is part of util-linux (package bsdutils)");
+    let mut process = at_terminal(&command, home);
     let mut output = process.stdout.take().unwrap();
     let mut input = process.stdin.take().unwrap();
     for line in lines.iter().chain(&["exit"]) {

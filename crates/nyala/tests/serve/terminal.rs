@@ -1,6 +1,7 @@
 //! `nyala shell` at a terminal: editing, completion, history. The terminal is made by `script` (util-linux).
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -22,21 +23,26 @@ struct Terminal {
     seen: usize,
 }
 
+/// Starts a command at a terminal.
+pub(crate) fn at_terminal(command: &str, home: &Path) -> Child {
+    Command::new("script")
+        .args(["--quiet", "--flush", "--return", "--command", command, "/dev/null"])
+        .env("HOME", home)
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`script` makes the terminal: it is part of util-linux (package bsdutils)")
+}
+
 impl Terminal {
-    fn open(server: &Server, home: &std::path::Path) -> Self {
+    fn open(server: &Server, home: &Path) -> Self {
         let command = format!(
             "{} shell -host 127.0.0.1 -port {}",
             env!("CARGO_BIN_EXE_nyala"),
             server.address.port()
         );
-        let mut process = Command::new("script")
-            .args(["--quiet", "--flush", "--return", "--command", &command, "/dev/null"])
-            .env("HOME", home)
-            .env("TERM", "xterm")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("`script` makes the terminal: it is part of util-linux (package bsdutils)");
+        let mut process = at_terminal(&command, home);
         let mut output = process.stdout.take().unwrap();
         let (sender, shown) = mpsc::channel();
         std::thread::spawn(move || {

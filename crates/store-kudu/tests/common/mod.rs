@@ -2,13 +2,25 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use kudu_test_cluster::Cluster;
-use store::Store;
+use kudu_test_cluster::{Cluster, Options};
+use model::{DatabaseId, PolicyId};
 use store::conformance::TestStore;
+use store::{Policy, Store};
 use store_kudu::{KuduOptions, KuduStore};
+
+pub(crate) const HOUR: i64 = 3_600_000_000_000;
+pub(crate) const POLICY: Policy =
+    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
+
+/// A cluster of one tablet server that all tests of a binary share.
+pub(crate) fn one_server() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(|| Cluster::start(&Options::new(1)).unwrap())
+}
 
 /// Options for a store with tables that nobody else has.
 pub(crate) fn fresh(cluster: &Cluster) -> KuduOptions {
