@@ -3,6 +3,7 @@
 //! The only place that knows which store there is. Everything else is put together here and done
 //! elsewhere.
 
+mod allocator;
 mod banner;
 mod cli;
 mod inspect;
@@ -15,10 +16,8 @@ mod signals;
 use std::io::Write;
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    allocator::set_up();
     match cli::run() {
         Ok(code) => code,
         Err(error) => {
