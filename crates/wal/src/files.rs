@@ -22,8 +22,11 @@ const SPARES_MAX: usize = 2;
 /// Length of the first file of a log and of the one it rests in: a store that is not written to
 /// takes next to no room.
 const FIRST_FILE_BYTES: u64 = 8 << 10;
-/// Each file is so many times as long as the one before, up to the length chosen by the owner.
-const GROWTH: u64 = 4;
+/// Length of the next ones, until a part of what the log took is more.
+const SECOND_FILE_BYTES: u64 = 256 << 10;
+/// A file is about such a part of what the log took since it was opened or rested: what is allocated
+/// ahead stays small beside what is written, and files get longer with what they are needed for.
+const TAKEN_PER_FILE: u64 = 4;
 
 /// No log gets this far, so that a name made up by hand cannot use up the numbers.
 const SEQUENCE_END: u64 = 1 << 62;
@@ -99,12 +102,12 @@ pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     file_bytes: u64,
-    /// Length of the next file.
-    next_bytes: u64,
+    /// Bytes that files closed since the log was opened or rested took.
+    taken: u64,
     closed: VecDeque<ClosedFile>,
     current: Option<ClosedFile>,
-    /// Sequences of spares, all of `file_bytes`.
-    spares: Vec<u64>,
+    /// Spares: sequence and length.
+    spares: Vec<(u64, u64)>,
     next_sequence: u64,
     made: u64,
 }
@@ -122,7 +125,7 @@ impl Files {
             disk,
             dir,
             file_bytes,
-            next_bytes: file_bytes.min(FIRST_FILE_BYTES),
+            taken: 0,
             closed,
             current: None,
             spares: Vec::new(),
@@ -135,16 +138,20 @@ impl Files {
         self.dir.join(name.to_string())
     }
 
-    /// Keeps or removes spares an earlier run left.
-    pub(crate) fn adopt_spares(&mut self, found: &[(u64, u64)]) -> DiskResult<()> {
-        for &(sequence, len) in found {
-            if len == self.file_bytes && self.spares.len() < SPARES_MAX {
-                self.spares.push(sequence);
-            } else {
-                self.disk.remove(&self.path(Name::Spare(sequence)))?;
-            }
-        }
-        Ok(())
+    /// Removes the spares that an earlier run left: a log begins with shorter files.
+    pub(crate) fn remove_found(&self, spares: &[u64]) -> DiskResult<()> {
+        spares.iter().try_for_each(|spare| self.disk.remove(&self.path(Name::Spare(*spare))))
+    }
+
+    /// Length of a file behind others that took so much.
+    fn next_bytes(&self, taken: u64) -> u64 {
+        // A power of two, so that retired files fit for a while.
+        let bytes = 1 << (taken / TAKEN_PER_FILE).max(SECOND_FILE_BYTES).ilog2();
+        self.file_bytes.min(bytes)
+    }
+
+    fn first_bytes(&self) -> u64 {
+        self.file_bytes.min(FIRST_FILE_BYTES)
     }
 
     /// Closes the current file at `end` and makes the next one, for at least `data_bytes`.
@@ -154,19 +161,35 @@ impl Files {
         base: Lsn,
         data_bytes: u64,
     ) -> Result<OpenFile, CreateError> {
+        let (taken, len) = match &self.current {
+            None => (0, self.first_bytes()),
+            Some(current) => {
+                let taken = self.taken + end.0.saturating_sub(current.base.0);
+                (taken, self.next_bytes(taken))
+            }
+        };
+        let file = self.go_on(end, base, len.max(data_bytes + DATA_START as u64))?;
+        self.taken = taken;
+        Ok(file)
+    }
+
+    /// Closes the current file at `end` and makes the next one, of `len` bytes.
+    fn go_on(&mut self, end: Lsn, base: Lsn, len: u64) -> Result<OpenFile, CreateError> {
         let sequence = self.next_sequence;
-        let len = self.next_bytes.max(data_bytes + DATA_START as u64);
         let header = FileHeader { sequence, base, previous_end: end };
-        let file = match self.spares.last().copied().filter(|_| len == self.file_bytes) {
-            Some(spare) => {
-                let path = self.path(Name::Spare(spare));
+        let file = match self.spares.iter().position(|(_, spare_len)| *spare_len == len) {
+            Some(at) => {
+                let path = self.path(Name::Spare(self.spares[at].0));
                 let file = self.refill(&path, &header).map_err(CreateError::Failed)?;
-                self.spares.pop();
+                self.spares.remove(at);
                 file
             }
-            None => self.create(&header, len)?,
+            None => {
+                // Files have become longer: those of before would never be used.
+                self.remove_spares().map_err(CreateError::Failed)?;
+                self.create(&header, len)?
+            }
         };
-        self.next_bytes = (self.next_bytes * GROWTH).min(self.file_bytes);
         self.next_sequence += 1;
         self.made += 1;
         if let Some(mut closed) = self.current.take() {
@@ -214,15 +237,17 @@ impl Files {
         self.disk.open_write(&path)
     }
 
-    /// Gives up the files whose records all end at or before `before`.
+    /// Gives up the files whose records all end at or before `before`; some become spares.
     pub(crate) fn release(&mut self, before: Lsn) -> DiskResult<()> {
+        self.retire(before, SPARES_MAX)
+    }
+
+    fn retire(&mut self, before: Lsn, spares_max: usize) -> DiskResult<()> {
         while let Some(oldest) = self.closed.front()
             && oldest.end <= before
         {
-            let sequence = oldest.sequence;
-            let keep = oldest.len == self.file_bytes
-                && self.next_bytes == self.file_bytes
-                && self.spares.len() < SPARES_MAX;
+            let (sequence, len) = (oldest.sequence, oldest.len);
+            let keep = len == self.next_bytes(self.taken) && self.spares.len() < spares_max;
             let path = self.path(Name::Log(sequence));
             if keep {
                 self.disk.rename(&path, &self.path(Name::Spare(sequence)))?;
@@ -233,7 +258,7 @@ impl Files {
             self.closed.pop_front();
             self.disk.sync_dir(&self.dir)?;
             if keep {
-                self.spares.push(sequence);
+                self.spares.push((sequence, len));
             }
         }
         Ok(())
@@ -242,20 +267,26 @@ impl Files {
     /// Closes the current file at `end` and goes on in a small one, after which no spares are kept.
     /// `None` if that would change nothing. What is closed goes with [`Files::give_up_all`].
     pub(crate) fn rest(&mut self, end: Lsn) -> Result<Option<OpenFile>, CreateError> {
-        let small = |file: &ClosedFile| file.len <= FIRST_FILE_BYTES.min(self.file_bytes);
+        let small = |file: &ClosedFile| file.len <= self.first_bytes();
         if self.spares.is_empty() && self.closed.is_empty() && self.current.iter().all(small) {
             return Ok(None);
         }
-        self.next_bytes = self.file_bytes.min(FIRST_FILE_BYTES);
-        self.advance(end, end, 0).map(Some)
+        let file = self.go_on(end, end, self.first_bytes())?;
+        self.taken = 0;
+        Ok(Some(file))
     }
 
     /// Removes spares and the files whose records all end at or before `before`.
     pub(crate) fn give_up_all(&mut self, before: Lsn) -> DiskResult<()> {
-        while let Some(spare) = self.spares.pop() {
+        self.remove_spares()?;
+        self.retire(before, 0)
+    }
+
+    fn remove_spares(&mut self) -> DiskResult<()> {
+        while let Some((spare, _)) = self.spares.pop() {
             self.disk.remove(&self.path(Name::Spare(spare)))?;
         }
-        self.release(before)
+        Ok(())
     }
 
     /// Position of the oldest byte that is kept.
@@ -279,7 +310,8 @@ impl Files {
     /// Bytes on the disk: everything, with space allocated ahead and spares.
     pub(crate) fn disk_bytes(&self) -> u64 {
         let files = self.closed.iter().chain(&self.current);
-        files.map(|file| file.len).sum::<u64>() + self.spares.len() as u64 * self.file_bytes
+        let spares = self.spares.iter().map(|(_, len)| *len);
+        files.map(|file| file.len).chain(spares).sum()
     }
 }
 

@@ -113,7 +113,7 @@ impl Wal {
         }
         let (closed, sequence) = (recovered.closed, recovered.next_sequence);
         let mut files = Files::new(disk, dir, options.file_bytes, closed, sequence);
-        files.adopt_spares(&recovered.spares)?;
+        files.remove_found(&recovered.spares)?;
         let current = match files.advance(report.end, base, 0) {
             Ok(current) => Some(current),
             // A full disk does not keep the owner from reading. Appends will say what is wrong.

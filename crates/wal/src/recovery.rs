@@ -52,7 +52,7 @@ pub(crate) struct Recovered {
     pub(crate) report: RecoveryReport,
     pub(crate) closed: VecDeque<ClosedFile>,
     /// Sequences and lengths.
-    pub(crate) spares: Vec<(u64, u64)>,
+    pub(crate) spares: Vec<u64>,
     pub(crate) next_sequence: u64,
     /// Above every position that any byte on the disk may have.
     pub(crate) next_base: Lsn,
@@ -129,7 +129,7 @@ fn read(
     for entry in disk.list(dir)? {
         match Name::parse(&entry.name) {
             Some(Name::Log(sequence)) if !entry.is_dir => sequences.push(sequence),
-            Some(Name::Spare(sequence)) if !entry.is_dir => spares.push((sequence, entry.len)),
+            Some(Name::Spare(sequence)) if !entry.is_dir => spares.push(sequence),
             _ => {}
         }
     }
@@ -153,7 +153,7 @@ fn read(
     if found.is_empty() {
         report.clean = true;
     }
-    let last_sequence = found.iter().map(|file| file.sequence).chain(spares.iter().map(|s| s.0));
+    let last_sequence = found.iter().map(|file| file.sequence).chain(spares.iter().copied());
     let next_sequence = last_sequence.max().map_or(1, |last| last + 1);
     let next_base = next_base(&found);
     let files = found.into_iter().zip(&closed).map(|(file, closed)| LogFile {

@@ -271,8 +271,9 @@ fn files_grow_under_load_and_shrink_at_rest() {
         end = append_durably(&wal, &vec![7; 100_000]);
     }
     let loaded = wal.metrics();
-    assert!(loaded.disk_bytes > 4 << 20, "{loaded:?}");
-    assert!(loaded.files < 10, "{loaded:?}");
+    assert!(loaded.files < 20, "{loaded:?}");
+    let ahead = loaded.disk_bytes - wal.bytes();
+    assert!(ahead < wal.bytes() / 2, "{ahead} bytes more than was written: {loaded:?}");
 
     let late = append_durably(&wal, b"late");
     wal.rest(end).unwrap();
