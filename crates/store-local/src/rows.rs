@@ -13,7 +13,7 @@ pub(crate) struct MeasurementNo(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FieldNo(pub(crate) u32);
 
-/// Rows of one policy, in the order they were sent.
+/// Rows of one policy. Those of one series stand in the order in which they were sent.
 #[derive(Debug)]
 pub(crate) struct RowBatch<'a> {
     pub(crate) database: DatabaseId,

@@ -6,6 +6,7 @@
 mod admit;
 mod commit;
 mod define;
+mod order;
 mod prepare;
 mod record;
 mod resolver;

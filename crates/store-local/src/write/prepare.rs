@@ -6,8 +6,8 @@ use hashbrown::HashMap;
 use model::{DatabaseId, FieldType, Layout, LayoutField, LineBatch, SeriesId, SeriesKey};
 use store::{RejectReason, RejectedRow, StoreError, WriteRequest};
 
-use super::define;
 use super::resolver::KeyHash;
+use super::{define, order};
 use crate::engine::Engine;
 use crate::memtable::ROW_VALUES_MAX;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
@@ -56,6 +56,7 @@ pub(super) fn prepare<'a>(
             Err(reason) => rejected.push(RejectedRow { row: at as u32, reason }),
         }
     }
+    order::by_series(&mut rows);
     let batch = RowBatch {
         database,
         policy: request.policy.id,

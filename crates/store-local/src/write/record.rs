@@ -1,18 +1,16 @@
 //! Records of the write-ahead log. docs/formats/log-records.md is normative.
 //!
-//! Rows travel column by column, bit-packed: a batch of ten thousand wide rows takes about a byte a
-//! value. What is new (series, measurements, fields) is logged before the rows that use it.
+//! What is new (series, measurements, fields) is logged before the rows that use it.
+//!
+//! Not here: rows (see `rows`).
 
-use std::borrow::Cow;
+mod rows;
 
-use codec::Effort;
-use model::{
-    DatabaseId, FieldType, Name, PolicyId, SeriesId, TimeRange, string_slot, string_slot_parts,
-};
+use model::{DatabaseId, Name, PolicyId, SeriesId, TimeRange};
 use roaring::RoaringTreemap;
 
 use crate::bytes::{Malformed, PutBytes, Reader};
-use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
+use crate::rows::{FieldNo, MeasurementNo, RowBatch};
 use crate::schema::SchemaChange;
 use crate::tombstone::{Tombstone, put_treemap, read_treemap};
 
@@ -63,7 +61,7 @@ impl Record<'_> {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            Self::Rows(batch) => encode_rows(batch, &mut out),
+            Self::Rows(batch) => return Self::encode_rows(batch),
             Self::Series(database, definitions) => {
                 out.put_u8(kind::SERIES);
                 out.put_varint(u64::from(database.0));
@@ -109,14 +107,16 @@ impl Record<'_> {
 
     /// The bytes of a record of rows.
     pub(crate) fn encode_rows(batch: &RowBatch<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
-        encode_rows(batch, &mut out);
+        // About a byte a value, without text.
+        let mut out = Vec::with_capacity(64 + batch.values.len() + batch.strings.len());
+        out.put_u8(kind::ROWS);
+        rows::encode(batch, &mut out);
         out
     }
 
     /// Reads a record.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Record<'static>, Malformed> {
-        Self::decode_bounded(bytes, ROWS_MAX)
+        Self::decode_bounded(bytes, rows::ROWS_MAX)
     }
 
     /// Reads a record of at most `rows_max` rows.
@@ -126,7 +126,7 @@ impl Record<'_> {
     ) -> Result<Record<'static>, Malformed> {
         let mut reader = Reader::new(bytes, "log record");
         let record = match reader.u8()? {
-            kind::ROWS => Record::Rows(decode_rows(&mut reader, rows_max)?),
+            kind::ROWS => Record::Rows(rows::decode(&mut reader, rows_max)?),
             kind::SERIES => {
                 let database = DatabaseId(reader.u32()?);
                 let count = reader.count(2)?;
@@ -212,194 +212,6 @@ pub(crate) fn read_schema_changes(reader: &mut Reader<'_>) -> Result<Vec<SchemaC
         });
     }
     Ok(changes)
-}
-
-/// Adds the columns of a batch: layouts; layout, series and time of each row; then per layout each
-/// field's values in row order.
-fn encode_rows(batch: &RowBatch<'_>, out: &mut Vec<u8>) {
-    out.put_u8(kind::ROWS);
-    out.put_varint(u64::from(batch.database.0));
-    out.put_varint(u64::from(batch.policy.0));
-    out.put_varint(batch.partition_ns as u64);
-    out.put_varint(batch.rows.len() as u64);
-    out.put_varint(batch.layouts.len() as u64);
-    for layout in &batch.layouts {
-        out.put_varint(u64::from(layout.measurement.0));
-        out.put_varint(layout.fields.len() as u64);
-        for (field, field_type) in &layout.fields {
-            out.put_varint(u64::from(field.0));
-            out.put_u8(*field_type as u8);
-        }
-    }
-    let mut scratch = Vec::new();
-    let layouts: Vec<u64> = batch.rows.iter().map(|r| u64::from(r.layout)).collect();
-    put_column(out, &mut scratch, |out| codec::encode_u64(&layouts, Effort::Fast, out));
-    let series: Vec<u64> = batch.rows.iter().map(|r| r.series.0).collect();
-    put_column(out, &mut scratch, |out| codec::encode_u64(&series, Effort::Fast, out));
-    let times: Vec<i64> = batch.rows.iter().map(|r| r.time_ns).collect();
-    put_column(out, &mut scratch, |out| codec::encode_i64(&times, Effort::Fast, out));
-
-    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); batch.layouts.len()];
-    for row in &batch.rows {
-        rows_of[row.layout as usize].push(row.values_start);
-    }
-    let mut column = Vec::new();
-    for (layout, starts) in batch.layouts.iter().zip(&rows_of) {
-        for (at, (_, field_type)) in layout.fields.iter().enumerate() {
-            column.clear();
-            column.extend(starts.iter().map(|start| batch.values[*start as usize + at]));
-            put_column(out, &mut scratch, |out| {
-                encode_slots(&column, *field_type, &batch.strings, out);
-            });
-        }
-    }
-}
-
-fn put_column(out: &mut Vec<u8>, scratch: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
-    scratch.clear();
-    encode(scratch);
-    out.put_block(scratch);
-}
-
-fn encode_slots(slots: &[u64], field_type: FieldType, strings: &[u8], out: &mut Vec<u8>) {
-    match field_type {
-        FieldType::Integer => {
-            let values: Vec<i64> = slots.iter().map(|s| *s as i64).collect();
-            codec::encode_i64(&values, Effort::Fast, out);
-        }
-        FieldType::Unsigned => codec::encode_u64(slots, Effort::Fast, out),
-        FieldType::Float => {
-            let values: Vec<f64> = slots.iter().map(|s| f64::from_bits(*s)).collect();
-            codec::encode_f64(&values, Effort::Fast, out);
-        }
-        FieldType::Boolean => {
-            let bits: model::Bitmap = slots.iter().map(|s| *s != 0).collect();
-            codec::encode_bool(bits.words(), slots.len(), out);
-        }
-        FieldType::String => {
-            let mut offsets = Vec::with_capacity(slots.len() + 1);
-            let mut text = Vec::new();
-            offsets.push(0);
-            for slot in slots {
-                let (start, len) = string_slot_parts(*slot);
-                text.extend_from_slice(&strings[start as usize..start as usize + len as usize]);
-                offsets.push(text.len() as u32);
-            }
-            out.put_varint(text.len() as u64);
-            codec::encode_strings(&offsets, &text, Effort::Fast, out);
-        }
-    }
-}
-
-/// Longest text one column of a record may decode to: what a request body can hold.
-const COLUMN_TEXT_BYTES_MAX: u64 = u32::MAX as u64;
-/// Most rows a record may claim: what a page can hold, and no write has more.
-const ROWS_MAX: u64 = codec::PAGE_COUNT_MAX as u64;
-
-fn decode_rows(reader: &mut Reader<'_>, rows_max: u64) -> Result<RowBatch<'static>, Malformed> {
-    let database = DatabaseId(reader.u32()?);
-    let policy = PolicyId(reader.u32()?);
-    let malformed = reader.malformed();
-    let partition_ns =
-        i64::try_from(reader.varint()?).ok().filter(|ns| *ns > 0).ok_or(malformed)?;
-    let count = reader.varint()?;
-    if count > rows_max {
-        return Err(malformed);
-    }
-    let count = count as usize;
-    let layouts = read_layouts(reader)?;
-    let mut layout_of = Vec::new();
-    codec::decode_u64(reader.block()?, count, &mut layout_of).map_err(|_| malformed)?;
-    let mut series = Vec::new();
-    codec::decode_u64(reader.block()?, count, &mut series).map_err(|_| malformed)?;
-    let mut times = Vec::new();
-    codec::decode_i64(reader.block()?, count, &mut times).map_err(|_| malformed)?;
-
-    let mut rows = Vec::with_capacity(count);
-    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); layouts.len()];
-    let mut values_len = 0u32;
-    for at in 0..count {
-        let layout = layout_of[at] as usize;
-        let fields = layouts.get(layout).ok_or(malformed)?.fields.len() as u32;
-        rows_of[layout].push(values_len);
-        rows.push(BatchRow {
-            series: SeriesId(series[at]),
-            time_ns: times[at],
-            layout: layout as u32,
-            values_start: values_len,
-        });
-        values_len = values_len.checked_add(fields).ok_or(malformed)?;
-    }
-    let mut values = vec![0; values_len as usize];
-    let mut strings = Vec::new();
-    for (layout, starts) in layouts.iter().zip(&rows_of) {
-        for (at, (_, field_type)) in layout.fields.iter().enumerate() {
-            let slots = decode_slots(reader.block()?, starts.len(), *field_type, &mut strings)
-                .ok_or(malformed)?;
-            for (start, slot) in starts.iter().zip(slots) {
-                values[*start as usize + at] = slot;
-            }
-        }
-    }
-    let (values, strings) = (Cow::Owned(values), Cow::Owned(strings));
-    Ok(RowBatch { database, policy, partition_ns, layouts, rows, values, strings })
-}
-
-fn read_layouts(reader: &mut Reader<'_>) -> Result<Vec<RowLayout>, Malformed> {
-    let count = reader.count(2)?;
-    let mut layouts = Vec::with_capacity(count);
-    for _ in 0..count {
-        let measurement = MeasurementNo(reader.u32()?);
-        let count = reader.count(2)?;
-        let mut fields = Vec::with_capacity(count);
-        for _ in 0..count {
-            fields.push((FieldNo(reader.u32()?), reader.field_type()?));
-        }
-        layouts.push(RowLayout { measurement, fields });
-    }
-    Ok(layouts)
-}
-
-fn decode_slots(
-    bytes: &[u8],
-    count: usize,
-    field_type: FieldType,
-    strings: &mut Vec<u8>,
-) -> Option<Vec<u64>> {
-    Some(match field_type {
-        FieldType::Integer => {
-            let mut values = Vec::new();
-            codec::decode_i64(bytes, count, &mut values).ok()?;
-            values.into_iter().map(|v| v as u64).collect()
-        }
-        FieldType::Unsigned => {
-            let mut values = Vec::new();
-            codec::decode_u64(bytes, count, &mut values).ok()?;
-            values
-        }
-        FieldType::Float => {
-            let mut values = Vec::new();
-            codec::decode_f64(bytes, count, &mut values).ok()?;
-            values.into_iter().map(f64::to_bits).collect()
-        }
-        FieldType::Boolean => {
-            let mut words = Vec::new();
-            codec::decode_bool(bytes, count, &mut words).ok()?;
-            (0..count).map(|at| words[at / 64] >> (at % 64) & 1).collect()
-        }
-        FieldType::String => {
-            let mut reader = Reader::new(bytes, "text column");
-            let len = reader.varint().ok().filter(|len| *len <= COLUMN_TEXT_BYTES_MAX)?;
-            let encoded = reader.rest();
-            let (mut offsets, mut text) = (Vec::new(), Vec::new());
-            codec::decode_strings(encoded, count, len as usize, &mut offsets, &mut text).ok()?;
-            std::str::from_utf8(&text).ok()?;
-            let base = u32::try_from(strings.len()).ok()?;
-            base.checked_add(u32::try_from(text.len()).ok()?)?;
-            strings.extend_from_slice(&text);
-            offsets.windows(2).map(|w| string_slot(base + w[0], w[1] - w[0])).collect()
-        }
-    })
 }
 
 #[cfg(test)]
