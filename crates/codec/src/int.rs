@@ -125,7 +125,11 @@ struct Aligned<const N: usize>([u64; N]);
 
 /// Small pages are common; clearing a whole block for each would cost more than decoding it.
 pub(crate) fn with_block<R>(rows: usize, decode: impl FnOnce(&mut [u64]) -> R) -> R {
-    if rows <= 64 { decode(&mut Aligned([0; 64]).0) } else { decode(&mut Aligned([0; BLOCK]).0) }
+    match rows {
+        ..=64 => decode(&mut Aligned([0; 64]).0),
+        65..=256 => decode(&mut Aligned([0; 256]).0),
+        _ => decode(&mut Aligned([0; BLOCK]).0),
+    }
 }
 
 /// `range` has been checked against `count`, and `count` against the limit.

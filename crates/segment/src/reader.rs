@@ -227,13 +227,23 @@ impl SegmentReader {
             out.extend_missing(rows.len());
             return Ok(());
         };
-        let page = self.shared.source.page(&entry.extent, self.keep_pages)?;
+        let extent = &entry.extent;
         let shape = column::PageShape { rows: block.rows(), count: entry.count as usize };
         let field_type = block.field_type(field);
-        let thawed = thaw::thawed(self, &entry.extent, &page, shape, &rows, field_type)?;
-        let page = thawed.as_ref().map_or(&page[..], |thawed| &thawed.0);
-        column::decode(page, shape, rows, out)
-            .map_err(|e| self.shared.source.malformed(entry.extent.offset, &e))
+        let may_thaw = thaw::may_thaw(self, shape, rows.len(), field_type);
+        let found = if may_thaw { thaw::found(self, extent) } else { None };
+        let decoded = if let Some(thawed) = found {
+            thawed.decode(rows, out)
+        } else {
+            let page = self.shared.source.page(extent, self.keep_pages)?;
+            let thawed =
+                if may_thaw { thaw::thaw(self, extent, &page, shape, field_type)? } else { None };
+            match thawed {
+                Some(thawed) => thawed.decode(rows, out),
+                None => column::decode(&page, shape, rows, out),
+            }
+        };
+        decoded.map_err(|e| self.shared.source.malformed(extent.offset, &e))
     }
 
     /// The rows at times inside `time` among `rows`, which are all of one series.

@@ -147,11 +147,17 @@ impl BlockWriter {
     }
 }
 
-/// Appends a column, of which some value is there, as a page of its own.
-pub(crate) fn encode_page(column: &Column, effort: Effort, out: &mut Vec<u8>) {
-    if let Some(page) = FieldPage::of(column, 0..column.len()) {
-        page.encode(effort, &mut Scratch::default(), out);
-    }
+/// Appends some rows of a column as a page of its own; returns how many values it has. Without any
+/// there is no page.
+pub(crate) fn encode_page(
+    column: &Column,
+    rows: Range<usize>,
+    effort: Effort,
+    out: &mut Vec<u8>,
+) -> usize {
+    let Some(page) = FieldPage::of(column, rows) else { return 0 };
+    page.encode(effort, &mut Scratch::default(), out);
+    page.count
 }
 
 impl<'a> FieldPage<'a> {

@@ -1,6 +1,7 @@
 //! Summaries in place of rows: which spans of a block lie wholly in one window of the request.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::{FieldSummary, FieldType, Scalar, TimeRange, Values};
 use segment::{Block, SegmentReader, WindowIndex, WindowSummaries};
@@ -68,7 +69,7 @@ pub(crate) fn summarise(
     }
     let mut times = Vec::with_capacity(rows.len());
     reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
-    let mut cutter = Cutter { parts: Vec::new(), done: rows.start, summed_up: false };
+    let mut cutter = Cutter::new(&columns, rows.start);
     let mut span = first_span(&index, rows.start);
     while span < index.len() && index.rows(span).start < rows.end {
         let of_span = index.rows(span);
@@ -77,7 +78,7 @@ pub(crate) fn summarise(
             let (first, last) =
                 (times[of_span.start - rows.start], times[of_span.end - 1 - rows.start]);
             if in_one_window(windows, first, last) {
-                cutter.add(of_span, TimeRange::new(first, last), span, &columns);
+                cutter.add(of_span, TimeRange::new(first, last), span);
             }
         }
         span += 1;
@@ -105,52 +106,60 @@ fn present(block: &Block, field: Option<usize>) -> Option<usize> {
 }
 
 /// Puts parts together.
-struct Cutter {
+struct Cutter<'a> {
+    columns: &'a [(Option<Arc<WindowSummaries>>, FieldType)],
     parts: Vec<Part>,
-    /// Rows before this one are in parts.
+    /// Spans behind the last part that go into the next one: number, rows, times.
+    open: Vec<(usize, usize, TimeRange)>,
+    /// Rows before this one are in parts, or open.
     done: usize,
     summed_up: bool,
 }
 
-impl Cutter {
-    fn add(
-        &mut self,
-        rows: Range<usize>,
-        time: TimeRange,
-        span: usize,
-        columns: &[(Option<std::sync::Arc<WindowSummaries>>, FieldType)],
-    ) {
+impl<'a> Cutter<'a> {
+    fn new(columns: &'a [(Option<Arc<WindowSummaries>>, FieldType)], start: usize) -> Self {
+        Self { columns, parts: Vec::new(), open: Vec::new(), done: start, summed_up: false }
+    }
+
+    fn add(&mut self, rows: Range<usize>, time: TimeRange, span: usize) {
         if self.done < rows.start {
+            self.close();
             self.parts.push(Part::Rows(self.done..rows.start));
         }
         self.done = rows.end;
-        let summaries: Vec<FieldSummary> = columns
-            .iter()
-            .map(|(column, field_type)| match column {
-                Some(column) => span_summary(column, span, rows.len()),
-                None => nothing(*field_type),
-            })
-            .collect();
         self.summed_up = true;
         // Rows that have none of the fields are not handed out, in no form.
-        if summaries.iter().all(|s| s.count == 0) {
+        let has_values = |(column, _): &(Option<Arc<WindowSummaries>>, _)| {
+            column.as_ref().is_some_and(|column| span_count(column, span, rows.len()) > 0)
+        };
+        if self.columns.iter().any(has_values) {
+            self.open.push((span, rows.len(), time));
+        }
+    }
+
+    /// Makes a part of the open spans.
+    fn close(&mut self) {
+        if self.open.is_empty() {
             return;
         }
-        if !matches!(self.parts.last(), Some(Part::Summaries(_))) {
-            let fields = vec![Vec::new(); columns.len()];
-            self.parts.push(Part::Summaries(SpanSummaries { spans: Vec::new(), fields }));
-        }
-        let Some(Part::Summaries(open)) = self.parts.last_mut() else {
-            panic!("BUG: summaries were opened above")
+        let spans = self.open.iter().map(|(.., time)| *time).collect();
+        let of_field = |(column, field_type): &(Option<Arc<WindowSummaries>>, FieldType)| {
+            let summary = |(span, rows, _): &(usize, usize, TimeRange)| match column {
+                Some(column) => span_summary(column, *span, *rows),
+                None => nothing(*field_type),
+            };
+            self.open.iter().map(summary).collect()
         };
-        open.spans.push(time);
-        open.fields.iter_mut().zip(summaries).for_each(|(field, s)| field.push(s));
+        let fields = self.columns.iter().map(of_field).collect();
+        self.parts.push(Part::Summaries(SpanSummaries { spans, fields }));
+        self.open.clear();
     }
 
     fn finish(mut self, end: usize) -> Option<Vec<Part>> {
         if !self.summed_up {
             return None;
         }
+        self.close();
         if self.done < end {
             self.parts.push(Part::Rows(self.done..end));
         }
@@ -158,8 +167,13 @@ impl Cutter {
     }
 }
 
+/// How many of the `rows` of a span have a value.
+fn span_count(column: &WindowSummaries, span: usize, rows: usize) -> u64 {
+    column.counts.as_ref().map_or(rows as u64, |counts| u64::from(counts[span]))
+}
+
 fn span_summary(column: &WindowSummaries, span: usize, rows: usize) -> FieldSummary {
-    let count = column.counts.as_ref().map_or(rows as u64, |c| u64::from(c[span]));
+    let count = span_count(column, span, rows);
     let (sum, min, max) =
         (scalar(&column.sums, span), scalar(&column.mins, span), scalar(&column.maxs, span));
     FieldSummary { count, first: (0, min.clone()), last: (0, min.clone()), sum, min, max }
