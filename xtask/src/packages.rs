@@ -99,18 +99,7 @@ fn install_kudu() -> Result<()> {
     println!("== Kudu {version} into {}", home.display());
     let fresh = cache.join(format!("unpack-{}", std::process::id()));
     let artifact = format!("org.apache.kudu:kudu-binary:{version}:jar:linux-x86_64");
-    run(
-        "mvn",
-        &[
-            "--quiet",
-            "--batch-mode",
-            "--strict-checksums",
-            UNPACK,
-            &format!("-Dartifact={artifact}"),
-            &format!("-DoutputDirectory={}", fresh.display()),
-            &format!("-Dmaven.repo.local={}", cache.join("maven").display()),
-        ],
-    )?;
+    maven(&cache, UNPACK, &artifact, &fresh)?;
     let unpacked = fresh.join(format!("kudu-binary-{version}-linux-x86_64"));
     for program in programs(&unpacked)? {
         run("chmod", &["+x", &program.display().to_string()])?;
@@ -132,20 +121,21 @@ fn install_kudu_java_client() -> Result<()> {
         }
         install_debian(NEEDED_FOR_KUDU)?;
         println!("== {name} {version} for Java into {}", home.display());
-        run(
-            "mvn",
-            &[
-                "--quiet",
-                "--batch-mode",
-                "--strict-checksums",
-                COPY,
-                &format!("-Dartifact={group}:{name}:{version}"),
-                &format!("-DoutputDirectory={}", home.display()),
-                &format!("-Dmaven.repo.local={}", cache.join("maven").display()),
-            ],
-        )?;
+        maven(&cache, COPY, &format!("{group}:{name}:{version}"), &home)?;
     }
     Ok(())
+}
+
+/// Has Maven put an artifact into a directory. It runs in the cache, as it leaves marks of what it
+/// unpacked in the directory that it runs in.
+fn maven(cache: &Path, goal: &str, artifact: &str, into: &Path) -> Result<()> {
+    std::fs::create_dir_all(cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    let mut command = Command::new("mvn");
+    command.current_dir(cache).args(["--quiet", "--batch-mode", "--strict-checksums", goal]);
+    command.arg(format!("-Dartifact={artifact}"));
+    command.arg(format!("-DoutputDirectory={}", into.display()));
+    command.arg(format!("-Dmaven.repo.local={}", cache.join("maven").display()));
+    run_command(command)
 }
 
 fn programs(unpacked: &Path) -> Result<Vec<PathBuf>> {
@@ -161,12 +151,14 @@ fn is_there(program: &str) -> bool {
 }
 
 fn run(program: &str, args: &[&str]) -> Result<()> {
+    let mut command = Command::new(program);
+    command.args(args);
+    run_command(command)
+}
+
+fn run_command(mut command: Command) -> Result<()> {
     let hint = "the tests need the packages above; install them by hand if this is not Debian";
-    let status = Command::new(program)
-        .args(args)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdout(Stdio::null())
-        .status()
-        .context(hint)?;
-    if status.success() { Ok(()) } else { bail!("{program} {args:?} failed; {hint}") }
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+    let status = command.status().context(hint)?;
+    if status.success() { Ok(()) } else { bail!("{command:?} failed; {hint}") }
 }
