@@ -15,7 +15,8 @@ const MASTER_PORT: u16 = 7051;
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// Never. Authentication tokens cannot be used then, and a password is sent in the clear.
+    /// Never. Authentication tokens cannot be used then, a password is sent in the clear, and with
+    /// pinned certificates every server is refused, since none can show its own.
     Disabled,
     /// If the server offers it; on one machine only the handshake is done. With a password or with
     /// pinned certificates it is [`Encryption::Required`]: neither is of use in the clear.

@@ -104,7 +104,8 @@ fn open_cluster(
     plan: &MemoryPlan,
 ) -> anyhow::Result<(Arc<dyn Store>, Place)> {
     let data = format!("Kudu cluster {}, tables {}.*", options.masters.join(","), options.prefix);
-    let options = KuduOptions { cache_bytes: plan.store / CACHE_SHARE, ..options.clone() };
+    let share = plan.store / CACHE_SHARE;
+    let options = KuduOptions { cache_bytes: share, work_bytes: share, ..options.clone() };
     let store = KuduStore::open(&options).with_context(|| format!("cannot use {data}"))?;
     let copies = store.replicas();
     let durability = format!(

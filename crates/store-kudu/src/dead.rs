@@ -6,11 +6,9 @@
 //! rows are in, and removes them. Whichever order these steps fall in, a series with an acknowledged
 //! row ends without a mark: either the second look found the row, or the writer found the mark.
 
-use std::collections::{BTreeSet, HashSet};
-
 use futures_util::future::join_all;
 use kudu_client::{Predicate, ReadMode, Table};
-use model::DatabaseId;
+use model::{DatabaseId, Reservation};
 use store::StoreError;
 
 use crate::error::cluster;
@@ -21,12 +19,64 @@ use crate::shared::Shared;
 /// Series that are looked at at a time.
 const LOOKS_AT_ONCE: usize = 32;
 
-/// Stretches of ids that a writer looks for marks in, at most.
+/// Rows that are read in the time of looking for a row of one series, about.
+pub(crate) const ROWS_PER_LOOK: u128 = 2000;
+/// Stretches of ids that marks are looked for in, at most.
 const STRETCHES_MAX: usize = 16;
+/// Marks that are read together with what else is known of a measurement.
+const MARKS_FIRST: usize = 4096;
+/// Memory of looking for the mark of a series, bytes.
+pub(crate) const BYTES_PER_LOOK: usize = 32;
+/// Memory of dealing with a series, bytes, about: most of it is its mark.
+const BYTES_PER_SERIES: usize = 256;
+/// Series that are dealt with at a time.
+const SERIES_MIN: usize = 256;
+const SERIES_MAX: usize = 1 << 16;
+/// Behind every key of a mark.
+const END: [u8; 17] = [0xff; 17];
 
-/// First and last ids of stretches that hold all of these, cut where most ids lie between.
-fn stretches(ids: &BTreeSet<i64>) -> Vec<(i64, i64)> {
-    let ids: Vec<i64> = ids.iter().copied().collect();
+/// Series without rows, as far as their marks were read.
+#[derive(Debug, Default)]
+pub(crate) struct Dead {
+    /// Ascending.
+    ids: Vec<i64>,
+    is_cut: bool,
+}
+
+impl Dead {
+    /// Takes the next mark, in the order of keys, unless there are many.
+    pub(crate) fn learn(&mut self, mark: &Entry) {
+        if self.ids.len() >= MARKS_FIRST {
+            self.is_cut = true;
+        } else {
+            self.add(mark);
+        }
+    }
+
+    fn add(&mut self, mark: &Entry) {
+        let Some(id) = number_of(&mark.key).filter(|_| mark.number == Some(1)) else { return };
+        if self.ids.last() != Some(&id) {
+            self.ids.push(id);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Whether there may be more than are here.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(crate) fn contains(&self, id: i64) -> bool {
+        self.ids.binary_search(&id).is_ok()
+    }
+}
+
+/// First and last ids of stretches that hold all of these, cut where most ids lie between. They are
+/// ascending.
+fn stretches(ids: &[i64]) -> Vec<(i64, i64)> {
     let mut gaps: Vec<(i64, usize)> =
         (1..ids.len()).map(|at| (ids[at].saturating_sub(ids[at - 1]), at)).collect();
     gaps.retain(|(gap, _)| *gap > 1);
@@ -52,21 +102,88 @@ impl Shared {
         measurement: i64,
         series: &[i64],
     ) -> Result<Vec<Entry>, StoreError> {
-        let written: BTreeSet<i64> = series.iter().copied().collect();
-        let reads = stretches(&written).into_iter().map(|(first, last)| async move {
-            let (first, end) = (ordered(first), ordered(last.saturating_add(1)));
-            self.registry.read(measurement, Which::Within(space::DEAD, &first, &end), None).await
-        });
-        let mut marks = Vec::new();
-        for found in join_all(reads).await {
-            let is_of_them =
-                |entry: &Entry| number_of(&entry.key).is_some_and(|id| written.contains(&id));
-            marks.extend(found?.into_iter().filter(is_of_them));
-        }
-        Ok(marks)
+        let mut written = series.to_vec();
+        written.sort_unstable();
+        written.dedup();
+        self.marks_among(measurement, &written, None, Some).await
     }
 
-    /// Marks those of `series` that have no row in any of the measurement's tables.
+    /// Those of some series, in any order, that have no rows.
+    pub(crate) async fn dead_among(
+        &self,
+        measurement: i64,
+        mut series: Vec<i64>,
+        moment: u64,
+    ) -> Result<Dead, StoreError> {
+        series.sort_unstable();
+        let id_of = |mark: Entry| number_of(&mark.key).filter(|_| mark.number == Some(1));
+        let mut ids = self.marks_among(measurement, &series, Some(moment), id_of).await?;
+        ids.sort_unstable();
+        Ok(Dead { ids, is_cut: false })
+    }
+
+    /// What `take` keeps of the marks of some series, which are ascending.
+    async fn marks_among<T>(
+        &self,
+        measurement: i64,
+        series: &[i64],
+        moment: Option<u64>,
+        take: impl Fn(Entry) -> Option<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let is_of_them =
+            |mark: &Entry| number_of(&mark.key).is_some_and(|id| series.binary_search(&id).is_ok());
+        let read = async |first: i64, last: i64| {
+            let (first, end) = (ordered(first), ordered(last.saturating_add(1)));
+            let which = Which::Within(space::DEAD, &first, &end);
+            let mut reading = self.registry.open(measurement, which, moment, None)?;
+            let mut kept = Vec::new();
+            while let Some(marks) = reading.next().await? {
+                kept.extend(marks.into_iter().filter(is_of_them).filter_map(&take));
+            }
+            Ok::<_, StoreError>(kept)
+        };
+        let reads = stretches(series).into_iter().map(|(first, last)| read(first, last));
+        let mut all = Vec::new();
+        for kept in join_all(reads).await {
+            all.extend(kept?);
+        }
+        Ok(all)
+    }
+
+    /// Reads the marks that `dead` lacks.
+    pub(crate) async fn complete_dead(
+        &self,
+        measurement: i64,
+        dead: &mut Dead,
+        moment: u64,
+        held: &mut Reservation,
+    ) -> Result<(), StoreError> {
+        if !dead.is_cut {
+            return Ok(());
+        }
+        *dead = Dead::default();
+        let which = Which::Within(space::DEAD, &[], &END);
+        let mut reading = self.registry.open(measurement, which, Some(moment), None)?;
+        while let Some(marks) = reading.next().await? {
+            // A list that grows is copied.
+            held.resize((dead.ids.len() + marks.len()) * 3 * size_of::<i64>())?;
+            marks.iter().for_each(|mark| dead.add(mark));
+        }
+        Ok(())
+    }
+
+    /// Series that are dealt with at a time, so that it takes a part of the memory for such work:
+    /// for each its id, its mark, and what it takes to look for its rows.
+    pub(crate) fn series_at_once(&self) -> usize {
+        (self.work.limit_bytes() / 4 / BYTES_PER_SERIES).clamp(SERIES_MIN, SERIES_MAX)
+    }
+
+    /// Memory of dealing with so many series.
+    pub(crate) fn hold_series(&self, series: usize) -> Result<Reservation, StoreError> {
+        Ok(self.work.reserve(series * BYTES_PER_SERIES)?)
+    }
+
+    /// Marks those of `series` (ascending) that have no row in any of the measurement's tables.
     pub(crate) async fn mark_dead(
         &self,
         database: DatabaseId,
@@ -88,10 +205,9 @@ impl Shared {
         // Anew, since a writer may have made a table for another policy.
         let tables = self.tables_of(database, measurement).await?;
         let dead = self.without_rows(&tables, measurement, &suspects).await?;
-        let dead: HashSet<i64> = dead.into_iter().collect();
         let (mut dead_marks, mut others) = (Vec::new(), Vec::new());
         for (id, mark) in suspects.iter().zip(marks) {
-            if dead.contains(id) {
+            if dead.binary_search(id).is_ok() {
                 dead_marks.push(mark.number(1));
             } else {
                 others.push(mark);
@@ -101,12 +217,20 @@ impl Shared {
         self.registry.delete(measurement, &others).await
     }
 
+    /// Those of `series` (ascending) that have no row.
     async fn without_rows(
         &self,
         tables: &[Table],
         measurement: i64,
         series: &[i64],
     ) -> Result<Vec<i64>, StoreError> {
+        let mut rows = 0;
+        for table in tables {
+            rows += u128::from(self.statistics(table).await?);
+        }
+        if rows < series.len() as u128 * ROWS_PER_LOOK {
+            return not_found(tables, measurement, series).await;
+        }
         let mut empty = Vec::new();
         for some in series.chunks(LOOKS_AT_ONCE) {
             let looks = join_all(some.iter().map(|id| has_rows(tables, measurement, *id))).await;
@@ -144,6 +268,40 @@ impl Shared {
     }
 }
 
+/// Those of `series` (ascending) that do not show among all rows.
+async fn not_found(
+    tables: &[Table],
+    measurement: i64,
+    series: &[i64],
+) -> Result<Vec<i64>, StoreError> {
+    let (Some(first), Some(last)) = (series.first(), series.last()) else { return Ok(Vec::new()) };
+    let mut is_found = vec![false; series.len()];
+    for table in tables {
+        let scan = rows_of(table, measurement)
+            .columns([SERIES_ID])
+            .filter(Predicate::greater_or_equal(SERIES_ID, *first))
+            .filter(Predicate::less_or_equal(SERIES_ID, *last))
+            .read_mode(ReadMode::Snapshot(None))
+            .fault_tolerant();
+        let mut scanner = scan.open().map_err(cluster)?;
+        loop {
+            let batch = match scanner.next().await {
+                Ok(Some(batch)) => batch,
+                Ok(None) | Err(kudu_client::Error::TableNotFound { .. }) => break,
+                Err(error) => return Err(cluster(error)),
+            };
+            let mut before = None;
+            for id in batch.column(0).i64s().filter(|id| before.replace(*id) != Some(*id)) {
+                if let Ok(at) = series.binary_search(&id) {
+                    is_found[at] = true;
+                }
+            }
+        }
+    }
+    let without = series.iter().zip(is_found).filter(|(_, is_found)| !is_found);
+    Ok(without.map(|(id, _)| *id).collect())
+}
+
 async fn has_rows(tables: &[Table], measurement: i64, series: i64) -> Result<bool, StoreError> {
     for table in tables {
         let scan = rows_of(table, measurement)
@@ -166,7 +324,7 @@ mod tests {
 
     #[test]
     fn ids_are_looked_for_where_they_are() {
-        let of = |ids: &[i64]| stretches(&ids.iter().copied().collect());
+        let of = stretches;
         assert_eq!(of(&[]), []);
         assert_eq!(of(&[7]), [(7, 7)]);
         assert_eq!(of(&[1, 2, 3, 1000, 1001]), [(1, 3), (1000, 1001)]);

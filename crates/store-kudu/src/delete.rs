@@ -74,26 +74,27 @@ impl Shared {
         time: TimeRange,
     ) -> Result<(), StoreError> {
         let now = self.now().await?;
-        let matching = self.list_series(measurement, expr, now)?.all().await?;
-        let mut ids: Vec<i64> = matching.into_iter().map(|series| series.id).collect();
-        ids.sort_unstable();
-        if ids.is_empty() {
-            return Ok(());
+        let mut listing = self.list_series(measurement, expr, now)?;
+        let _held = self.hold_series(self.series_at_once())?;
+        loop {
+            let ids = listing.next_ids(self.series_at_once()).await?;
+            if ids.is_empty() {
+                return Ok(());
+            }
+            let mut touched = BTreeSet::new();
+            for table in self.tables_of(database, measurement).await? {
+                let some = Some(ids.as_slice());
+                let found = self.delete_from(&table, measurement, some, time, now, |_, _| true);
+                touched.extend(found.await?);
+            }
+            // A write that failed half way leaves series without rows: dropping all is to hit them, too.
+            if time == TimeRange::ALL {
+                let dead = self.dead_among(measurement, ids.clone(), now).await?;
+                touched.extend(ids.into_iter().filter(|id| !dead.contains(*id)));
+            }
+            let touched: Vec<i64> = touched.into_iter().collect();
+            self.mark_dead(database, measurement, &touched).await?;
         }
-        let tables = self.tables_of(database, measurement).await?;
-        let mut touched = BTreeSet::new();
-        for table in &tables {
-            let some = Some(ids.as_slice());
-            let found = self.delete_from(table, measurement, some, time, now, |_, _| true).await?;
-            touched.extend(found);
-        }
-        // A write that failed half way leaves series without rows: dropping all is to hit them, too.
-        if time == TimeRange::ALL {
-            let state = self.state(measurement, Some(now)).await?;
-            touched.extend(ids.iter().filter(|id| !state.dead.contains(id)));
-        }
-        let touched: Vec<i64> = touched.into_iter().collect();
-        self.mark_dead(database, measurement, &touched).await
     }
 
     /// Removes all rows of a measurement that has no tables of its own.
@@ -111,7 +112,7 @@ impl Shared {
     }
 
     /// Removes the rows of these series (ascending; `None`: of all) as of a moment that `is_wanted`
-    /// accepts by series and time; gives the series that had some.
+    /// accepts by series and time; gives those of these series that had some.
     async fn delete_from(
         &self,
         table: &Table,
@@ -147,7 +148,9 @@ impl Shared {
             let pick = |all: Vec<i64>| of_them.iter().map(|row| all[*row]).collect::<Vec<i64>>();
             let series = pick(batch.column(0).i64s().collect());
             let times = pick(batch.column(1).i64s().collect());
-            touched.extend(series.chunk_by(|a, b| a == b).filter_map(|run| run.first()));
+            if ids.is_some() {
+                touched.extend(series.chunk_by(|a, b| a == b).filter_map(|run| run.first()));
+            }
             let rows = RowBatch::new(Operation::DeleteIgnore, series.len());
             if is_narrow {
                 let all: Vec<i32> = batch.column(2).i32s().collect();
@@ -188,9 +191,8 @@ impl Shared {
             self.delete_series_rows(table, key, id).await?;
         }
         // Ends of blocks of ids stay: ids are never given twice.
-        let entries = self.registry.read(id, Which::From(space::FIELD), None).await?;
-        let entries: Vec<Entry> = entries.into_iter().filter(|e| e.space != space::IDS).collect();
-        self.registry.delete(id, &entries).await
+        self.registry.clear(id, Which::Spaces(space::FIELD, space::RANGE)).await?;
+        self.registry.clear(id, Which::Spaces(space::DEAD, i8::MAX)).await
     }
 
     async fn delete_series_rows(
@@ -263,11 +265,17 @@ impl Shared {
         measurement: i64,
     ) -> Result<(), StoreError> {
         let now = self.now().await?;
-        let state = self.state(measurement, Some(now)).await?;
-        let all = self.list_series(measurement, &TagExpr::True, now)?.all().await?;
-        let alive = all.into_iter().map(|series| series.id).filter(|id| !state.dead.contains(id));
-        let ids: Vec<i64> = alive.collect();
-        self.mark_dead(database, measurement, &ids).await
+        let mut listing = self.list_series(measurement, &TagExpr::True, now)?;
+        let _held = self.hold_series(self.series_at_once())?;
+        loop {
+            let mut ids = listing.next_ids(self.series_at_once()).await?;
+            if ids.is_empty() {
+                return Ok(());
+            }
+            let dead = self.dead_among(measurement, ids.clone(), now).await?;
+            ids.retain(|id| !dead.contains(*id));
+            self.mark_dead(database, measurement, &ids).await?;
+        }
     }
 }
 

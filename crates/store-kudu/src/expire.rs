@@ -6,6 +6,7 @@ use kudu_client::{Error, Predicate, ReadMode, Table};
 use model::{DatabaseId, PolicyId, TimeRange};
 use store::StoreError;
 
+use crate::dead::ROWS_PER_LOOK;
 use crate::error::cluster;
 use crate::layout::{SERIES_ID, TIME, is_sharing, rows_of};
 use crate::measurement::{range_entry, registered_range};
@@ -15,8 +16,6 @@ use crate::shared::Shared;
 
 /// How long dropping ranges and marking series takes at most: after that whoever did it has died.
 const DROPPING_MAX_US: i64 = 600_000_000;
-/// Rows that are read in the time of looking for a row of one series, about.
-const ROWS_PER_LOOK: u128 = 2000;
 
 /// A table that ranges are dropped of.
 struct Dropping {
@@ -177,7 +176,7 @@ impl Shared {
         let is_cheaper = self.is_cheaper_to_look_at_all(of, measurement);
         let suspects = match is_written || !tokens.is_empty() || is_cheaper.await? {
             true => None,
-            false => Some(self.series_in(of, measurement, with_rows).await?),
+            false => self.series_in(of, measurement, with_rows).await?,
         };
         tokens.push(token);
         Ok(Marking { measurement, suspects, tokens })
@@ -197,14 +196,16 @@ impl Shared {
         Ok(rows > u128::from(series) * ROWS_PER_LOOK)
     }
 
-    /// The series with rows in some ranges.
+    /// The series with rows in some ranges; `None`: they are many.
     async fn series_in(
         &self,
         of: &Dropping,
         measurement: i64,
         ranges: &[TimeRange],
-    ) -> Result<Vec<i64>, StoreError> {
+    ) -> Result<Option<Vec<i64>>, StoreError> {
         let mut series: BTreeSet<i64> = BTreeSet::new();
+        let series_max = self.series_at_once();
+        let _held = self.hold_series(series_max)?;
         for range in ranges {
             let scan = rows_of(&of.table, measurement)
                 .columns([SERIES_ID])
@@ -223,9 +224,12 @@ impl Shared {
                 for id in batch.column(0).i64s().filter(|id| last.replace(*id) != Some(*id)) {
                     series.insert(id);
                 }
+                if series.len() > series_max {
+                    return Ok(None);
+                }
             }
         }
-        Ok(series.into_iter().collect())
+        Ok(Some(series.into_iter().collect()))
     }
 
     async fn drop_each(&self, of: &Dropping, ranges: &[TimeRange]) -> Result<(), StoreError> {

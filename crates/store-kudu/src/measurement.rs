@@ -15,6 +15,7 @@ use store::StoreError;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::data::DataTable;
+use crate::dead::Dead;
 use crate::error::{contended, unintelligible};
 use crate::gone::Owner;
 use crate::ids::{Block, end_of, reserve};
@@ -47,17 +48,8 @@ pub(crate) struct State {
     pub(crate) tag_keys: Vec<Name>,
     /// Ranges that may have rows, by policy and first time.
     pub(crate) ranges: BTreeMap<PolicyId, Vec<TimeRange>>,
-    /// Series without rows.
-    pub(crate) dead: HashSet<i64>,
     /// Series ids lie below this.
     pub(crate) series_end: i64,
-}
-
-impl State {
-    /// Memory that the marks of series without rows take, bytes, about.
-    pub(crate) fn dead_bytes(&self) -> usize {
-        self.dead.capacity() * 2 * size_of::<i64>()
-    }
 }
 
 impl Measurement {
@@ -99,6 +91,27 @@ impl Measurement {
         let fields = state.fields.iter().map(|(name, field)| (name.clone(), *field));
         self.fields.write().extend(fields);
         self.tag_keys.lock().extend(state.tag_keys.iter().cloned());
+    }
+}
+
+impl State {
+    fn learn(&mut self, entry: &Entry, table: &str) -> Result<(), StoreError> {
+        match (entry.space, &entry.text) {
+            (space::FIELD, Some(name)) => {
+                let field = registered_field(entry)
+                    .ok_or_else(|| unintelligible(table, "a damaged field"))?;
+                self.fields.insert(name.as_str().into(), field);
+            }
+            (space::TAG_KEY, Some(name)) => self.tag_keys.push(name.as_str().into()),
+            (space::RANGE, _) => {
+                let (policy, range) = registered_range(entry)
+                    .ok_or_else(|| unintelligible(table, "a damaged range"))?;
+                self.ranges.entry(policy).or_default().push(range);
+            }
+            (space::IDS, _) => self.series_end = self.series_end.max(end_of(entry, table)?),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -190,31 +203,36 @@ impl Shared {
 
     /// What the registry says about a measurement at a moment; `None`: now.
     pub(crate) async fn state(&self, id: i64, moment: Option<u64>) -> Result<State, StoreError> {
-        let entries = self.registry.read(id, Which::From(space::FIELD), moment).await?;
+        let which = Which::Spaces(space::FIELD, space::IDS);
         let mut state = State::default();
-        let table = self.registry.table.name();
-        for entry in entries {
-            match (entry.space, &entry.text) {
-                (space::FIELD, Some(name)) => {
-                    let field = registered_field(&entry)
-                        .ok_or_else(|| unintelligible(table, "a damaged field"))?;
-                    state.fields.insert(name.as_str().into(), field);
-                }
-                (space::TAG_KEY, Some(name)) => state.tag_keys.push(name.as_str().into()),
-                (space::RANGE, _) => {
-                    let (policy, range) = registered_range(&entry)
-                        .ok_or_else(|| unintelligible(table, "a damaged range"))?;
-                    state.ranges.entry(policy).or_default().push(range);
-                }
-                (space::IDS, _) => state.series_end = state.series_end.max(end_of(&entry, table)?),
-                (space::DEAD, _) if entry.number == Some(1) => {
-                    state.dead.extend(number_of(&entry.key));
-                }
-                _ => {}
-            }
+        for entry in self.registry.read(id, which, moment).await? {
+            state.learn(&entry, self.registry.table.name())?;
         }
         state.tag_keys.sort_unstable();
         Ok(state)
+    }
+
+    /// The same, and the first marks of series without rows, by one scan.
+    pub(crate) async fn state_and_dead(
+        &self,
+        id: i64,
+        moment: Option<u64>,
+    ) -> Result<(State, Dead), StoreError> {
+        let (mut state, mut dead) = (State::default(), Dead::default());
+        let which = Which::Spaces(space::FIELD, space::DEAD);
+        let mut reading = self.registry.open(id, which, moment, None)?;
+        while !dead.is_cut()
+            && let Some(entries) = reading.next().await?
+        {
+            for entry in entries {
+                match entry.space {
+                    space::DEAD => dead.learn(&entry),
+                    _ => state.learn(&entry, self.registry.table.name())?,
+                }
+            }
+        }
+        state.tag_keys.sort_unstable();
+        Ok((state, dead))
     }
 
     /// A measurement that is remembered or registered.
@@ -386,14 +404,16 @@ impl Shared {
         name: &str,
     ) -> Result<Option<MeasurementSchema>, StoreError> {
         // A server's own present is after all that it has acknowledged: no common moment is needed.
-        let read = async |id| self.state(id, None).await;
+        let read = async |id| self.state_and_dead(id, None).await;
         let found = self.lookup_and(database, &Name::from(name), None, read).await?;
-        let Some((id, state)) = found else { return Ok(None) };
-        let tag_keys = match state.dead.is_empty() {
+        let Some((id, (state, mut dead))) = found else { return Ok(None) };
+        let tag_keys = match dead.is_empty() {
             true => state.tag_keys.clone(),
             false => {
                 let now = self.now().await?;
-                self.live_tag_keys(id, &state, now).await?
+                let mut held = self.work.reserve(0)?;
+                self.complete_dead(id, &mut dead, now, &mut held).await?;
+                self.live_tag_keys(id, &state, &dead, now).await?
             }
         };
         let fields = state.fields.into_iter().map(|(name, field)| (name, field.field_type));
@@ -405,16 +425,17 @@ impl Shared {
         &self,
         id: i64,
         state: &State,
+        dead: &Dead,
         moment: u64,
     ) -> Result<Vec<Name>, StoreError> {
-        if state.dead.is_empty() {
+        if dead.is_empty() {
             return Ok(state.tag_keys.clone());
         }
         let mut keys: HashSet<Name> = HashSet::new();
         let all = state.tag_keys.len();
         let mut listing = self.list_series(id, &TagExpr::True, moment)?;
         while let Some(found) = listing.next().await? {
-            for series in found.iter().filter(|series| !state.dead.contains(&series.id)) {
+            for series in found.iter().filter(|series| !dead.contains(series.id)) {
                 keys.extend(series.key.tags.iter().map(|(key, _)| key.clone()));
             }
             if keys.len() == all {

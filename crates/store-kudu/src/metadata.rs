@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use model::{Column, ColumnBatch, Name, Reservation, Strings, TagExpr, Values};
 use store::{MetadataCursor, MetadataKind, MetadataRequest, ScanContext, StoreError};
 
+use crate::dead::Dead;
 use crate::measurement::State;
 use crate::shared::Shared;
 
@@ -80,9 +81,10 @@ impl Shared {
         for (name, id) in self.measurements_of(request.database, Some(now)).await? {
             request.context.interrupt.check()?;
             if request.measurements.accepts(&name) {
-                let state = self.state(id, Some(now)).await?;
-                let _marks = request.context.budget.reserve(state.dead_bytes())?;
-                self.collect(request, &name, id, &state, now, &mut collected).await?;
+                let (state, mut dead) = self.state_and_dead(id, Some(now)).await?;
+                let mut marks = request.context.budget.reserve(0)?;
+                self.complete_dead(id, &mut dead, now, &mut marks).await?;
+                self.collect(request, &name, (id, &state, &dead), now, &mut collected).await?;
             }
         }
         let width = match request.kind {
@@ -101,14 +103,13 @@ impl Shared {
         &self,
         request: &MetadataRequest,
         name: &Name,
-        id: i64,
-        state: &State,
+        (id, state, dead): (i64, &State, &Dead),
         now: u64,
         collected: &mut Collected,
     ) -> Result<(), StoreError> {
         let every_series = matches!(request.series, TagExpr::True);
         if matches!(request.kind, MetadataKind::TagKeys) && every_series {
-            for key in self.live_tag_keys(id, state, now).await? {
+            for key in self.live_tag_keys(id, state, dead, now).await? {
                 collected.add(vec![name.clone(), key])?;
             }
             return Ok(());
@@ -117,7 +118,7 @@ impl Shared {
         let mut seen: HashSet<Name> = HashSet::new();
         while let Some(found) = listing.next().await? {
             request.context.interrupt.check()?;
-            for series in found.into_iter().filter(|series| !state.dead.contains(&series.id)) {
+            for series in found.into_iter().filter(|series| !dead.contains(series.id)) {
                 let tags = series.key.tags.iter();
                 match &request.kind {
                     MetadataKind::Measurements => return collected.add(vec![name.clone()]),

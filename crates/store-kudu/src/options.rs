@@ -41,6 +41,8 @@ pub struct KuduOptions {
     pub heartbeat_age_max: Duration,
     /// Memory for what is remembered of series, bytes.
     pub cache_bytes: usize,
+    /// Memory that deletes, expiry and looking after series without rows may take together.
+    pub work_bytes: usize,
 }
 
 /// Without the password.
@@ -58,6 +60,7 @@ impl std::fmt::Debug for KuduOptions {
             .field("timeout", &self.timeout)
             .field("heartbeat_age_max", &self.heartbeat_age_max)
             .field("cache_bytes", &self.cache_bytes)
+            .field("work_bytes", &self.work_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -90,6 +93,7 @@ impl KuduOptions {
             timeout: Duration::from_secs(30),
             heartbeat_age_max: Duration::from_secs(50),
             cache_bytes: 64 << 20,
+            work_bytes: 64 << 20,
         }
     }
 
@@ -185,6 +189,13 @@ impl KuduOptions {
                 return Err(invalid(format!("{message} (kudu://.../?user=NAME)")));
             }
         }
+        if self.ca.is_some() && self.encryption == Encryption::Disabled {
+            return Err(invalid(
+                "store options ca-file and encryption=disabled exclude each other: certificates are shown \
+                 by encrypted connections only; leave encryption out, or ca-file"
+                    .to_owned(),
+            ));
+        }
         if let Some(pem) = &self.ca {
             config = config.pin_authorities(pem).map_err(bad)?;
         }
@@ -228,6 +239,10 @@ mod tests {
         let nobody = KuduOptions { user: None, ..with_password };
         let error = nobody.client_config().unwrap_err().to_string();
         assert!(error.contains("?user=NAME"), "{error}");
+        let mut contradictory = KuduOptions::new(vec!["a".to_owned()]);
+        (contradictory.ca, contradictory.encryption) = (Some(Vec::new()), Encryption::Disabled);
+        let error = contradictory.client_config().unwrap_err().to_string();
+        assert!(error.contains("leave encryption out, or ca-file"), "{error}");
         assert!(KuduOptions::parse("kudu://a").is_ok());
         assert!(KuduOptions::parse("kudu://a/").is_ok());
     }

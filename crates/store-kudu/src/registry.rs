@@ -3,7 +3,9 @@
 //! The owner is 0 (the whole store), a measurement's id, or a database; a space is a kind of fact.
 //! What may be made by one daemon only is inserted: the row that is there first holds.
 
-use kudu_client::{Bits, Cells, Missing, Operation, Predicate, ReadMode, RowBatch, Table};
+use kudu_client::{
+    Bits, Cells, Missing, Operation, Predicate, ReadMode, RowBatch, ScanBatch, Scanner, Table,
+};
 use model::DatabaseId;
 use store::StoreError;
 
@@ -46,6 +48,8 @@ pub(crate) const STORE: i64 = 0;
 pub(crate) const PARTITIONS: i64 = i64::MIN;
 /// Rows of a request.
 const CHUNK: usize = 500;
+/// Bytes of an answer.
+const BATCH_BYTES: u32 = 256 << 10;
 
 /// Owner of what belongs to a database. Measurements count from 1.
 pub(crate) fn owner_of(database: DatabaseId) -> i64 {
@@ -107,8 +111,8 @@ pub(crate) enum Which<'a> {
     Space(i8),
     /// Those of a space with a key from the first to before the second.
     Within(i8, &'a [u8], &'a [u8]),
-    /// All of this and the spaces behind it.
-    From(i8),
+    /// All of the spaces from the first to the last.
+    Spaces(i8, i8),
     /// One.
     Key(i8, &'a [u8]),
 }
@@ -121,33 +125,41 @@ impl Registry {
         which: Which<'_>,
         moment: Option<u64>,
     ) -> Result<Vec<Entry>, StoreError> {
-        self.scan(owner, which, moment, None).await
+        let mut entries = Vec::new();
+        let mut reading = self.open(owner, which, moment, None)?;
+        while let Some(some) = reading.next().await? {
+            entries.extend(some);
+        }
+        Ok(entries)
     }
 
     /// The first entry of a space.
     pub(crate) async fn first(&self, owner: i64, space: i8) -> Result<Option<Entry>, StoreError> {
-        Ok(self.scan(owner, Which::Space(space), None, Some(1)).await?.pop())
+        let first = self.open(owner, Which::Space(space), None, Some(1))?.next().await?;
+        Ok(first.and_then(|entries| entries.into_iter().next()))
     }
 
-    async fn scan(
+    /// Begins to read entries in the order of their keys, as of a moment; `None`: now.
+    pub(crate) fn open(
         &self,
         owner: i64,
         which: Which<'_>,
         moment: Option<u64>,
         limit: Option<u64>,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Entries, StoreError> {
         let mut scan = self
             .table
             .scan()
             .columns(["space", "key", "number", "text", "data"])
             .filter(Predicate::equal("owner", owner))
             .read_mode(ReadMode::Snapshot(moment))
-            .fault_tolerant();
+            .fault_tolerant()
+            .batch_bytes(BATCH_BYTES);
         scan = match which {
             Which::Space(space) => scan.filter(Predicate::equal("space", i32::from(space))),
-            Which::From(space) => {
-                scan.filter(Predicate::greater_or_equal("space", i32::from(space)))
-            }
+            Which::Spaces(first, last) => scan
+                .filter(Predicate::greater_or_equal("space", i32::from(first)))
+                .filter(Predicate::less_or_equal("space", i32::from(last))),
             Which::Within(space, first, end) => scan
                 .filter(Predicate::equal("space", i32::from(space)))
                 .filter(Predicate::greater_or_equal("key", first))
@@ -159,24 +171,16 @@ impl Registry {
         if let Some(limit) = limit {
             scan = scan.limit(limit);
         }
-        let mut scanner = scan.open().map_err(cluster)?;
-        let mut entries = Vec::new();
-        while let Some(batch) = scanner.next().await.map_err(cluster)? {
-            let [space, key, number, text, data] = [0, 1, 2, 3, 4].map(|at| batch.column(at));
-            for (row, (space, number_of)) in space.i8s().zip(number.i64s()).enumerate() {
-                let name = self.table.name();
-                let text_of = text.is_valid(row).then(|| std::str::from_utf8(text.bytes(row)));
-                let text_of = text_of.transpose().map_err(|_| unintelligible(name, "no UTF-8"))?;
-                entries.push(Entry {
-                    space,
-                    key: key.bytes(row).to_vec(),
-                    number: number.is_valid(row).then_some(number_of),
-                    text: text_of.map(str::to_owned),
-                    data: data.is_valid(row).then(|| data.bytes(row).to_vec()),
-                });
-            }
+        Ok(Entries { scanner: scan.open().map_err(cluster)? })
+    }
+
+    /// Removes all entries of an owner in some spaces, part by part.
+    pub(crate) async fn clear(&self, owner: i64, which: Which<'_>) -> Result<(), StoreError> {
+        let mut reading = self.open(owner, which, None, None)?;
+        while let Some(entries) = reading.next().await? {
+            self.delete(owner, &entries).await?;
         }
-        Ok(entries)
+        Ok(())
     }
 
     /// Inserts entries; says of each whether it is there now by this call.
@@ -269,6 +273,37 @@ impl Registry {
         }
         self.table.write(&batch).await.map_err(cluster)
     }
+}
+
+/// Entries that are being read, part by part.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    scanner: Scanner,
+}
+
+impl Entries {
+    /// The next ones, `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Entry>>, StoreError> {
+        let batch = self.scanner.next().await.map_err(cluster)?;
+        batch.as_ref().map(entries_of).transpose()
+    }
+}
+
+fn entries_of(batch: &ScanBatch) -> Result<Vec<Entry>, StoreError> {
+    let [space, key, number, text, data] = [0, 1, 2, 3, 4].map(|at| batch.column(at));
+    let mut entries = Vec::with_capacity(batch.rows());
+    for (row, (space, number_of)) in space.i8s().zip(number.i64s()).enumerate() {
+        let text_of = text.is_valid(row).then(|| std::str::from_utf8(text.bytes(row)));
+        let text_of = text_of.transpose().map_err(|_| unintelligible("registry", "no UTF-8"))?;
+        entries.push(Entry {
+            space,
+            key: key.bytes(row).to_vec(),
+            number: number.is_valid(row).then_some(number_of),
+            text: text_of.map(str::to_owned),
+            data: data.is_valid(row).then(|| data.bytes(row).to_vec()),
+        });
+    }
+    Ok(entries)
 }
 
 fn bits(entries: &[Entry], is_set: impl Fn(&Entry) -> bool) -> Vec<u8> {

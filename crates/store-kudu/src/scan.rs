@@ -25,6 +25,7 @@ use store::{
 use self::cursor::KuduCursor;
 use self::narrow::NarrowView;
 use crate::data::{DataTable, check_type};
+use crate::dead::BYTES_PER_LOOK;
 use crate::error::cluster;
 use crate::gone::Owner;
 use crate::layout::{Field, Kind, Place, column_name, column_type, is_sharing};
@@ -174,16 +175,15 @@ impl View {
         let read = async |id| {
             held.resize(0)?;
             tokio::try_join!(
-                shared.state(id, now),
+                shared.state_and_dead(id, now),
                 remembered_or_open(&shared, &request, id, Kind::Wide),
                 list(&shared, id, &request, moment, held),
             )
         };
         let read = shared.lookup_and(database, &request.measurement, now, read);
-        let Some((id, (mut state, mut table, mut found))) = read.await? else {
+        let Some((id, ((mut state, mut dead), mut table, mut found))) = read.await? else {
             return Ok(Vec::new());
         };
-        held.grow(state.dead_bytes())?;
         let is_narrow = |(name, field_type): &(Name, FieldType)| {
             let field = state.fields.get(name).filter(|field| field.field_type == *field_type);
             field.map(|field| field.place != Place::Column)
@@ -235,7 +235,12 @@ impl View {
         if self.ranges.is_empty() || !self.choose_columns(&state)? {
             return Ok(Vec::new());
         }
-        found.retain(|series| !state.dead.contains(&series.id));
+        if dead.is_cut() {
+            held.grow(found.len() * BYTES_PER_LOOK)?;
+            let ids = found.iter().map(|series| series.id).collect();
+            dead = shared.dead_among(id, ids, moment).await?;
+        }
+        found.retain(|series| !dead.contains(series.id));
         let bucket = |series: Series| {
             let values = [Value::from(id), Value::from(series.id)];
             let values = &values[usize::from(!is_sharing(id))..];

@@ -15,6 +15,8 @@ use crate::layout::{Hash, SERIES_ID, hash, tag_hash};
 use crate::measurement::Measurement;
 use crate::shared::Shared;
 
+/// Bytes of an answer while series are listed.
+const BATCH_BYTES: u32 = 256 << 10;
 /// Keys looked up by one scan, and rows of one request.
 const CHUNK: usize = 256;
 /// Values of a tag that the tag index is asked for.
@@ -199,7 +201,8 @@ impl Shared {
             .columns([SERIES_ID, "key"])
             .filter(Predicate::equal("measurement_id", measurement))
             .read_mode(ReadMode::Snapshot(Some(moment)))
-            .fault_tolerant();
+            .fault_tolerant()
+            .batch_bytes(BATCH_BYTES);
         let scanner = Some(scan.open().map_err(cluster)?);
         Ok(Listing { scanner, expr: expr.clone() })
     }
@@ -229,13 +232,16 @@ impl Listing {
         Ok(Some(found))
     }
 
-    /// All of them.
-    pub(crate) async fn all(mut self) -> Result<Vec<Series>, StoreError> {
-        let mut all = Vec::new();
-        while let Some(found) = self.next().await? {
-            all.extend(found);
+    /// Ids of the next ones, ascending: about so many, fewer only at the end. Nothing: there are none.
+    pub(crate) async fn next_ids(&mut self, about: usize) -> Result<Vec<i64>, StoreError> {
+        let mut ids = Vec::new();
+        while ids.len() < about
+            && let Some(found) = self.next().await?
+        {
+            ids.extend(found.into_iter().map(|series| series.id));
         }
-        Ok(all)
+        ids.sort_unstable();
+        Ok(ids)
     }
 }
 

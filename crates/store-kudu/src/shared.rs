@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kudu_client::{Client, Error, RangePartition, Schema, Table, TableSpec};
-use model::{DatabaseId, Name};
+use model::{Budget, DatabaseId, Name};
 use parking_lot::Mutex;
 use store::StoreError;
 use tokio::runtime::Handle;
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     /// Databases that had many tables, and when.
     pub(crate) full_databases: Cache<DatabaseId, Instant>,
     pub(crate) pins: Pins,
+    /// Memory of what is done beside writes and queries.
+    pub(crate) work: Budget,
     statistics: Cache<String, (Instant, u64)>,
     pub(crate) metrics: Metrics,
 }
@@ -105,6 +107,7 @@ impl Shared {
             known_series: Cache::new(options.cache_bytes / SERIES_BYTES),
             full_databases: Cache::new(MEASUREMENTS_MAX),
             pins: Pins::default(),
+            work: Budget::new("memory-limit", options.work_bytes),
             statistics: Cache::new(MEASUREMENTS_MAX),
             metrics: Metrics::default(),
         };

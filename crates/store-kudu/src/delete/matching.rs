@@ -1,9 +1,10 @@
 //! Deletes of rows that are named one by one, as far as they still have the values named with them.
 //!
-//! The rows are read again, compared here, and removed by their keys. Kudu has no conditional delete:
+//! The rows are read again, compared here, and removed by their keys. What is named is bounded
+//! (`MatchingRows::ROWS_MAX`); what is read besides is held against the memory for such work. Kudu has no conditional delete:
 //! what another client writes to a row between the two goes with the row. docs/kudu.md says so.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::{Budget, DatabaseId, Interrupt, Name, SeriesKey, TagExpr, TimeRange};
 use store::{
@@ -13,6 +14,7 @@ use store::{
 
 use crate::kudu_store::KuduStore;
 use crate::layout::Kind;
+use crate::series::Series;
 use crate::shared::Shared;
 
 /// Values of a tag that series are looked for by.
@@ -30,7 +32,8 @@ impl KuduStore {
         let Some(schema) = self.schema(database, named.measurement(), &Interrupt::new())? else {
             return Ok(());
         };
-        let request = request(database, named, &schema.tag_keys);
+        let budget = self.with(|_, shared| Ok(shared.work.clone()))?;
+        let request = request(database, named, &schema.tag_keys, budget);
         let rows = if named.fields().is_empty() {
             compare(None, named, &request)?
         } else {
@@ -41,7 +44,12 @@ impl KuduStore {
 }
 
 /// Reads what is named, and little besides.
-fn request(database: DatabaseId, named: &MatchingRows, tags: &[Name]) -> ScanRequest {
+fn request(
+    database: DatabaseId,
+    named: &MatchingRows,
+    tags: &[Name],
+    budget: Budget,
+) -> ScanRequest {
     // Nothing is made for a policy that is only read.
     let policy =
         Policy { database, id: named.policy(), partition_ns: i64::MAX, retention_ns: None };
@@ -58,7 +66,7 @@ fn request(database: DatabaseId, named: &MatchingRows, tags: &[Name]) -> ScanReq
         order: TimeOrder::Ascending,
         rows_per_series: None,
         windows: None,
-        context: ScanContext { budget: Budget::unlimited(), interrupt: Interrupt::new() },
+        context: ScanContext { budget, interrupt: Interrupt::new() },
     }
 }
 
@@ -158,12 +166,13 @@ impl Shared {
             return Ok(());
         }
         let now = self.now().await?;
-        let listed = self.list_series(measurement, &series_of(named), now)?.all().await?;
-        let found = listed.iter().filter_map(|s| rows.get(&s.key).map(|times| (s.id, *times)));
-        let wanted: HashSet<(i64, i64)> =
-            found.clone().flat_map(|(id, times)| times.iter().map(move |t| (id, *t))).collect();
-        let mut ids: Vec<i64> = found.map(|(id, _)| id).collect();
-        ids.sort_unstable();
+        let mut listing = self.list_series(measurement, &series_of(named), now)?;
+        let mut found: BTreeMap<i64, &[i64]> = BTreeMap::new();
+        while let Some(listed) = listing.next().await? {
+            let times_of = |s: &Series| rows.get(&s.key).map(|times| (s.id, *times));
+            found.extend(listed.iter().filter_map(times_of));
+        }
+        let ids: Vec<i64> = found.keys().copied().collect();
         let time = rows.values().fold(TimeRange::EMPTY, |all, times| all.union(&bounds(times)));
         let policy = named.policy();
         let data = [Kind::Wide, Kind::Narrow]
@@ -172,10 +181,12 @@ impl Shared {
         for table in self.tables_of(database, measurement).await? {
             if data.iter().any(|name| table.name() == name) {
                 let some = Some(ids.as_slice());
-                let is_wanted = |series, time| wanted.contains(&(series, time));
-                let found =
+                let is_wanted = |series, time| {
+                    found.get(&series).is_some_and(|times| times.binary_search(&time).is_ok())
+                };
+                let removed =
                     self.delete_from(&table, measurement, some, time, now, is_wanted).await?;
-                touched.extend(found);
+                touched.extend(removed);
             }
         }
         let touched: Vec<i64> = touched.into_iter().collect();

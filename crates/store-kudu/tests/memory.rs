@@ -1,0 +1,110 @@
+//! Memory is bounded by configuration: what is many is dealt with part by part, or refused by name.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use common::{HOUR, POLICY, fresh, one_server};
+use model::{Budget, FieldType, Interrupt, Scalar, TagExpr, TimeRange};
+use store::testing::{Row, matching, names, read, read_all, scan_everything, unlimited, write};
+use store::{
+    DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, ScanContext,
+    ScanRequest, Store, StoreError,
+};
+use store_kudu::{KuduOptions, KuduStore};
+
+/// Room for 256 series at a time.
+const LITTLE: usize = 256 << 10;
+const SERIES: i64 = 9000;
+
+fn little_memory() -> KuduOptions {
+    KuduOptions { work_bytes: LITTLE, ..fresh(one_server()) }
+}
+
+fn delete(store: &dyn Store, series: TagExpr, time: TimeRange) -> Result<(), StoreError> {
+    let measurements = NameFilter::All;
+    let target = DeleteTarget::Rows { measurements, series, time };
+    store.delete(&DeleteRequest { database: POLICY.database, target })
+}
+
+fn limited(bytes: usize) -> ScanContext {
+    let budget = Budget::new("query-memory-limit", bytes);
+    ScanContext { budget, interrupt: Interrupt::new() }
+}
+
+fn listing(context: ScanContext) -> MetadataRequest {
+    MetadataRequest {
+        database: POLICY.database,
+        kind: MetadataKind::Series,
+        measurements: NameFilter::All,
+        series: TagExpr::True,
+        facts_max: None,
+        context,
+    }
+}
+
+fn is(tag: &str, value: &str) -> TagExpr {
+    TagExpr::Equals(tag.into(), value.into())
+}
+
+/// A measurement of which nearly all series are gone, more than a query has memory for.
+#[test]
+fn series_without_rows_cost_no_memory() {
+    let options = little_memory();
+    let [store, other] = [(); 2].map(|()| KuduStore::open(&options).unwrap());
+    let kind = |n: i64| if n % 1000 == 0 { "kept" } else { "gone" };
+    let row = |n: i64| {
+        let key = format!("m,host={n},kind={}", kind(n));
+        Row::new(&key, &[("x", Scalar::Integer(n))], n * HOUR / SERIES)
+    };
+    let rows: Vec<Row> = (0..SERIES).map(row).collect();
+    write(&store, POLICY, &rows, 0).unwrap();
+    delete(&store, is("kind", "gone"), TimeRange::ALL).unwrap();
+    let kept: Vec<Row> = (0..SERIES).filter(|n| n % 1000 == 0).map(row).collect();
+    for store in [&store, &other] {
+        let mut found = read_all(store, POLICY, "m").unwrap();
+        found.sort_by_key(|row| row.time_ns);
+        assert_eq!(found, kept);
+        assert_eq!(names(store, &listing(unlimited())).unwrap().len(), kept.len());
+        let schema = store.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap();
+        let tags: Vec<&str> = schema.tag_keys.iter().map(|tag| &**tag).collect();
+        assert_eq!(tags, ["host", "kind"]);
+        for (host, found) in [("5000", 1), ("5001", 0)] {
+            let everything = scan_everything(store, POLICY, "m").unwrap();
+            let request =
+                ScanRequest { series: is("host", host), context: limited(80 << 10), ..everything };
+            assert_eq!(read(store, &request).unwrap().len(), found, "{host}");
+        }
+        // Here all marks have to be known at once.
+        let error = names(store, &listing(limited(50 << 10))).unwrap_err().to_string();
+        assert!(error.contains("query-memory-limit"), "{error}");
+    }
+    // One of them comes back.
+    write(&other, POLICY, &[row(5001)], 0).unwrap();
+    assert_eq!(read_all(&store, POLICY, "m").unwrap().len(), kept.len() + 1);
+    let measurement = DeleteTarget::Measurement("m".into());
+    store.delete(&DeleteRequest { database: POLICY.database, target: measurement }).unwrap();
+    assert!(read_all(&other, POLICY, "m").unwrap().is_empty());
+}
+
+/// Rows named one by one in so many series that reading them takes more memory than there is.
+#[test]
+fn deletes_by_fields_have_a_limit() {
+    let options = little_memory();
+    let key = |n: i64| format!("m,host={n}");
+    let rows: Vec<Row> =
+        (0..3000).map(|n| Row::new(&key(n), &[("x", Scalar::Integer(n))], n)).collect();
+    let little = KuduStore::open(&options).unwrap();
+    write(&little, POLICY, &rows, 0).unwrap();
+    let fields = [("x".into(), FieldType::Integer)];
+    // One has changed since.
+    write(&little, POLICY, &[Row::new(&key(7), &[("x", Scalar::Integer(-7))], 7)], 0).unwrap();
+    let target = matching(POLICY, "m", &fields, &rows[..2500]);
+    let request = DeleteRequest { database: POLICY.database, target };
+    let error = little.delete(&request).unwrap_err().to_string();
+    assert!(error.contains("memory-limit"), "{error}");
+    assert_eq!(read_all(&little, POLICY, "m").unwrap().len(), rows.len());
+    let roomy = KuduStore::open(&KuduOptions { work_bytes: 64 << 20, ..options }).unwrap();
+    roomy.delete(&request).unwrap();
+    assert_eq!(read_all(&little, POLICY, "m").unwrap().len(), 501);
+}
