@@ -51,9 +51,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `nyala cluster status`: fails if something is not well.
+/// `nyala cluster`; `status` fails if something is not well.
 fn cluster_command(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let Some(("status", flags)) = matches.subcommand() else {
+    let Some((what, flags)) = matches.subcommand() else {
         let mut all = command();
         if let Some(cluster) = all.find_subcommand_mut("cluster") {
             cluster.print_help()?;
@@ -62,7 +62,10 @@ fn cluster_command(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     let settings = Settings::read(&layers(flags)?)?;
     let options = settings.store.context("give the cluster: --store kudu://host:port/")?;
-    let (text, is_well) = store_kudu::cluster_status(&options)?;
+    let (text, is_well) = match what {
+        "authority" => (store_kudu::cluster_authority(&options)?, true),
+        _ => store_kudu::cluster_status(&options)?,
+    };
     io::stdout().write_all(text.as_bytes())?;
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -83,13 +86,22 @@ fn command() -> Command {
             .after_help(SETTINGS_HELP),
         )
         .subcommand(
-            Command::new("cluster").about("Look at a Kudu cluster").subcommand(
-                with_settings(Command::new("status").about(
-                    "Show masters, tablet servers and tables of the cluster given by --store; fails \
-                     if one of them is lost or a tablet lacks a copy or its leader",
-                ))
-                .after_help(SETTINGS_HELP),
-            ),
+            Command::new("cluster")
+                .about("Look at a Kudu cluster")
+                .subcommand(
+                    with_settings(Command::new("status").about(
+                        "Show masters, tablet servers and tables of the cluster given by --store; \
+                         fails if one of them is lost or a tablet lacks a copy or its leader",
+                    ))
+                    .after_help(SETTINGS_HELP),
+                )
+                .subcommand(
+                    with_settings(Command::new("authority").about(
+                        "Print the certificate that the servers of the cluster given by --store are \
+                         signed by, for ca-file; to be fetched over a network that is trusted",
+                    ))
+                    .after_help(SETTINGS_HELP),
+                ),
         )
         .subcommands(tools::commands())
         .subcommand(inspect::command())

@@ -18,6 +18,7 @@
 //! Not here: Kudu's protocol (kudu-client), files, plans.
 
 mod ahead;
+mod authority;
 mod cache;
 mod catalog_slot;
 mod data;
@@ -43,6 +44,7 @@ mod shared;
 mod status;
 mod write;
 
+pub use authority::cluster_authority;
 pub use kudu_store::KuduStore;
 pub use options::KuduOptions;
 pub use status::cluster_status;

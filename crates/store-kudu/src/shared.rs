@@ -317,7 +317,7 @@ async fn refuse_orphans(client: &Client, names: &Names) -> Result<(), StoreError
     match (missing, data) {
         (Some(missing), Some(data)) => Err(StoreError::Io(format!(
             "table {missing} of the Kudu cluster is missing but {data} is there: restore it \
-             (kudu table recall), or give another prefix (kudu://.../?prefix=NAME)"
+             (kudu table recall, since Kudu 1.17), or give another prefix (kudu://.../?prefix=NAME)"
         ))),
         _ => Ok(()),
     }
