@@ -3,7 +3,8 @@
 //! ```sh
 //! cargo run --release -p kudu-client --example loadgen -- MASTERS TABLE write \
 //!     [rows=10000000] [threads=2] [batch=20000] [string-len=32] [pid=SERVER]
-//! cargo run --release -p kudu-client --example loadgen -- MASTERS TABLE scan [pid=SERVER]
+//! cargo run --release -p kudu-client --example loadgen -- MASTERS TABLE scan \
+//!     [columns=NAME,NAME] [ordered=1] [pid=SERVER]
 //! ```
 //!
 //! The table is made if it is not there: `key INT64`, `int_val INT32`, `string_val STRING`, eight hash
@@ -16,8 +17,8 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use kudu_client::{
-    Cells, Client, ClientConfig, Column, DataType, Error, Operation, RowBatch, Schema, Table,
-    TableSpec,
+    Cells, Client, ClientConfig, Column, DataType, Error, Operation, ReadMode, RowBatch, Schema,
+    Table, TableSpec,
 };
 use tokio::task::JoinSet;
 
@@ -55,7 +56,7 @@ fn main() -> Result<(), Error> {
         let (begun, own, theirs) = (Instant::now(), cpu(None), cpu(Some(server)));
         let rows = match action.as_str() {
             "write" => write(&table, &settings).await?,
-            "scan" => scan(&table).await?,
+            "scan" => scan(&table, &settings).await?,
             other => {
                 return Err(Error::InvalidArgument(format!("{other}: neither write nor scan")));
             }
@@ -140,8 +141,15 @@ async fn upsert(table: &Table, rows: std::ops::Range<usize>, length: usize) -> R
 }
 
 /// Two scanners at a time, a token each, like two threads of `table_scan`.
-async fn scan(table: &Table) -> Result<usize, Error> {
-    let mut waiting = table.scan().tokens().await?.into_iter();
+async fn scan(table: &Table, settings: &Settings) -> Result<usize, Error> {
+    let mut scan = table.scan().read_mode(ReadMode::Snapshot(None));
+    if let Some(columns) = settings.options.get("columns") {
+        scan = scan.columns(columns.split(','));
+    }
+    if settings.number("ordered", 0)? > 0 {
+        scan = scan.fault_tolerant();
+    }
+    let mut waiting = scan.tokens().await?.into_iter();
     let mut scanning = JoinSet::new();
     let mut rows = 0;
     loop {

@@ -120,6 +120,7 @@ pub(crate) mod status {
     pub(crate) const ILLEGAL_STATE: i32 = 9;
     pub(crate) const ABORTED: i32 = 11;
     pub(crate) const SERVICE_UNAVAILABLE: i32 = 13;
+    pub(crate) const TIMED_OUT: i32 = 14;
 }
 
 /// Codes of errors of tablet servers.
@@ -237,8 +238,9 @@ pub(crate) fn on_tablet_error(
         (tablet_code::UNKNOWN_ERROR, status::NOT_FOUND) if operation == "write" => {
             Reaction::Fail(Error::SchemaChanged { table: table.to_owned(), message })
         }
-        // Followers, and leaders that lost their office, say no more than this.
-        (_, status::ILLEGAL_STATE | status::ABORTED) => Reaction::OtherReplica,
+        // Followers, and leaders that lost their office, say no more than this; TIMED_OUT is what a
+        // replica says that waits for its leader in vain, of moments that it cannot read yet.
+        (_, status::ILLEGAL_STATE | status::ABORTED | status::TIMED_OUT) => Reaction::OtherReplica,
         (_, status::SERVICE_UNAVAILABLE) => Reaction::Wait,
         _ => Reaction::Fail(refused()),
     }
@@ -264,6 +266,7 @@ mod tests {
     fn followers_are_left_for_another_replica() {
         assert!(matches!(tablet_error(1, 9), Reaction::OtherReplica));
         assert!(matches!(tablet_error(1, 11), Reaction::OtherReplica));
+        assert!(matches!(tablet_error(1, 14), Reaction::OtherReplica));
         assert!(matches!(tablet_error(6, 9), Reaction::Relocate));
         assert!(matches!(tablet_error(1, 1), Reaction::Fail(Error::SchemaChanged { .. })));
     }

@@ -1,5 +1,5 @@
 //! The certificate of a cluster's own authority, for `ca-file`. Kudu shows it on a page of its masters
-//! since 1.18 only; its protocol tells it in every version.
+//! since 1.17 only; its protocol tells it in every version.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

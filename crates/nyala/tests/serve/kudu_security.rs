@@ -59,8 +59,8 @@ fn certificates_are_checked_before_the_password_is_sent() {
         .unwrap();
     let text = String::from_utf8_lossy(&told.stderr);
     assert!(told.status.success(), "{text}");
-    // The page came with 1.18.
-    if kudu_version() >= (1, 18) {
+    // The page came with 1.17.
+    if kudu_version() >= (1, 17) {
         let page = request(web, "GET /ipki-ca-cert-pem HTTP/1.1\r\n", b"");
         assert_eq!(page.text(), String::from_utf8_lossy(&told.stdout));
     }
