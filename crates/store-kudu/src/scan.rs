@@ -1,12 +1,13 @@
 //! Scans: series are resolved and one moment of the cluster is taken when a scan is made; tables are
 //! read as of that moment whenever a cursor is opened.
 //!
-//! How: docs of `plan` (which pieces), `stream` (one piece forwards), `backward` (one series
-//! backwards), `cursor` (pieces to items).
+//! How: docs of `plan` (which pieces), `stream` (one piece forwards), `gather` (many ranges at once),
+//! `backward` (one series backwards), `cursor` (pieces to items).
 
 mod backward;
 mod cursor;
 mod decode;
+mod gather;
 mod narrow;
 mod plan;
 mod reader;

@@ -108,3 +108,41 @@ fn deletes_by_fields_have_a_limit() {
     roomy.delete(&request).unwrap();
     assert_eq!(read_all(&little, POLICY, "m").unwrap().len(), 501);
 }
+
+/// More ranges of time than are merged: rows are gathered as far as there is memory, whatever was
+/// thought of their number, and come in the same order with less.
+#[test]
+fn series_over_many_ranges() {
+    const RANGES: i64 = 40;
+    let store = KuduStore::open(&fresh(one_server())).unwrap();
+    let row = |n: i64, at: i64| {
+        let text = format!("{at}");
+        let fields = [("x", Scalar::Integer(at)), ("y", Scalar::String(text.as_str().into()))];
+        let fields = if at % 3 == 0 { &fields[..1] } else { &fields[..] };
+        Row::new(&format!("m,host={n:02}"), fields, at * HOUR / 12)
+    };
+    let of_series = |n: i64| (0..12 * RANGES).map(move |at| row(n, at));
+    let rows: Vec<Row> = (0..30).flat_map(of_series).collect();
+    for some in rows.chunks(4000) {
+        write(&store, POLICY, some, 0).unwrap();
+    }
+    let everything = scan_everything(&store, POLICY, "m").unwrap();
+    // Room for all, for fewer than there are, and for none.
+    for context in [unlimited(), limited(9 << 20), limited(2 << 20)] {
+        let request = ScanRequest { context, ..everything.clone() };
+        let found = read(&store, &request).unwrap();
+        assert!(found == rows, "{} of {} rows, or in another order", found.len(), rows.len());
+    }
+    // Some of them, and a part of the time.
+    let time = TimeRange::new(5 * HOUR / 2, 35 * HOUR);
+    let some = TagExpr::In(
+        "host".into(),
+        (0..30).step_by(2).map(|n| format!("{n:02}").as_str().into()).collect(),
+    );
+    let request = ScanRequest { series: some, time, ..everything };
+    let wanted: Vec<Row> = rows
+        .into_iter()
+        .filter(|row| time.contains(row.time_ns) && row.key.as_bytes()[8] % 2 == 0)
+        .collect();
+    assert_eq!(read(&store, &request).unwrap(), wanted);
+}

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Column, ColumnBatch, Reservation, SeriesRun, Values};
-use store::{ScanCursor, ScanItem, ScanSlice, StoreError};
+use model::{Column, ColumnBatch, Reservation, SeriesRun, TimeRange, Values};
+use store::{ScanCursor, ScanItem, ScanSlice, StoreError, TimeOrder};
 
 use super::View;
 use super::decode::Block;
@@ -27,6 +27,9 @@ const BATCH_BYTES_MIN: usize = 16 << 10;
 const BATCH_BYTES_MAX: usize = 256 << 10;
 /// Answers of a stream that may be in memory: one read, one waiting, one on its way.
 const BATCHES_PER_STREAM: usize = 3;
+/// Rows that a stream may gather, bytes. They take it twice, while they are put in order.
+const GATHER_BYTES_MIN: usize = 64 << 10;
+const GATHER_BYTES_MAX: usize = 4 << 20;
 
 /// A cursor.
 pub(super) struct KuduCursor {
@@ -34,6 +37,7 @@ pub(super) struct KuduCursor {
     waiting: VecDeque<Group>,
     running: VecDeque<Running>,
     batch_bytes: usize,
+    gather_bytes: Option<usize>,
     streams: Reservation,
     item: Option<Reservation>,
 }
@@ -49,9 +53,12 @@ impl KuduCursor {
         let budget = &view.request.context.budget;
         let left = budget.limit_bytes().saturating_sub(budget.used_bytes());
         let share = left / (2 * STREAMS_MAX * BATCHES_PER_STREAM);
+        let gather_bytes = (left / (8 * STREAMS_MAX)).min(GATHER_BYTES_MAX);
+        let gather_bytes = (gather_bytes >= GATHER_BYTES_MIN).then_some(gather_bytes);
         Ok(Self {
             view: Arc::clone(view),
-            waiting: groups(view, slice)?.into(),
+            waiting: groups(view, slice, gather_bytes)?.into(),
+            gather_bytes,
             running: VecDeque::new(),
             batch_bytes: share.clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX),
             streams: budget.reserve(0)?,
@@ -63,12 +70,16 @@ impl KuduCursor {
     fn run_ahead(&mut self) -> Result<(), StoreError> {
         let mut count: usize = self.running.iter().map(|running| running.streams.len()).sum();
         while let Some(group) = self.waiting.front() {
-            let more = pieces(group, self.view.request.order == store::TimeOrder::Descending);
+            let is_one = group.gathers || self.view.request.order == TimeOrder::Descending;
+            let gather = self.gather_bytes.filter(|_| group.gathers);
+            let more = pieces(group, is_one);
             if count > 0 && count + more.len() > STREAMS_MAX {
                 break;
             }
+            let rows = self.running.iter().filter(|running| running.group.gathers).count();
+            let rows = (rows + usize::from(group.gathers)) * 2 * self.gather_bytes.unwrap_or(0);
             let bytes = (count + more.len()) * BATCHES_PER_STREAM * self.batch_bytes;
-            match self.streams.resize(bytes) {
+            match self.streams.resize(bytes + rows) {
                 Ok(()) => {}
                 Err(_) if count > 0 => break,
                 Err(error) => return Err(error.into()),
@@ -82,6 +93,7 @@ impl KuduCursor {
                     sparse: group.sparse,
                     times,
                     batch_bytes: u32::try_from(self.batch_bytes).unwrap_or(u32::MAX),
+                    gather,
                 };
                 Stream::start(&self.view, piece)
             };
@@ -92,9 +104,9 @@ impl KuduCursor {
     }
 }
 
-/// The stretches of time of each stream of a group.
-fn pieces(group: &Group, backwards: bool) -> Vec<Vec<model::TimeRange>> {
-    if backwards {
+/// The stretches of time of each stream of a group. `is_one`: it has one stream.
+fn pieces(group: &Group, is_one: bool) -> Vec<Vec<TimeRange>> {
+    if is_one {
         return vec![group.times.clone()];
     }
     group.times.iter().map(|time| vec![*time]).collect()

@@ -108,7 +108,8 @@ impl Block {
         }
     }
 
-    fn keep(&mut self, ranges: &[Range<usize>]) {
+    /// Keeps these rows, in this order.
+    pub(super) fn keep(&mut self, ranges: &[Range<usize>]) {
         let pick = |values: &[i64]| -> Vec<i64> {
             ranges.iter().flat_map(|range| values[range.clone()].iter().copied()).collect()
         };
@@ -301,6 +302,7 @@ mod tests {
             sparse: false,
             times: Vec::new(),
             batch_bytes: 1,
+            gather: None,
         };
         assert_eq!(wanted_rows(&block, &piece), [0..1, 2..3]);
         block.append(&block.clone());

@@ -3,15 +3,16 @@
 //! A server turns conditions on the key into one stretch of keys and reads all of it. So series whose
 //! ids lie close together are read together, one piece for each range of time, merged by series; the
 //! rows between them that nobody asked for are thrown away. Close is what costs less than another call:
-//! series of few rows are read together over wide gaps, long ones only with their neighbours. Series
-//! far from others, the few of a small request, and those of which only the first or last rows are
-//! wanted are read one by one. Backwards every series is read by itself, since servers read forwards
-//! only.
+//! series of few rows are read together over wide gaps, long ones only with their neighbours, unless
+//! every series of the measurement is asked for: then there are no such rows. Series far from others,
+//! the few of a small request, and those of which only the first or last rows are wanted are read one
+//! by one. So are, over many ranges of time, series of many rows; those of few are gathered, as many
+//! as there is memory for. Backwards every series is read by itself, since servers read forwards only.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::TimeRange;
+use model::{TagExpr, TimeRange};
 use store::{ScanSlice, StoreError, TimeOrder};
 
 use super::View;
@@ -23,10 +24,12 @@ const FEW_SERIES: usize = 8;
 const CALL_ROWS: u64 = 3000;
 /// Series in between that are thrown away at most, however few their rows seem to be: an estimate.
 const GAP_MAX: u64 = 1000;
-/// Ranges merged at a time; with more, series are read one by one.
+/// Ranges merged at a time; with more, series are gathered or read one by one.
 const RANGES_MERGED_MAX: usize = 24;
 /// Series read together.
 const GROUP_MAX: usize = 4096;
+/// Rows read together, so that several servers and connections have something to do.
+const GROUP_ROWS: u64 = 100_000;
 /// Values of a list that servers are sent.
 const LIST_MAX: usize = 200;
 /// Rows per series up to which reading a series by itself pays.
@@ -44,10 +47,17 @@ pub(super) struct Group {
     pub(super) sparse: bool,
     /// Stretches of time, ascending: a piece for each. One for all if the group is one series.
     pub(super) times: Vec<TimeRange>,
+    /// Whether one piece gathers all stretches.
+    pub(super) gathers: bool,
 }
 
-/// The groups of a slice, in the order of ordinals.
-pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, StoreError> {
+/// The groups of a slice, in the order of ordinals. `gather_bytes`: memory for the rows of a group
+/// that is gathered, if there is so much.
+pub(super) fn groups(
+    view: &View,
+    slice: &ScanSlice,
+    gather_bytes: Option<usize>,
+) -> Result<Vec<Group>, StoreError> {
     let time = view.request.time.intersect(&slice.time);
     let cut = |range: &TimeRange| range.intersect(&time);
     let times: Vec<TimeRange> = view.ranges.iter().map(cut).filter(|r| !r.is_empty()).collect();
@@ -65,15 +75,26 @@ pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, Store
     let one_by_one = ordinals.len() <= FEW_SERIES
         || request.order == TimeOrder::Descending
         || request.rows_per_series.is_some_and(|rows| rows <= FIRST_ROWS_MAX)
-        || times.len() > RANGES_MERGED_MAX
         || view.narrow.as_ref().is_some_and(|narrow| !narrow.is_aligned);
-    let gap_max = gap_max(rows_per_series(view, &times), view.shared.buckets);
+    let rows_per_series = rows_per_series(view, &times);
+    let gap_max = gap_max(rows_per_series, view.shared.buckets);
+    let no_strangers = matches!(request.series, TagExpr::True);
     let together = |a: u32, b: u32| {
+        let is_next = no_strangers && b == a + 1;
         let (a, b) = (view.series[a as usize], view.series[b as usize]);
-        !one_by_one && a.0 == b.0 && b.1 - a.1 <= gap_max
+        a.0 == b.0 && (is_next || b.1 - a.1 <= gap_max)
+    };
+    let many_ranges = times.len() > RANGES_MERGED_MAX;
+    let rows_max = match many_ranges {
+        true => gather_bytes.unwrap_or(0) as u64 / row_bytes(view),
+        false => GROUP_ROWS,
+    };
+    let series_max = match one_by_one {
+        true => 1,
+        false => (rows_max / rows_per_series.max(1)).clamp(1, GROUP_MAX as u64) as usize,
     };
     let mut groups = Vec::new();
-    for range in runs(&ordinals, together) {
+    for range in runs(&ordinals, series_max, together) {
         let ordinals = ordinals[range].to_vec();
         let Some(head) = ordinals.first() else { continue };
         let ids: Vec<i64> = ordinals.iter().map(|o| view.series[*o as usize].1).collect();
@@ -82,6 +103,7 @@ pub(super) fn groups(view: &View, slice: &ScanSlice) -> Result<Vec<Group>, Store
             bucket: view.series[*head as usize].0,
             sparse: is_sparse(&ids, view.shared.buckets),
             times: if ids.len() == 1 && forwards { vec![whole] } else { times.clone() },
+            gathers: ids.len() > 1 && many_ranges,
             ids: ids.into(),
             ordinals,
         });
@@ -114,12 +136,17 @@ fn is_sparse(ids: &[i64], buckets: u32) -> bool {
     ids.len() > 1 && ids.len() <= LIST_MAX && (ids.len() as i64) < between / 2
 }
 
-/// Cuts a list where neighbours do not belong together.
-fn runs(list: &[u32], together: impl Fn(u32, u32) -> bool) -> Vec<Range<usize>> {
+/// Memory that a row takes, bytes, about.
+fn row_bytes(view: &View) -> u64 {
+    (view.request.fields.len() as u64 + 2) * 8
+}
+
+/// Cuts a list where neighbours do not belong together, and parts that are too long.
+fn runs(list: &[u32], max: usize, together: impl Fn(u32, u32) -> bool) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut start = 0;
     for at in 1..=list.len() {
-        let goes_on = at < list.len() && at - start < GROUP_MAX && together(list[at - 1], list[at]);
+        let goes_on = at < list.len() && at - start < max && together(list[at - 1], list[at]);
         if !goes_on {
             runs.push(start..at);
             start = at;
@@ -142,11 +169,10 @@ mod tests {
 
     #[test]
     fn lists_are_cut() {
-        assert!(runs(&[], |_, _| true).is_empty());
-        assert_eq!(runs(&[1, 2, 9, 10], |a, b| b - a < 3), [0..2, 2..4]);
-        assert_eq!(runs(&[1, 2], |_, _| false), [0..1, 1..2]);
-        let many: Vec<u32> = (0..5000).collect();
-        assert_eq!(runs(&many, |_, _| true), [0..GROUP_MAX, GROUP_MAX..5000]);
+        assert!(runs(&[], 9, |_, _| true).is_empty());
+        assert_eq!(runs(&[1, 2, 9, 10], 9, |a, b| b - a < 3), [0..2, 2..4]);
+        assert_eq!(runs(&[1, 2], 9, |_, _| false), [0..1, 1..2]);
+        assert_eq!(runs(&[1, 2, 3], 2, |_, _| true), [0..2, 2..3]);
         assert!(!is_sparse(&[1, 2, 3], 2) && !is_sparse(&[1], 2) && is_sparse(&[1, 40], 2));
     }
 }

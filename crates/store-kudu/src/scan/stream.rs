@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use super::View;
 use super::backward::backward;
 use super::decode::Block;
+use super::gather::gather;
 use super::narrow::NarrowView;
 use super::reader::Reader;
 use crate::layout::{FIELD_ID, SERIES_ID, TIME, rows_of};
@@ -28,9 +29,11 @@ pub(super) struct Piece {
     /// Ids, ascending.
     pub(super) ids: Arc<[i64]>,
     pub(super) sparse: bool,
-    /// Stretches of time, ascending; more than one only for a single series backwards.
+    /// Stretches of time, ascending; more than one only backwards, or to be gathered.
     pub(super) times: Vec<TimeRange>,
     pub(super) batch_bytes: u32,
+    /// Memory that its rows may take if they are to be gathered range by range.
+    pub(super) gather: Option<usize>,
 }
 
 /// What a task hands over: blocks, then `None` at the end. Without that end it was cut off.
@@ -57,9 +60,12 @@ impl Stream {
         let (sender, blocks) = mpsc::channel(BLOCKS_WAITING);
         let owned = Arc::clone(view);
         let task = view.shared.handle.spawn(async move {
-            let read = match owned.request.order {
-                TimeOrder::Ascending => forward(&owned, &piece, &sender).await,
-                TimeOrder::Descending => backward(&owned, &piece, &sender).await,
+            let read = match (owned.request.order, piece.gather) {
+                (TimeOrder::Descending, _) => backward(&owned, &piece, &sender).await,
+                (TimeOrder::Ascending, None) => forward(&owned, &piece, &sender).await,
+                (TimeOrder::Ascending, Some(bytes_max)) => {
+                    gather(&owned, &piece, bytes_max, &sender).await
+                }
             };
             // Nobody may be listening any more.
             let _ = sender.send(read.map(|()| None)).await;
@@ -147,7 +153,7 @@ pub(super) fn rows_wanted(view: &View, piece: &Piece) -> Option<u64> {
     view.request.rows_per_series.filter(|_| exact)
 }
 
-async fn forward(
+pub(super) async fn forward(
     view: &View,
     piece: &Piece,
     sender: &mpsc::Sender<Handed>,
