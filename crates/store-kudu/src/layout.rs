@@ -16,6 +16,10 @@ pub(crate) const COLUMNS_MAX: u32 = 290;
 pub(crate) const FIELDS_MAX: usize = 65_536;
 /// Longest text in a field: a cell has at most 64 KiB.
 pub(crate) const TEXT_BYTES_MAX: usize = 65_536;
+/// Size of a block of a column before it is encoded. A server decodes whole blocks, and most reads are
+/// of few rows: with blocks of its own choice (256 KiB), the last row of each of 100 series cost it 400
+/// ms, with these 52 ms. Reads of whole series cost the same.
+const BLOCK_BYTES: i32 = 16 << 10;
 /// Longest field name that a column is called by as it is.
 const COLUMN_NAME_BYTES_MAX: usize = 200;
 /// What columns begin with that are not called by their field's name.
@@ -194,15 +198,20 @@ impl Names {
     }
 }
 
+/// A column of any table here.
+fn column(name: &str, data_type: DataType) -> Column {
+    Column::new(name, data_type).block_bytes(BLOCK_BYTES)
+}
+
 /// Columns `owner`, `space`, `key` (the key), `number`, `text`, `data`.
 pub(crate) fn registry_schema() -> Result<Schema, StoreError> {
     let columns = vec![
-        Column::new("owner", DataType::Int64),
-        Column::new("space", DataType::Int8),
-        Column::new("key", DataType::Binary),
-        Column::new("number", DataType::Int64).nullable(),
-        Column::new("text", DataType::String).nullable(),
-        Column::new("data", DataType::Binary).nullable(),
+        column("owner", DataType::Int64),
+        column("space", DataType::Int8),
+        column("key", DataType::Binary),
+        column("number", DataType::Int64).nullable(),
+        column("text", DataType::String).nullable(),
+        column("data", DataType::Binary).nullable(),
     ];
     Schema::new(columns, 3).map_err(cluster)
 }
@@ -210,11 +219,11 @@ pub(crate) fn registry_schema() -> Result<Schema, StoreError> {
 /// Columns `measurement_id`, `key_hash` (the key), `series_id`, `key`, `complete`.
 pub(crate) fn series_schema() -> Result<Schema, StoreError> {
     let columns = vec![
-        Column::new("measurement_id", DataType::Int64),
-        Column::new("key_hash", DataType::Binary),
-        Column::new(SERIES_ID, DataType::Int64).nullable(),
-        Column::new("key", DataType::String).nullable(),
-        Column::new("complete", DataType::Bool).nullable(),
+        column("measurement_id", DataType::Int64),
+        column("key_hash", DataType::Binary),
+        column(SERIES_ID, DataType::Int64).nullable(),
+        column("key", DataType::String).nullable(),
+        column("complete", DataType::Bool).nullable(),
     ];
     Schema::new(columns, 2).map_err(cluster)
 }
@@ -222,17 +231,17 @@ pub(crate) fn series_schema() -> Result<Schema, StoreError> {
 /// Columns `measurement_id`, `tag_hash`, `series_id` (the key), `key`.
 pub(crate) fn tags_schema() -> Result<Schema, StoreError> {
     let columns = vec![
-        Column::new("measurement_id", DataType::Int64),
-        Column::new("tag_hash", DataType::Binary),
-        Column::new(SERIES_ID, DataType::Int64),
-        Column::new("key", DataType::String).nullable(),
+        column("measurement_id", DataType::Int64),
+        column("tag_hash", DataType::Binary),
+        column(SERIES_ID, DataType::Int64),
+        column("key", DataType::String).nullable(),
     ];
     Schema::new(columns, 3).map_err(cluster)
 }
 
 /// A field's column.
 pub(crate) fn field_column(name: &str, field_type: FieldType) -> Column {
-    let column = Column::new(name, column_type(field_type)).nullable();
+    let column = column(name, column_type(field_type)).nullable();
     match field_type {
         FieldType::Float | FieldType::Integer | FieldType::Unsigned => {
             column.encoding(Encoding::BitShuffle)
@@ -245,8 +254,8 @@ pub(crate) fn field_column(name: &str, field_type: FieldType) -> Column {
 /// The key columns of a data table and those of some fields.
 pub(crate) fn data_schema(fields: &[(&str, FieldType)]) -> Result<Schema, StoreError> {
     let mut columns = vec![
-        Column::new(SERIES_ID, DataType::Int64).encoding(Encoding::BitShuffle),
-        Column::new(TIME, DataType::Int64).encoding(Encoding::BitShuffle),
+        column(SERIES_ID, DataType::Int64).encoding(Encoding::BitShuffle),
+        column(TIME, DataType::Int64).encoding(Encoding::BitShuffle),
     ];
     columns.extend(fields.iter().map(|(column, ty)| field_column(column, *ty)));
     Schema::new(columns, 2).map_err(cluster)
@@ -254,7 +263,7 @@ pub(crate) fn data_schema(fields: &[(&str, FieldType)]) -> Result<Schema, StoreE
 
 /// Key columns and values of a narrow table: of the value columns, one is set in each row.
 pub(crate) fn narrow_schema() -> Result<Schema, StoreError> {
-    let key = |name, data_type, encoding| Column::new(name, data_type).encoding(encoding);
+    let key = |name, data_type, encoding| column(name, data_type).encoding(encoding);
     let columns = vec![
         key(MEASUREMENT_ID, DataType::Int64, Encoding::RunLength),
         key(SERIES_ID, DataType::Int64, Encoding::RunLength),

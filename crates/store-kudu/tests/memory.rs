@@ -128,7 +128,7 @@ fn series_over_many_ranges() {
     }
     let everything = scan_everything(&store, POLICY, "m").unwrap();
     // Room for all, for fewer than there are, and for none.
-    for context in [unlimited(), limited(9 << 20), limited(2 << 20)] {
+    for context in [unlimited(), limited(5 << 19), limited(1 << 20)] {
         let request = ScanRequest { context, ..everything.clone() };
         let found = read(&store, &request).unwrap();
         assert!(found == rows, "{} of {} rows, or in another order", found.len(), rows.len());

@@ -41,6 +41,8 @@ pub(crate) struct ColumnSchemaOut {
     pub(crate) encoding: Option<i32>,
     #[prost(int32, optional, tag = "9")]
     pub(crate) compression: Option<i32>,
+    #[prost(int32, optional, tag = "10")]
+    pub(crate) block_bytes: Option<i32>,
     #[prost(message, optional, tag = "11")]
     pub(crate) type_attributes: Option<ColumnTypeAttributes>,
     #[prost(string, optional, tag = "12")]
@@ -76,6 +78,8 @@ pub(crate) struct ColumnSchemaIn {
     pub(crate) encoding: Option<i32>,
     #[prost(int32, optional, tag = "9")]
     pub(crate) compression: Option<i32>,
+    #[prost(int32, optional, tag = "10")]
+    pub(crate) block_bytes: Option<i32>,
     #[prost(message, optional, tag = "11")]
     pub(crate) type_attributes: Option<ColumnTypeAttributes>,
     #[prost(string, optional, tag = "12")]

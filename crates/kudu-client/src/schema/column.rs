@@ -22,6 +22,9 @@ pub struct Column {
     pub encoding: Encoding,
     /// How blocks are compressed.
     pub compression: Compression,
+    /// Size of a block before it is encoded, bytes; 0: the server's (256 KiB, unless it was told
+    /// otherwise). Servers read and decode whole blocks.
+    pub block_bytes: i32,
     /// Digits of a decimal.
     pub precision: Option<i32>,
     /// Digits of a decimal after the point.
@@ -47,6 +50,7 @@ impl Column {
             default: None,
             encoding: Encoding::Auto,
             compression: Compression::Default,
+            block_bytes: 0,
             precision: None,
             scale: None,
             length: None,
@@ -81,6 +85,13 @@ impl Column {
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
+        self
+    }
+
+    /// Size of a block before it is encoded, bytes.
+    #[must_use]
+    pub fn block_bytes(mut self, bytes: i32) -> Self {
+        self.block_bytes = bytes;
         self
     }
 
@@ -132,6 +143,7 @@ impl Column {
             read_default_value: self.default.as_ref().map(|v| v.wire(self.data_type)),
             encoding: Some(self.encoding.number()),
             compression: Some(self.compression.number()),
+            block_bytes: (self.block_bytes != 0).then_some(self.block_bytes),
             comment: self.comment.clone(),
             immutable: self.immutable.then_some(true),
             ..self.reference()
@@ -148,6 +160,7 @@ impl Column {
             default: default.and_then(|bytes| Value::from_wire(&bytes, data_type)),
             encoding: Encoding::from_number(message.encoding.unwrap_or(0)),
             compression: Compression::from_number(message.compression.unwrap_or(0)),
+            block_bytes: message.block_bytes.unwrap_or(0),
             precision: attributes.precision,
             scale: attributes.scale,
             length: attributes.length,

@@ -27,9 +27,11 @@ const BATCH_BYTES_MIN: usize = 16 << 10;
 const BATCH_BYTES_MAX: usize = 256 << 10;
 /// Answers of a stream that may be in memory: one read, one waiting, one on its way.
 const BATCHES_PER_STREAM: usize = 3;
+/// Streams that gather at a time.
+const GATHERING_MAX: usize = 4;
 /// Rows that a stream may gather, bytes. They take it twice, while they are put in order.
 const GATHER_BYTES_MIN: usize = 64 << 10;
-const GATHER_BYTES_MAX: usize = 4 << 20;
+const GATHER_BYTES_MAX: usize = 16 << 20;
 
 /// A cursor.
 pub(super) struct KuduCursor {
@@ -53,7 +55,7 @@ impl KuduCursor {
         let budget = &view.request.context.budget;
         let left = budget.limit_bytes().saturating_sub(budget.used_bytes());
         let share = left / (2 * STREAMS_MAX * BATCHES_PER_STREAM);
-        let gather_bytes = (left / (8 * STREAMS_MAX)).min(GATHER_BYTES_MAX);
+        let gather_bytes = (left / (8 * GATHERING_MAX)).min(GATHER_BYTES_MAX);
         let gather_bytes = (gather_bytes >= GATHER_BYTES_MIN).then_some(gather_bytes);
         Ok(Self {
             view: Arc::clone(view),
@@ -73,11 +75,13 @@ impl KuduCursor {
             let is_one = group.gathers || self.view.request.order == TimeOrder::Descending;
             let gather = self.gather_bytes.filter(|_| group.gathers);
             let more = pieces(group, is_one);
-            if count > 0 && count + more.len() > STREAMS_MAX {
+            let gathering = self.running.iter().filter(|running| running.group.gathers).count();
+            let gathering = gathering + usize::from(group.gathers);
+            let is_much = count + more.len() > STREAMS_MAX || gathering > GATHERING_MAX;
+            if count > 0 && is_much {
                 break;
             }
-            let rows = self.running.iter().filter(|running| running.group.gathers).count();
-            let rows = (rows + usize::from(group.gathers)) * 2 * self.gather_bytes.unwrap_or(0);
+            let rows = gathering * 2 * self.gather_bytes.unwrap_or(0);
             let bytes = (count + more.len()) * BATCHES_PER_STREAM * self.batch_bytes;
             match self.streams.resize(bytes + rows) {
                 Ok(()) => {}
