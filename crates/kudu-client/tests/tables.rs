@@ -8,8 +8,9 @@ use std::sync::OnceLock;
 
 use common::{client, config, count, keys, metrics, metrics_schema, put, rows};
 use kudu_client::{
-    Cells, Client, ClientConfig, Column, DataType, Error, HashDimension, Operation, Predicate,
-    RangePartition, ReadMode, ReplicaSelection, RowBatch, ScanToken, Value,
+    Cells, Client, ClientConfig, Column, Compression, DataType, Encoding, Error, HashDimension,
+    Operation, Predicate, RangePartition, ReadMode, ReplicaSelection, RowBatch, ScanToken, Schema,
+    TableSpec, Value,
 };
 use kudu_test_cluster::{Cluster, Options, kudu_version};
 
@@ -90,6 +91,22 @@ async fn ranges_with_buckets_of_their_own() {
     let some = table.scan().filter(Predicate::greater_or_equal("time", 150_i64));
     assert_eq!(count(some.filter(Predicate::less("series", 10_i64))).await.unwrap(), 20);
     assert_eq!(table.range_partitions().await.unwrap().len(), 3);
+}
+
+/// How a column is stored is told to the servers, and read back from them.
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_are_stored_as_they_were_asked_for() {
+    let client = client(cluster());
+    let stored = |name: &str| {
+        let column = Column::new(name, DataType::Int64).encoding(Encoding::BitShuffle);
+        column.compression(Compression::Zlib).block_bytes(16 << 10)
+    };
+    let schema = Schema::new(vec![stored("key"), stored("value").nullable()], 1).unwrap();
+    let spec = TableSpec::new("stored", schema.clone()).hash(&["key"], 2).replicas(1);
+    let table = client.create_table(&spec).await.unwrap();
+    assert_eq!(table.schema(), &schema);
+    let table = table.alter().add_column(stored("later").nullable()).apply().await.unwrap();
+    assert_eq!(table.schema().columns()[2], stored("later").nullable());
 }
 
 #[tokio::test(flavor = "multi_thread")]
