@@ -8,7 +8,8 @@
 //! the few of a small request, and those of which only the first or last rows are wanted are read one
 //! by one. So are those of which only a part of each range of time is wanted, if the rest is long: a
 //! stretch of keys of several series has all of their times. And so are, over many ranges, series of
-//! many rows; those of few are gathered, as many as there is memory for. Backwards every series is read by itself, since servers read forwards only.
+//! many rows; those of few are gathered, as many as there is memory for. Backwards every series is read
+//! by itself, since servers read forwards only.
 
 use std::ops::Range;
 use std::sync::Arc;
