@@ -13,7 +13,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{Column, SeriesId, TimeRange};
+use model::{Column, FieldType, SeriesId, TimeRange, Values};
 use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
@@ -21,6 +21,7 @@ use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
 use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
+use crate::input::Malformed;
 use crate::rows::fits;
 use crate::runs::Runs;
 use crate::windows::{WindowIndex, WindowSummaries};
@@ -160,7 +161,7 @@ impl SegmentReader {
             let entry = chunk.entry(extent);
             if (entry.first, entry.last) != (first, last) {
                 let what = "a chunk does not have the bounds its directory says".into();
-                return Err(crate::input::Malformed { at: 0, what });
+                return Err(Malformed { at: 0, what });
             }
             Ok(chunk)
         })
@@ -221,29 +222,78 @@ impl SegmentReader {
         rows: Range<usize>,
         out: &mut Column,
     ) -> Result<(), SegmentError> {
-        assert!(rows.start <= rows.end && rows.end <= block.rows(), "BUG: rows outside of a block");
-        assert!(fits(&out.values, block.field_type(field)), "BUG: a column of another type");
+        self.column_parts(block, field, std::slice::from_ref(&rows), std::slice::from_mut(out))
+    }
+
+    /// Adds the values of a field in several parts of a block to a column each, as
+    /// [`SegmentReader::column`] does for one; the parts ascend. A page that cannot be read in parts is
+    /// decoded once for all of them.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged; the columns are of no use then.
+    ///
+    /// # Panics
+    /// If the block does not have these rows, the measurement does not have that many fields, or a
+    /// column is of another type.
+    pub fn column_parts(
+        &self,
+        block: &Block,
+        field: usize,
+        parts: &[Range<usize>],
+        out: &mut [Column],
+    ) -> Result<(), SegmentError> {
+        let field_type = block.field_type(field);
+        assert!(
+            parts.iter().all(|rows| rows.start <= rows.end),
+            "BUG: rows that end before they start"
+        );
+        assert!(
+            parts.last().is_none_or(|rows| rows.end <= block.rows()),
+            "BUG: rows outside of a block"
+        );
+        assert!(out.iter().all(|c| fits(&c.values, field_type)), "BUG: a column of another type");
         let Some(entry) = block.page(field) else {
-            out.extend_missing(rows.len());
+            parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len()));
             return Ok(());
         };
-        let extent = &entry.extent;
         let shape = column::PageShape { rows: block.rows(), count: entry.count as usize };
-        let field_type = block.field_type(field);
-        let may_thaw = thaw::may_thaw(self, shape, rows.len(), field_type);
-        let found = if may_thaw { thaw::found(self, extent) } else { None };
-        let decoded = if let Some(thawed) = found {
-            thawed.decode(rows, out)
-        } else {
-            let page = self.shared.source.page(extent, self.keep_pages)?;
-            let thawed =
-                if may_thaw { thaw::thaw(self, extent, &page, shape, field_type)? } else { None };
-            match thawed {
-                Some(thawed) => thawed.decode(rows, out),
-                None => column::decode(&page, shape, rows, out),
-            }
-        };
-        decoded.map_err(|e| self.shared.source.malformed(extent.offset, &e))
+        let decoded = self.decode_parts(&entry.extent, shape, field_type, parts, out)?;
+        decoded.map_err(|e| self.shared.source.malformed(entry.extent.offset, &e))
+    }
+
+    fn decode_parts(
+        &self,
+        extent: &Extent,
+        shape: column::PageShape,
+        field_type: FieldType,
+        parts: &[Range<usize>],
+        out: &mut [Column],
+    ) -> Result<Result<(), Malformed>, SegmentError> {
+        let mut each = parts.iter().cloned().zip(out);
+        let wanted = parts.iter().map(Range::len).sum();
+        let may_thaw = thaw::may_thaw(self, shape, wanted, field_type);
+        if may_thaw && let Some(thawed) = thaw::found(self, extent) {
+            return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
+        }
+        let page = self.shared.source.page(extent, self.keep_pages)?;
+        let is_tight = field_type.is_numeric() && thaw::is_entropy_coded(&page, shape);
+        if may_thaw
+            && is_tight
+            && let Some(thawed) = thaw::thaw(self, extent, shape, field_type)?
+        {
+            return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
+        }
+        if let ([first, .., last], true) = (parts, is_tight) {
+            let all = first.start..last.end;
+            let mut whole = Column::new(Values::empty(field_type));
+            let decoded = column::decode(&page, shape, all.clone(), &mut whole);
+            return Ok(decoded.map(|()| {
+                each.for_each(|(rows, out)| {
+                    out.extend_from(&whole, rows.start - all.start..rows.end - all.start);
+                });
+            }));
+        }
+        Ok(each.try_for_each(|(rows, out)| column::decode(&page, shape, rows, out)))
     }
 
     /// The rows at times inside `time` among `rows`, which are all of one series.

@@ -2,7 +2,7 @@ mod damage;
 
 use std::sync::Arc;
 
-use model::{CompareOp, FieldFilter, FieldType, Scalar, SeriesId, TimeRange};
+use model::{Column, CompareOp, FieldFilter, FieldType, Scalar, SeriesId, TimeRange, Values};
 use proptest::prelude::*;
 
 use crate::testing::{
@@ -103,7 +103,7 @@ proptest! {
                 let directory = reader.directory(&measurement.name).unwrap().unwrap();
                 for (field, (_, field_type)) in directory.fields().iter().enumerate() {
                     // Two ranges, one behind the other in one column.
-                    let mut out = model::Column::new(model::Values::empty(*field_type));
+                    let mut out = Column::new(Values::empty(*field_type));
                     let mut expected = Vec::new();
                     for _ in 0..2 {
                         let a = rng.below(block.rows() + 1);
@@ -309,4 +309,42 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
     assert!(again > once + 5_000, "{again} bytes after {once}");
     assert_eq!(part(9_999), again, "nothing is left to do");
     assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+}
+
+#[test]
+fn parts_are_read_together_as_they_are_one_by_one() {
+    let (mut spec, plain) = crate::testing::regular(20_000, 1, 10);
+    for cold in [false, true] {
+        if cold {
+            spec.options =
+                crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
+        }
+        let cache = Arc::new(platform::PageCache::new(8 << 20));
+        let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+        let reader = SegmentReader::over(file, cache).unwrap();
+        let fields = reader.directory("m0").unwrap().unwrap().fields().len();
+        let block = blocks(&reader, "m0").swap_remove(0);
+        let rows = block.rows();
+        let parts = [3..40, 40..40, rows / 2..rows / 2 + 700, rows - 5..rows];
+        for field in 0..fields {
+            let empty = Column::new(Values::empty(block.field_type(field)));
+            let alone = parts.clone().map(|rows| {
+                let mut column = empty.clone();
+                // Whole, so that nothing is thawed.
+                reader.column(&block, field, 0..block.rows(), &mut column).unwrap();
+                let mut part = empty.clone();
+                part.extend_from(&column, rows);
+                part
+            });
+            // As the page is, then thawed, then found so.
+            for _ in 0..3 {
+                let mut together = vec![empty.clone(); parts.len()];
+                reader.column_parts(&block, field, &parts, &mut together).unwrap();
+                for (together, alone) in together.iter().zip(&alone) {
+                    assert_eq!(together.values, alone.values);
+                    assert!((0..alone.len()).all(|at| together.is_valid(at) == alone.is_valid(at)));
+                }
+            }
+        }
+    }
 }

@@ -38,8 +38,9 @@ impl Thawed {
         let rows = whole.len();
         let (mut pieces, mut bytes) = (Vec::with_capacity(rows.div_ceil(PIECE_ROWS)), Vec::new());
         for start in (0..rows).step_by(PIECE_ROWS) {
+            // So few rows are packed well without a search for what stands out of them.
             let piece = start..rows.min(start + PIECE_ROWS);
-            let count = encode_page(whole, piece, Effort::Hot, &mut bytes);
+            let count = encode_page(whole, piece, Effort::Fast, &mut bytes);
             pieces.push((count as u32, bytes.len() as u32));
         }
         bytes.shrink_to_fit();
@@ -93,17 +94,13 @@ pub(super) fn found(reader: &SegmentReader, extent: &Extent) -> Option<Arc<Thawe
     reader.shared.source.cached(Kind::Thawed, extent)
 }
 
-/// Thaws a page if it is worth it: `None` the first time, and for pages that are fast as they are.
+/// Thaws an entropy-coded page if it is worth it: `None` the first time.
 pub(super) fn thaw(
     reader: &SegmentReader,
     extent: &Extent,
-    page: &[u8],
     shape: PageShape,
     field_type: FieldType,
 ) -> Result<Option<Arc<Thawed>>, SegmentError> {
-    if !is_entropy_coded(page, shape) {
-        return Ok(None);
-    }
     let source = &reader.shared.source;
     let mut first_time = false;
     source.object(
@@ -128,7 +125,7 @@ pub(super) fn thaw(
 }
 
 /// Whether the values of a page, which may come behind its validity, are entropy-coded.
-fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
+pub(super) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
     let mut input = Input::new(page);
     if shape.count < shape.rows && input.bytes().is_err() {
         return false;

@@ -1,6 +1,8 @@
 //! Reads one series after another: gathers what each source has, lets later writes win, and hands
 //! out rows in time order.
 
+use std::ops::Range;
+
 use model::{FieldFilter, Scalar, SeriesId, TimeRange};
 use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
@@ -242,16 +244,23 @@ impl SeriesReader {
         wanted: &mut usize,
         emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
-        let SpanRows::Block(block, _) = span.rows else { panic!("BUG: only blocks are cut") };
+        let (SpanRows::Block(block, _), Source::Segment(source)) =
+            (span.rows, &mut self.partitions[at].sources[span.source])
+        else {
+            panic!("BUG: only blocks are cut")
+        };
+        let rows_of = |part: &Part| match part {
+            Part::Rows(rows) => Some(rows.clone()),
+            Part::Summaries(_) => None,
+        };
+        let rows: Vec<Range<usize>> = parts.iter().filter_map(rows_of).collect();
+        let mut pieces = source.read_parts(&block, &rows)?.into_iter();
         for part in parts {
             match part {
                 Part::Summaries(summaries) => emit(Emitted::Summaries(summaries)),
-                Part::Rows(rows) => {
-                    let rows = SpanRows::Block(block.clone(), rows);
-                    let source = &mut self.partitions[at].sources[span.source];
-                    if let Some(piece) = source.read(rows, None, &[])? {
-                        self.hand_out(piece, wanted, emit);
-                    }
+                Part::Rows(_) => {
+                    let piece = pieces.next().expect("BUG: rows without filters are not left out");
+                    self.hand_out(piece, wanted, emit);
                 }
             }
         }

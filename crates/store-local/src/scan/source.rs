@@ -399,6 +399,47 @@ impl SegmentSource {
         Ok(Some(piece))
     }
 
+    /// Reads several parts of the rows of one series in a block, which ascend.
+    pub(super) fn read_parts(
+        &mut self,
+        block: &Block,
+        parts: &[Range<usize>],
+    ) -> Result<Vec<Piece>, StoreError> {
+        // Whole columns that are kept are not decoded for each part.
+        if parts.len() < 2 || self.keeps(block) {
+            let read = |rows: &Range<usize>| self.read(block, rows.clone(), &[]);
+            return Ok(parts
+                .iter()
+                .map(read)
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .flatten()
+                .collect());
+        }
+        let mut pieces = Vec::with_capacity(parts.len());
+        for rows in parts {
+            let mut times = Vec::with_capacity(rows.len());
+            self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+            pieces.push(Piece { times, columns: Vec::with_capacity(self.fields.len()) });
+        }
+        for (field, field_type) in &self.fields {
+            let mut columns = vec![Column::new(Values::empty(*field_type)); parts.len()];
+            match field {
+                Some(field) => {
+                    self.count_read(block, *field);
+                    let read = self.reader.column_parts(block, *field, parts, &mut columns);
+                    read.map_err(segment_error)?;
+                }
+                None => {
+                    let each = parts.iter().zip(&mut columns);
+                    each.for_each(|(rows, column)| column.extend_missing(rows.len()));
+                }
+            }
+            pieces.iter_mut().zip(columns).for_each(|(piece, column)| piece.columns.push(column));
+        }
+        Ok(pieces)
+    }
+
     /// The row at an end of a block: from the directory, as far as that says it.
     fn edge_row(
         &mut self,
@@ -491,10 +532,14 @@ impl SegmentSource {
         field: usize,
         column: &mut Column,
     ) -> Result<(), StoreError> {
+        self.count_read(block, field);
+        self.reader.column(block, field, rows.clone(), column).map_err(segment_error)
+    }
+
+    fn count_read(&self, block: &Block, field: usize) {
         let summary = block.summary(field);
         Counters::add(&self.counters.pages_read, 1);
         Counters::add(&self.counters.bytes_read, summary.map_or(0, |s| u64::from(s.bytes)));
-        self.reader.column(block, field, rows.clone(), column).map_err(segment_error)
     }
 }
 
