@@ -345,7 +345,7 @@ impl SegmentReader {
             .map(Some)
     }
 
-    /// The window summaries of a field, if the block keeps any of it.
+    /// The window summaries of a field, if the block keeps any of it. `index` is the block's.
     ///
     /// # Errors
     /// If the disk fails or a page is damaged.
@@ -353,13 +353,13 @@ impl SegmentReader {
         &self,
         block: &Block,
         field: usize,
+        index: &Arc<WindowIndex>,
     ) -> Result<Option<Arc<WindowSummaries>>, SegmentError> {
         let Some(extent) = block.page(field).and_then(|page| page.windows) else {
             return Ok(None);
         };
-        let Some(index) = self.window_index(block)? else { return Ok(None) };
         let field_type = block.field_type(field);
-        let decode = |bytes: &[u8]| WindowSummaries::decode(bytes, index, field_type);
+        let decode = |bytes: &[u8]| WindowSummaries::decode(bytes, Arc::clone(index), field_type);
         let source = &self.shared.source;
         source
             .object(Kind::Windows, &extent, self.keep_pages, WindowSummaries::memory_bytes, decode)

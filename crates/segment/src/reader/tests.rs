@@ -205,7 +205,8 @@ fn dense_blocks_have_windows_that_answer_for_their_rows() {
     let reader = open(write(&spec, &plain).0).unwrap();
     let mut spans = 0;
     for block in blocks(&reader, "m0") {
-        let windows = reader.windows(&block, 0).unwrap().expect("dense blocks have windows");
+        let index = reader.window_index(&block).unwrap().expect("dense blocks have windows");
+        let windows = reader.windows(&block, 0, &index).unwrap().expect("of each field");
         assert_eq!(windows.index.window_ns(), 3_600_000_000_000);
         spans += windows.index.len();
         for series in [SeriesId(1), SeriesId(2), SeriesId(3)] {

@@ -268,7 +268,8 @@ impl Check<'_> {
     }
 
     fn windows(&mut self, block: &Block, page: &PageEntry, values: &Column) {
-        let read = self.reader.windows(block, page.field as usize);
+        let Some(Some(index)) = self.note(self.reader.window_index(block)) else { return };
+        let read = self.reader.windows(block, page.field as usize, &index);
         let (Some(Some(windows)), Some(extent)) = (self.note(read), page.windows) else { return };
         let field_type = block.field_type(page.field as usize);
         let agrees = |span: usize| {

@@ -201,7 +201,7 @@ impl SeriesReader {
         let hidden = span.hidden.as_deref();
         if let Some(windows) = &self.windows
             && hidden.is_none()
-            && let Some(parts) = source.summarise(&span.rows, windows)?
+            && let Some(parts) = source.summarise(&span, windows)?
         {
             return self.read_parts(at, span, parts, wanted, emit);
         }

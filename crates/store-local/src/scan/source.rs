@@ -114,14 +114,14 @@ impl Source {
     /// Cuts the rows of a span into summaries and rows; `None` if there is nothing to sum up.
     pub(crate) fn summarise(
         &self,
-        rows: &SpanRows,
+        span: &Span,
         windows: &Windows,
     ) -> Result<Option<Vec<Part>>, StoreError> {
-        let (Self::Segment(source), SpanRows::Block(block, range)) = (self, rows) else {
+        let (Self::Segment(source), SpanRows::Block(block, range)) = (self, &span.rows) else {
             return Ok(None);
         };
         let reader = &source.reader;
-        let parts = summarise(reader, block, range, &source.fields, windows)?;
+        let parts = summarise(reader, block, (range, span.time), &source.fields, windows)?;
         if parts.is_some() {
             Counters::add(&source.counters.pages_summarised, source.fields.len() as u64);
         }

@@ -32,20 +32,20 @@ fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
     window(a) == window(b)
 }
 
-/// Cuts rows of one series, all of `rows` in `block`, into parts. `None` if nothing can be summed up.
+/// Cuts rows of one series, all of `rows` in `block`, which lie within `time`, into parts. `None` if
+/// nothing can be summed up.
 pub(crate) fn summarise(
     reader: &SegmentReader,
     block: &Block,
-    rows: &Range<usize>,
+    (rows, time): (&Range<usize>, TimeRange),
     fields: &[(Option<usize>, FieldType)],
     windows: &Windows,
 ) -> Result<Option<Vec<Part>>, StoreError> {
     if windows.parts.first_last || fields.iter().any(|(_, t)| !t.is_numeric()) {
         return Ok(None);
     }
-    let time = block.time();
     let whole = block.has_one_series() && *rows == (0..block.rows());
-    if whole && in_one_window(windows, time.min, time.max) {
+    if whole && in_one_window(windows, block.time().min, block.time().max) {
         return Ok(
             whole_block(block, fields).map(|all| all.map(Part::Summaries).into_iter().collect())
         );
@@ -61,24 +61,33 @@ pub(crate) fn summarise(
     for (field, field_type) in fields {
         match present(block, *field) {
             None => columns.push((None, *field_type)),
-            Some(field) => match reader.windows(block, field).map_err(segment_error)? {
+            Some(field) => match reader.windows(block, field, &index).map_err(segment_error)? {
                 Some(found) => columns.push((Some(found), *field_type)),
                 None => return Ok(None),
             },
         }
     }
-    let mut times = Vec::with_capacity(rows.len());
-    reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
     let mut cutter = Cutter::new(&columns, rows.start);
+    let mut times = Vec::new();
     let mut span = first_span(&index, rows.start);
     while span < index.len() && index.rows(span).start < rows.end {
         let of_span = index.rows(span);
-        let inside = of_span.start >= rows.start && of_span.end <= rows.end;
-        if inside {
-            let (first, last) =
-                (times[of_span.start - rows.start], times[of_span.end - 1 - rows.start]);
-            if in_one_window(windows, first, last) {
-                cutter.add(of_span, TimeRange::new(first, last), span);
+        if of_span.start >= rows.start && of_span.end <= rows.end {
+            let start = index.start_ns(span);
+            let mut bounds =
+                TimeRange::new(start, start + (index.window_ns() - 1)).intersect(&time);
+            let mut is_one = !bounds.is_empty() && in_one_window(windows, bounds.min, bounds.max);
+            if !is_one {
+                // Windows of the request begin elsewhere: the rows may lie in one all the same.
+                if times.is_empty() {
+                    reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+                }
+                let time_of = |row: usize| times[row - rows.start];
+                bounds = TimeRange::new(time_of(of_span.start), time_of(of_span.end - 1));
+                is_one = in_one_window(windows, bounds.min, bounds.max);
+            }
+            if is_one {
+                cutter.add(of_span, bounds, span);
             }
         }
         span += 1;
