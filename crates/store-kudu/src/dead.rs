@@ -22,7 +22,7 @@ const LOOKS_AT_ONCE: usize = 32;
 /// Rows that are read in the time of looking for a row of one series, about.
 pub(crate) const ROWS_PER_LOOK: u128 = 2000;
 /// Stretches of ids that marks are looked for in, at most.
-const STRETCHES_MAX: usize = 16;
+pub(crate) const STRETCHES_MAX: usize = 16;
 /// Marks that are read together with what else is known of a measurement.
 const MARKS_FIRST: usize = 4096;
 /// Memory of looking for the mark of a series, bytes.

@@ -3,28 +3,33 @@
 //! What is remembered here may be out of date in one way only: the measurement may have been dropped,
 //! and made anew with another id. Reads look its name up first; writes do afterwards.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{
-    DatabaseId, FieldType, MeasurementSchema, Name, PolicyId, SeriesKey, TagExpr, TimeRange,
+    DatabaseId, FieldType, MeasurementSchema, Name, PolicyId, Reservation, SeriesKey, TagExpr,
+    TimeRange,
 };
 use parking_lot::{Mutex, RwLock};
 use store::StoreError;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::data::DataTable;
-use crate::dead::Dead;
+use crate::dead::{Dead, STRETCHES_MAX};
 use crate::error::{contended, unintelligible};
 use crate::gone::Owner;
 use crate::ids::{Block, end_of, reserve};
 use crate::layout::{Field, Kind, Place, hash, is_sharing, sharing};
 use crate::registry::{Entry, STORE, Which, number_of, ordered, owner_of, space};
+use crate::series::Series;
 use crate::shared::Shared;
 
 /// Tries to make a measurement while others make and drop it.
 const TRIES_MAX: usize = 20;
+/// Series whose marks are looked for first, to learn the tag keys of those with rows: as many as are
+/// looked for each by itself.
+const LOOKED_AT_FIRST: usize = STRETCHES_MAX;
 /// How long it is remembered that a database has many tables.
 const FULL_TTL: Duration = Duration::from_secs(10);
 
@@ -412,38 +417,54 @@ impl Shared {
             false => {
                 let now = self.now().await?;
                 let mut held = self.work.reserve(0)?;
-                self.complete_dead(id, &mut dead, now, &mut held).await?;
-                self.live_tag_keys(id, &state, &dead, now).await?
+                self.live_tag_keys(id, &state, &mut dead, now, &mut held).await?
             }
         };
         let fields = state.fields.into_iter().map(|(name, field)| (name, field.field_type));
         Ok(Some(MeasurementSchema { fields: fields.collect(), tag_keys }))
     }
 
-    /// Tag keys of series that have rows.
+    /// Tag keys of series that have rows. Where there are many marks, `dead` is completed only if a few
+    /// series do not show all keys: every query asks for them.
     pub(crate) async fn live_tag_keys(
         &self,
         id: i64,
         state: &State,
-        dead: &Dead,
+        dead: &mut Dead,
         moment: u64,
+        held: &mut Reservation,
     ) -> Result<Vec<Name>, StoreError> {
         if dead.is_empty() {
             return Ok(state.tag_keys.clone());
         }
-        let mut keys: HashSet<Name> = HashSet::new();
+        let mut keys: BTreeSet<Name> = BTreeSet::new();
         let all = state.tag_keys.len();
         let mut listing = self.list_series(id, &TagExpr::True, moment)?;
         while let Some(found) = listing.next().await? {
-            for series in found.iter().filter(|series| !dead.contains(series.id)) {
-                keys.extend(series.key.tags.iter().map(|(key, _)| key.clone()));
+            if dead.is_cut() {
+                let few = found.get(..LOOKED_AT_FIRST).unwrap_or(&found);
+                let ids = few.iter().map(|series| series.id).collect();
+                learn_keys(few, &self.dead_among(id, ids, moment).await?, &mut keys);
+                if keys.len() == all {
+                    break;
+                }
+                self.complete_dead(id, dead, moment, held).await?;
             }
+            learn_keys(&found, dead, &mut keys);
             if keys.len() == all {
                 break;
             }
         }
-        let mut keys: Vec<Name> = keys.into_iter().collect();
-        keys.sort_unstable();
-        Ok(keys)
+        Ok(keys.into_iter().collect())
+    }
+}
+
+fn learn_keys(series: &[Series], dead: &Dead, keys: &mut BTreeSet<Name>) {
+    for series in series.iter().filter(|series| !dead.contains(series.id)) {
+        for (key, _) in series.key.tags.iter() {
+            if !keys.contains(key) {
+                keys.insert(key.clone());
+            }
+        }
     }
 }

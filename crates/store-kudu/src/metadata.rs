@@ -7,7 +7,6 @@ use model::{Column, ColumnBatch, Name, Reservation, Strings, TagExpr, Values};
 use store::{MetadataCursor, MetadataKind, MetadataRequest, ScanContext, StoreError};
 
 use crate::dead::Dead;
-use crate::measurement::State;
 use crate::shared::Shared;
 
 /// Rows of a part of an answer.
@@ -83,8 +82,18 @@ impl Shared {
             if request.measurements.accepts(&name) {
                 let (state, mut dead) = self.state_and_dead(id, Some(now)).await?;
                 let mut marks = request.context.budget.reserve(0)?;
+                if matches!(
+                    (&request.kind, &request.series),
+                    (MetadataKind::TagKeys, TagExpr::True)
+                ) {
+                    let keys = self.live_tag_keys(id, &state, &mut dead, now, &mut marks).await?;
+                    for key in keys {
+                        collected.add(vec![name.clone(), key])?;
+                    }
+                    continue;
+                }
                 self.complete_dead(id, &mut dead, now, &mut marks).await?;
-                self.collect(request, &name, (id, &state, &dead), now, &mut collected).await?;
+                self.collect(request, &name, (id, &dead), now, &mut collected).await?;
             }
         }
         let width = match request.kind {
@@ -103,17 +112,10 @@ impl Shared {
         &self,
         request: &MetadataRequest,
         name: &Name,
-        (id, state, dead): (i64, &State, &Dead),
+        (id, dead): (i64, &Dead),
         now: u64,
         collected: &mut Collected,
     ) -> Result<(), StoreError> {
-        let every_series = matches!(request.series, TagExpr::True);
-        if matches!(request.kind, MetadataKind::TagKeys) && every_series {
-            for key in self.live_tag_keys(id, state, dead, now).await? {
-                collected.add(vec![name.clone(), key])?;
-            }
-            return Ok(());
-        }
         let mut listing = self.list_series(id, &request.series, now)?;
         let mut seen: HashSet<Name> = HashSet::new();
         while let Some(found) = listing.next().await? {

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{HOUR, POLICY, fresh, one_server};
+use kudu_client::{Client, ClientConfig};
 use model::{Budget, FieldType, Interrupt, Scalar, TagExpr, TimeRange};
 use store::testing::{Row, matching, names, read, read_all, scan_everything, unlimited, write};
 use store::{
@@ -85,6 +86,71 @@ fn series_without_rows_cost_no_memory() {
     let measurement = DeleteTarget::Measurement("m".into());
     store.delete(&DeleteRequest { database: POLICY.database, target: measurement }).unwrap();
     assert!(read_all(&other, POLICY, "m").unwrap().is_empty());
+}
+
+/// Half of so many series are gone that their marks are more than there is memory for: tag keys, which
+/// every query asks for, are learned from a few series.
+#[test]
+fn tag_keys_are_learned_from_a_few_series() {
+    let options = little_memory();
+    let store = KuduStore::open(&options).unwrap();
+    let row = |n: i64| {
+        let key = format!("m,half={},host={n}", n % 2);
+        Row::new(&key, &[("x", Scalar::Integer(n))], n)
+    };
+    let rows: Vec<Row> = (0..SERIES).map(row).collect();
+    write(&store, POLICY, &rows, 0).unwrap();
+    delete(&store, is("half", "1"), TimeRange::ALL).unwrap();
+    let kinds = |kind| MetadataRequest { kind, ..listing(limited(50 << 10)) };
+    assert_eq!(
+        names(&store, &kinds(MetadataKind::TagKeys)).unwrap(),
+        [["m", "half"], ["m", "host"]]
+    );
+    let error = names(&store, &kinds(MetadataKind::SeriesCounts)).unwrap_err().to_string();
+    assert!(error.contains("query-memory-limit"), "{error}");
+    let schema = store.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap();
+    assert_eq!(schema.tag_keys.len(), 2);
+}
+
+/// Few series of a measurement with many rows are looked at one by one.
+#[test]
+fn few_series_of_a_large_table() {
+    const ROWS: i64 = 280_000;
+    let options = fresh(one_server());
+    let row = |host: &str, time_ns: i64| {
+        Row::new(&format!("m,host={host}"), &[("x", Scalar::Integer(1))], time_ns)
+    };
+    let store = KuduStore::open(&options).unwrap();
+    let rows: Vec<Row> = (0..ROWS).map(|n| row("long", n)).collect();
+    for some in rows.chunks(20_000) {
+        write(&store, POLICY, some, 0).unwrap();
+    }
+    let few = [row("a", 1), row("b", 1), row("b", 2), row("c", 2), row("c", HOUR), row("d", HOUR)];
+    write(&store, POLICY, &few, 0).unwrap();
+    wait_for_rows(&options, ROWS + 6);
+    // Numbers of rows are remembered: a store that has not asked before.
+    let store = KuduStore::open(&options).unwrap();
+    let series = || {
+        let found = names(&store, &listing(unlimited())).unwrap();
+        found.into_iter().map(|row| row[1].to_string()).collect::<Vec<_>>()
+    };
+    delete(&store, TagExpr::True, TimeRange::new(1, 1)).unwrap();
+    assert_eq!(series(), ["m,host=b", "m,host=c", "m,host=d", "m,host=long"]);
+    assert_eq!(store.expire(POLICY.database, POLICY.id, HOUR).unwrap(), 1);
+    assert_eq!(series(), ["m,host=c", "m,host=d"]);
+    assert_eq!(read_all(&store, POLICY, "m").unwrap(), [row("c", HOUR), row("d", HOUR)]);
+}
+
+/// Waits until the master has been told of so many rows, which takes a heartbeat or two.
+fn wait_for_rows(options: &KuduOptions, rows: i64) {
+    let config = ClientConfig::new(one_server().masters()).unwrap().user("tester", "");
+    let table = format!("{}.db1.rp1.m1.m", options.prefix);
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let client = Client::new(config);
+        while client.table_statistics(&table).await.unwrap().live_rows != Some(rows) {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    });
 }
 
 /// Rows named one by one in so many series that reading them takes more memory than there is.
