@@ -14,7 +14,9 @@ fn main() -> Result<(), Failure> {
         .tablet_server_flag("--block_cache_capacity_mb=512")
         .tablet_server_flag("--memory_limit_hard_bytes=4294967296")
         .tablet_server_flag("--rpc_num_service_threads=20")
-        .tablet_server_flag("--heartbeat_interval_ms=1000");
+        .tablet_server_flag("--heartbeat_interval_ms=1000")
+        // Calls that take long, flushes and compactions are in its log then.
+        .tablet_server_flag("--minloglevel=0");
     let cluster = Cluster::start(&options)?;
     let pids = (0..servers).filter_map(|at| cluster.tablet_server(at).pid());
     let pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();

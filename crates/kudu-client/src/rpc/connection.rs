@@ -139,7 +139,7 @@ impl Connection {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.closed.load(Ordering::Acquire)
+        self.state.closed.load(Ordering::Acquire) || self.calls.is_closed()
     }
 
     /// Makes a call and waits for its answer, at most for the call's time limit.
@@ -289,5 +289,25 @@ impl Driver {
         };
         let _nobody_waits = reply.send(result);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever has ended the task, the pool has to make another connection.
+    #[test]
+    fn a_connection_without_its_task_is_closed() {
+        let (calls, queue) = mpsc::channel(1);
+        let state = State {
+            closed: AtomicBool::new(false),
+            started: Instant::now(),
+            received_ms: AtomicU64::new(0),
+        };
+        let connection = Connection { calls, state: Arc::new(state) };
+        assert!(!connection.is_closed());
+        drop(queue);
+        assert!(connection.is_closed());
     }
 }
