@@ -1,4 +1,4 @@
-//! Servers that are killed, frozen, overloaded, or forget scanners.
+//! Servers that are killed, frozen, overloaded, or forget scanners; answers that are lost.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::proxy::Proxy;
 use common::{client, config, count, keys, metrics, put};
 use kudu_client::{Cells, Client, ClientConfig, Error, Operation, ReadMode, RowBatch, Table};
 use kudu_test_cluster::{Cluster, Options};
@@ -182,6 +183,44 @@ async fn calls_are_given_up() {
         assert_eq!(put(&table, Operation::Insert, &rows).await.unwrap().row_errors, []);
     }
     assert_eq!(count(table.scan()).await.unwrap(), 301);
+}
+
+/// The server has done what it was asked for, and nobody learns of it: writes are repeated and applied
+/// once, scans go on where they were.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_lost() {
+    let cluster = Cluster::start(&Options::new(1)).unwrap();
+    let server = cluster.tablet_server(0).address();
+    let proxy = Proxy::start(server.clone()).await;
+    let config = config(&cluster).override_address(&server, proxy.address()).unwrap();
+    let client = Client::new(config);
+    let table = client.create_table(&metrics("lost").replicas(1)).await.unwrap();
+    let mut wanted = Vec::new();
+    for round in 0..20 {
+        let rows: Vec<(i64, i64)> = (0..500).map(|n| (n % 7, round * 500 + n)).collect();
+        if round > 0 {
+            proxy.lose_next();
+        }
+        // Applied a second time, rows would be refused as already present.
+        assert_eq!(put(&table, Operation::Insert, &rows).await.unwrap().row_errors, []);
+        assert!(round == 0 || proxy.has_lost());
+        wanted.extend(rows);
+    }
+    wanted.sort_unstable();
+    let scan = table.scan().columns(["series", "time"]).batch_bytes(1000);
+    let scan = scan.read_mode(ReadMode::Snapshot(None)).fault_tolerant();
+    let mut scanner = scan.open().unwrap();
+    let (mut found, mut lost) = (Vec::new(), 0);
+    while let Some(batch) = scanner.next().await.unwrap() {
+        found.extend(batch.column(0).i64s().zip(batch.column(1).i64s()));
+        if proxy.has_lost() {
+            lost += 1;
+            proxy.lose_next();
+        }
+    }
+    assert!(lost > 5, "{lost}");
+    found.sort_unstable();
+    assert_eq!(found, wanted);
 }
 
 /// Short-lived scanners and a short queue: everything is retried, and what is lost is said.
