@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,6 +27,9 @@ wait $pid 2>/dev/null
 
 /// Removes the directory once everything in it has ended.
 const SWEEP: &str = r#"trap '' HUP INT TERM; read -r _; sleep 1; rm -rf "$1""#;
+
+/// How long to wait before looking again whether it has stopped.
+const STOPPING: Duration = Duration::from_millis(1);
 
 /// A master or tablet server.
 #[derive(Debug)]
@@ -109,9 +112,13 @@ impl Daemon {
         }
     }
 
-    /// Freezes it (SIGSTOP).
+    /// Freezes it (SIGSTOP). Returns when none of its threads runs any more: on a busy machine some go
+    /// on for a while.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+        while self.pid().is_some_and(|pid| !is_stopped(pid)) {
+            std::thread::sleep(STOPPING);
+        }
     }
 
     /// Lets it go on (SIGCONT).
@@ -139,10 +146,8 @@ impl Daemon {
     /// Whether it has ended by itself. Its shell waits for the pipe and so leaves it a zombie.
     pub(crate) fn failed(&self) -> bool {
         lock(&self.running).as_ref().is_some_and(|running| {
-            let stat = format!("/proc/{}/stat", running.pid.as_raw_nonzero());
-            let stat = std::fs::read_to_string(stat).unwrap_or_default();
-            // The state follows the name, which is in parentheses.
-            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+            let of_process = PathBuf::from(format!("/proc/{}", running.pid.as_raw_nonzero()));
+            state_of(&of_process).is_none_or(|state| state == 'Z')
         })
     }
 
@@ -181,6 +186,20 @@ impl Drop for Supervisor {
         let _gone_anyway = self.child.kill();
         let _gone_anyway = self.child.wait();
     }
+}
+
+/// Whether no thread of a process runs.
+fn is_stopped(pid: i32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    let is_still = |state: Option<char>| state.is_none_or(|state| matches!(state, 'T' | 'Z' | 'X'));
+    threads.flatten().all(|thread| is_still(state_of(&thread.path())))
+}
+
+/// The state of the process or thread with this directory in `/proc`; `None`: it is gone.
+fn state_of(directory: &Path) -> Option<char> {
+    let stat = std::fs::read_to_string(directory.join("stat")).ok()?;
+    // The state follows the name, which is in parentheses.
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// A program of Kudu with the environment it needs.
