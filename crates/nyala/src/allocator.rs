@@ -15,11 +15,11 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Sets the allocator up. To be called before threads are started.
+/// Sets the allocator up. To be called before threads are started that need it so.
 #[allow(unsafe_code)]
 pub(crate) fn set_up() {
-    // SAFETY: the option exists in every version that the bindings build, and takes any number; no
-    // other thread is there that could read it meanwhile.
+    // SAFETY: the option exists in every version that the bindings build, and takes any number. It is
+    // one word that threads read now and then: whoever does so meanwhile finds the old or the new number.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) }
 }
 

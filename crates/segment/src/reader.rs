@@ -233,8 +233,8 @@ impl SegmentReader {
     /// If the disk fails or the page is damaged; the columns are of no use then.
     ///
     /// # Panics
-    /// If the block does not have these rows, the measurement does not have that many fields, or a
-    /// column is of another type.
+    /// If the block does not have these rows, they do not ascend, the measurement does not have that many
+    /// fields, or a column is of another type.
     pub fn column_parts(
         &self,
         block: &Block,
@@ -243,14 +243,9 @@ impl SegmentReader {
         out: &mut [Column],
     ) -> Result<(), SegmentError> {
         let field_type = block.field_type(field);
-        assert!(
-            parts.iter().all(|rows| rows.start <= rows.end),
-            "BUG: rows that end before they start"
-        );
-        assert!(
-            parts.last().is_none_or(|rows| rows.end <= block.rows()),
-            "BUG: rows outside of a block"
-        );
+        let inside = |rows: &Range<usize>| rows.start <= rows.end && rows.end <= block.rows();
+        assert!(parts.iter().all(inside), "BUG: rows outside of a block");
+        assert!(parts.is_sorted_by(|a, b| a.end <= b.start), "BUG: parts that do not ascend");
         assert!(out.iter().all(|c| fits(&c.values, field_type)), "BUG: a column of another type");
         let Some(entry) = block.page(field) else {
             parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len()));

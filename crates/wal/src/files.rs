@@ -168,6 +168,10 @@ impl Files {
                 (taken, self.next_bytes(taken))
             }
         };
+        if self.spares.iter().any(|(_, spare_len)| *spare_len != len) {
+            // Files have become longer: those of before would never be used.
+            self.remove_spares().map_err(CreateError::Failed)?;
+        }
         let file = self.go_on(end, base, len.max(data_bytes + DATA_START as u64))?;
         self.taken = taken;
         Ok(file)
@@ -184,11 +188,7 @@ impl Files {
                 self.spares.remove(at);
                 file
             }
-            None => {
-                // Files have become longer: those of before would never be used.
-                self.remove_spares().map_err(CreateError::Failed)?;
-                self.create(&header, len)?
-            }
+            None => self.create(&header, len)?,
         };
         self.next_sequence += 1;
         self.made += 1;

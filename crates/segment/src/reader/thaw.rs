@@ -1,10 +1,9 @@
 //! Entropy-coded pages of which a few rows are read again and again.
 //!
 //! Compaction writes the smallest pages; of those, reading one row costs as much as reading
-//! thousands. The second time that some rows of such a page are wanted, it is encoded anew as a flush
-//! would have done it, in short pieces, and that form stays in the cache: three times the size, but any
-//! rows can be read for what they cost alone. Pages that are read once, or as a whole, are left as they
-//! are.
+//! thousands. The second time that some rows of such a page are wanted, it is bit-packed anew, in short
+//! pieces, and that form stays in the cache: some times the size, but any rows can be read for what
+//! they cost alone. Pages that are read once, or as a whole, are left as they are.
 
 use std::ops::Range;
 use std::sync::Arc;

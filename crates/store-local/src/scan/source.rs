@@ -405,18 +405,14 @@ impl SegmentSource {
         block: &Block,
         parts: &[Range<usize>],
     ) -> Result<Vec<Piece>, StoreError> {
+        let mut pieces = Vec::with_capacity(parts.len());
         // Whole columns that are kept are not decoded for each part.
         if parts.len() < 2 || self.keeps(block) {
-            let read = |rows: &Range<usize>| self.read(block, rows.clone(), &[]);
-            return Ok(parts
-                .iter()
-                .map(read)
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
-                .collect());
+            for rows in parts {
+                pieces.extend(self.read(block, rows.clone(), &[])?);
+            }
+            return Ok(pieces);
         }
-        let mut pieces = Vec::with_capacity(parts.len());
         for rows in parts {
             let mut times = Vec::with_capacity(rows.len());
             self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;

@@ -1,6 +1,6 @@
 //! Rows in a log record, column by column.
 //!
-//! A column is encoded as its order makes it cheap: where rows stand by series (see `super::order`)
+//! A column is encoded as its order makes it cheap: where rows stand by series (see `write::order`)
 //! neighbours are near each other and their differences take a few bits; the looking for that is worth
 //! a pass over the values. Rows of ever new series are packed as they come.
 
