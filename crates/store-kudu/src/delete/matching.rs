@@ -1,7 +1,9 @@
 //! Deletes of rows that are named one by one, as far as they still have the values named with them.
 //!
 //! The rows are read again, compared here, and removed by their keys. What is named is bounded
-//! (`MatchingRows::ROWS_MAX`); what is read besides is held against the memory for such work. Kudu has no conditional delete:
+//! (`MatchingRows::ROWS_MAX`); what is read besides is held against the memory for such work.
+//!
+//! Kudu has no conditional delete:
 //! what another client writes to a row between the two goes with the row. docs/kudu.md says so.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
