@@ -12,7 +12,7 @@ use codec::{Effort, encoding_name, kernels};
 
 /// What the server uses: buffers of a page do not go back to the system each time.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The best of several runs, in seconds.
 fn best(mut run: impl FnMut()) -> f64 {

@@ -1,42 +1,78 @@
-//! The allocator of the process, and how long it keeps memory that was freed.
+//! The allocator of the process, and how it keeps memory that was freed.
 //!
-//! Requests, flushes and merges free and take megabytes many times a second. Memory that goes back to
-//! the system in between has to be cleared by the kernel before it is used again: a quarter of the
-//! processor time of a load, with mimalloc's second of patience. Memory that nobody takes again goes
-//! back all the same, later.
+//! Requests, flushes and merges take and free megabytes many times a second, each on another thread
+//! than the one before. What was freed has to be found again by whoever comes next, or the process grows
+//! far beyond what its budgets know of; and it must not go back to the system in between, which clears it
+//! before it is used again: a quarter of the processor time of a load.
 
-/// Milliseconds that freed memory is kept for the next who needs some. `MIMALLOC_PURGE_DELAY` in the
-/// environment beats it.
-const PURGE_DELAY_MS: std::ffi::c_long = 10_000;
-
-/// `mi_option_purge_delay` of mimalloc 2 and 3 (`mimalloc.h`), which the bindings do not name.
-const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+use std::ffi::c_char;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Sets the allocator up. To be called before threads are started that need it so.
+/// Settings of jemalloc, in its notation (jemalloc(3), "TUNING"); `_RJEM_MALLOC_CONF` in the environment beats them.
+///
+/// - One arena a processor, not four: freed memory is found again by the next thread that runs there.
+/// - Each thread keeps what it freed up to 1 MiB a piece, so that pages and batches rarely take a lock.
+/// - Larger pieces (answers of megabytes) are kept like all others, not given back at once.
+/// - What nobody takes again for ten seconds goes back, also while nothing happens.
+const SETTINGS: &[u8] = b"percpu_arena:percpu,lg_tcache_max:20,oversize_threshold:0,\
+    dirty_decay_ms:10000,muzzy_decay_ms:0,background_thread:true\0";
+
+/// A pointer to text that ends with a zero byte and lives as long as the process.
+#[repr(transparent)]
+struct StaticText(*const c_char);
+
+// SAFETY: what it points to is constant.
 #[allow(unsafe_code)]
-pub(crate) fn set_up() {
-    // SAFETY: the option exists in every version that the bindings build, and takes any number. It is
-    // one word that threads read now and then: whoever does so meanwhile finds the old or the new number.
-    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) }
-}
+unsafe impl Sync for StaticText {}
+
+/// jemalloc reads this pointer before the first allocation.
+// SAFETY: jemalloc declares the symbol as a pointer to constant text, weakly, for programs to define it.
+#[allow(unsafe_code)]
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static MALLOC_CONF: StaticText = StaticText(SETTINGS.as_ptr().cast());
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
+    use std::ptr::{from_mut, null_mut};
+
     use super::*;
 
-    /// The number of the option is this crate's word alone: what the bindings build must agree.
+    /// A setting as jemalloc understood it.
+    #[allow(unsafe_code)]
+    fn setting<T: Copy>(name: &CStr, mut value: T) -> T {
+        let mut len = size_of::<T>();
+        // SAFETY: the name ends with a zero byte; jemalloc writes no more than `len` bytes, and fails if the
+        // option has another size.
+        let failed = unsafe {
+            tikv_jemalloc_sys::mallctl(
+                name.as_ptr(),
+                from_mut(&mut value).cast(),
+                &raw mut len,
+                null_mut(),
+                0,
+            )
+        };
+        assert_eq!((failed, len), (0, size_of::<T>()), "{name:?}");
+        value
+    }
+
+    /// An unknown setting is ignored by jemalloc, as is the text if nobody links it.
     #[test]
     #[allow(unsafe_code)]
-    fn the_option_is_the_one_that_is_meant() {
-        // SAFETY: reads an option that exists.
-        let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
-        assert!(
-            std::env::var_os("MIMALLOC_PURGE_DELAY").is_some() || [10, 1000].contains(&delay())
-        );
-        set_up();
-        assert!(std::env::var_os("MIMALLOC_PURGE_DELAY").is_some() || delay() == PURGE_DELAY_MS);
+    fn jemalloc_has_read_the_settings() {
+        if std::env::var_os("_RJEM_MALLOC_CONF").is_some() {
+            return;
+        }
+        let arenas: *const c_char = setting(c"opt.percpu_arena", std::ptr::null());
+        // SAFETY: jemalloc's options are texts that live as long as the process.
+        assert_eq!(unsafe { CStr::from_ptr(arenas) }, c"percpu");
+        assert_eq!(setting(c"opt.tcache_max", 0usize), 1 << 20);
+        assert_eq!(setting(c"opt.oversize_threshold", 1usize), 0);
+        assert_eq!(setting(c"opt.dirty_decay_ms", 0isize), 10_000);
+        assert_eq!(setting(c"opt.muzzy_decay_ms", 1isize), 0);
+        assert!(setting(c"opt.background_thread", false));
     }
 }

@@ -17,7 +17,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    allocator::set_up();
     match cli::run() {
         Ok(code) => code,
         Err(error) => {

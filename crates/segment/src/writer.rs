@@ -33,6 +33,7 @@ mod cut;
 mod output;
 
 use block::{BlockWriter, RowsView};
+use cut::BlockLimits;
 use output::Output;
 
 /// A chunk of a directory is closed when it has this many bytes.
@@ -41,9 +42,9 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// How a segment is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterOptions {
-    /// The most rows a block gets, 1 to [`BLOCK_ROWS_LIMIT`].
+    /// The most rows a block gets, 1 to [`BLOCK_ROWS_LIMIT`]; of very many fields it gets fewer.
     pub block_rows_max: u32,
-    /// The most bytes of text one field of a block gets, unless a single value has more.
+    /// The most bytes of text a block gets, unless a single row has more.
     pub block_text_bytes_max: u32,
     /// How much work encoding may take.
     pub effort: Effort,
@@ -97,6 +98,7 @@ pub struct SegmentWriter {
 struct OpenMeasurement {
     name: Name,
     fields: Fields,
+    limits: BlockLimits,
     /// Rows not yet written: less than a block.
     pending: SegmentRows,
     last: Option<RowKey>,
@@ -161,7 +163,7 @@ impl SegmentWriter {
         self.failed = true;
         self.close_measurement()?;
         self.failed = false;
-        self.measurement = Some(OpenMeasurement::new(name, fields));
+        self.measurement = Some(OpenMeasurement::new(name, fields, &self.options));
         Ok(())
     }
 
@@ -193,10 +195,10 @@ impl SegmentWriter {
         let mut runs = Vec::new();
         while at < rows.len() {
             let left = rows.len() - at;
-            let fit = cut::rows_that_fit(&m.pending, rows, at, &self.options);
+            let fit = cut::rows_that_fit(&m.pending, rows, at, &m.limits);
             if fit < left && m.pending.is_empty() {
                 // A whole block: encoded from where it is.
-                let len = m.direct_block_rows(rows, position, fit, &self.options);
+                let len = m.direct_block_rows(rows, position, fit);
                 rows.runs_of(&mut position, len, &mut runs);
                 let view = RowsView { rows, runs: &runs, range: at..at + len };
                 m.write_block(&mut self.out, &mut self.blocks, &view)?;
@@ -209,7 +211,7 @@ impl SegmentWriter {
             at += len;
             if fit < left {
                 let next = Some(rows.runs[position.run].0);
-                m.write_pending(&mut self.out, &mut self.blocks, next, &self.options)?;
+                m.write_pending(&mut self.out, &mut self.blocks, next)?;
             }
         }
         Ok(())
@@ -256,7 +258,7 @@ impl SegmentWriter {
     fn close_measurement(&mut self) -> Result<(), SegmentError> {
         let Some(mut m) = self.measurement.take() else { return Ok(()) };
         while !m.pending.is_empty() {
-            m.write_pending(&mut self.out, &mut self.blocks, None, &self.options)?;
+            m.write_pending(&mut self.out, &mut self.blocks, None)?;
         }
         self.values += m.values;
         if let Some(info) = m.write_directory(&mut self.out) {
@@ -267,7 +269,7 @@ impl SegmentWriter {
 }
 
 impl OpenMeasurement {
-    fn new(name: &Name, fields: &[(Name, FieldType)]) -> Self {
+    fn new(name: &Name, fields: &[(Name, FieldType)], options: &WriterOptions) -> Self {
         let directory = Extent { offset: 0, len: 0, crc32c: 0 };
         let info = MeasurementInfo {
             name: Arc::clone(name),
@@ -280,6 +282,7 @@ impl OpenMeasurement {
         Self {
             name: Arc::clone(name),
             fields: fields.into(),
+            limits: BlockLimits::new(options, fields.len()),
             pending: SegmentRows::empty(fields),
             last: None,
             own: None,
@@ -291,20 +294,14 @@ impl OpenMeasurement {
     }
 
     /// How many rows from `at` on are the next block, where at most `limit` can be.
-    fn direct_block_rows(
-        &self,
-        rows: &SegmentRows,
-        at: RunPosition,
-        limit: usize,
-        options: &WriterOptions,
-    ) -> usize {
+    fn direct_block_rows(&self, rows: &SegmentRows, at: RunPosition, limit: usize) -> usize {
         let runs = cut::run_rows_from(&rows.runs, at).zip(&rows.runs[at.run..]);
-        let runs = runs.map(|(rows, (series, _))| (rows, self.is_long(*series, rows, options)));
+        let runs = runs.map(|(rows, (series, _))| (rows, self.is_long(*series, rows)));
         cut::block_rows(runs, limit)
     }
 
-    fn is_long(&self, series: SeriesId, rows: u32, options: &WriterOptions) -> bool {
-        self.own == Some(series) || cut::is_long(rows, options)
+    fn is_long(&self, series: SeriesId, rows: u32) -> bool {
+        self.own == Some(series) || cut::is_long(rows, &self.limits)
     }
 
     /// Writes blocks of pending rows: one at least, and those of long series that are complete. The
@@ -314,7 +311,6 @@ impl OpenMeasurement {
         out: &mut Output,
         blocks: &mut BlockWriter,
         next: Option<SeriesId>,
-        options: &WriterOptions,
     ) -> Result<(), SegmentError> {
         let pending = std::mem::take(&mut self.pending);
         self.pending = SegmentRows::empty(&self.fields);
@@ -324,14 +320,14 @@ impl OpenMeasurement {
         while at < pending.len() && written.is_ok() {
             let (series, rows) = pending.runs[position.run];
             let complete = position.run + 1 < pending.runs.len() || next != Some(series);
-            if at > 0 && !(complete && self.is_long(series, rows - position.used, options)) {
+            if at > 0 && !(complete && self.is_long(series, rows - position.used)) {
                 break;
             }
             let left =
                 cut::run_rows_from(&pending.runs, position).zip(&pending.runs[position.run..]);
             let left = left.map(|(rows, (series, _))| {
                 let goes_on = u32::from(next == Some(*series));
-                (rows + goes_on, self.is_long(*series, rows, options))
+                (rows + goes_on, self.is_long(*series, rows))
             });
             let len = cut::block_rows(left, pending.len() - at);
             pending.runs_of(&mut position, len, &mut runs);

@@ -7,8 +7,9 @@ use store::StoreError;
 use crate::error::segment_error;
 use crate::scan::Piece;
 
-/// Rows that are gathered before the writer gets them.
+/// Rows that are gathered before the writer gets them, or fewer that take so much memory.
 const GATHER_ROWS: usize = 16 << 10;
+const GATHER_BYTES: usize = 4 << 20;
 
 /// Feeds a segment writer.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct SegmentSink<'a> {
     writer: &'a mut SegmentWriter,
     fields: Vec<(Name, FieldType)>,
     rows: SegmentRows,
+    /// Memory of their values, about.
+    bytes: usize,
 }
 
 impl<'a> SegmentSink<'a> {
@@ -27,7 +30,7 @@ impl<'a> SegmentSink<'a> {
     ) -> Result<Self, StoreError> {
         writer.begin_measurement(measurement, &fields).map_err(segment_error)?;
         let rows = SegmentRows::empty(&fields);
-        Ok(Self { writer, fields, rows })
+        Ok(Self { writer, fields, rows, bytes: 0 })
     }
 
     /// Adds rows of a series, later ones than any added before.
@@ -43,8 +46,9 @@ impl<'a> SegmentSink<'a> {
         self.rows.times.extend_from_slice(&piece.times);
         for (mine, theirs) in self.rows.columns.iter_mut().zip(&piece.columns) {
             mine.extend_from(theirs, 0..rows);
+            self.bytes += theirs.values.memory_bytes();
         }
-        if self.rows.times.len() >= GATHER_ROWS {
+        if self.rows.times.len() >= GATHER_ROWS || self.bytes >= GATHER_BYTES {
             self.pass_on()?;
         }
         Ok(())
@@ -64,6 +68,7 @@ impl<'a> SegmentSink<'a> {
         self.rows.times.clear();
         let empty = |(_, t): &(Name, FieldType)| Column::new(Values::empty(*t));
         self.rows.columns = self.fields.iter().map(empty).collect();
+        self.bytes = 0;
         Ok(())
     }
 }

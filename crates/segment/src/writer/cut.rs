@@ -6,26 +6,60 @@ use super::WriterOptions;
 use crate::format::BLOCK_TEXT_LIMIT;
 use crate::rows::{RunPosition, SegmentRows};
 
+/// Values of a block at most, missing ones included: writing one takes several times their memory, however
+/// many fields a measurement has.
+const BLOCK_VALUES_MAX: usize = 4 << 20;
+
+/// How much goes into the blocks of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockLimits {
+    rows: usize,
+    text_bytes: usize,
+}
+
+impl BlockLimits {
+    /// Those of a measurement with so many fields.
+    pub(crate) fn new(options: &WriterOptions, fields: usize) -> Self {
+        let rows = (BLOCK_VALUES_MAX / fields.max(1)).max(1);
+        Self {
+            rows: rows.min(options.block_rows_max as usize),
+            text_bytes: (options.block_text_bytes_max as usize).min(BLOCK_TEXT_LIMIT),
+        }
+    }
+}
+
 /// How many of `rows`, from row `at`, can be added to `pending` before a block is full.
 pub(crate) fn rows_that_fit(
     pending: &SegmentRows,
     rows: &SegmentRows,
     at: usize,
-    options: &WriterOptions,
+    limits: &BlockLimits,
 ) -> usize {
-    let room = options.block_rows_max as usize - pending.len();
-    let mut fit = room.min(rows.len() - at);
-    let text_max = (options.block_text_bytes_max as usize).min(BLOCK_TEXT_LIMIT);
+    let room = limits.rows - pending.len();
+    let fit = room.min(rows.len() - at);
+    let mut room = limits.text_bytes;
+    let mut texts = Vec::new();
     for (mine, theirs) in pending.columns.iter().zip(&rows.columns) {
-        let (Values::String(mine), Values::String(theirs)) = (&mine.values, &theirs.values) else {
-            continue;
-        };
-        let room = text_max.saturating_sub(mine.bytes().len());
-        let offsets = &theirs.offsets()[at..=at + fit];
-        fit = offsets[1..].partition_point(|end| (end - offsets[0]) as usize <= room);
+        if let (Values::String(mine), Values::String(theirs)) = (&mine.values, &theirs.values) {
+            room = room.saturating_sub(mine.bytes().len());
+            texts.push(&theirs.offsets()[at..=at + fit]);
+        }
     }
-    // A value longer than the limit of a block gets a block of its own.
+    let text_of = |rows: usize| -> usize { texts.iter().map(|t| (t[rows] - t[0]) as usize).sum() };
+    let fit =
+        if text_of(fit) <= room { fit } else { last_where(fit, |rows| text_of(rows) <= room) };
+    // A row longer than the limit of a block gets a block of its own.
     if pending.is_empty() { fit.max(1) } else { fit }
+}
+
+/// The largest number below `end` that `holds`, which it does up to somewhere and for 0.
+fn last_where(end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, end);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
 /// A series with as large a part of a full block gets blocks of its own: they are read without
@@ -33,8 +67,8 @@ pub(crate) fn rows_that_fit(
 const LONG_SERIES_PART: usize = 8;
 
 /// Whether a series with so many rows gets blocks of its own.
-pub(crate) fn is_long(rows: u32, options: &WriterOptions) -> bool {
-    rows as usize >= (options.block_rows_max as usize).div_ceil(LONG_SERIES_PART)
+pub(crate) fn is_long(rows: u32, limits: &BlockLimits) -> bool {
+    rows as usize >= limits.rows.div_ceil(LONG_SERIES_PART)
 }
 
 /// How many rows the next block gets when `limit` rows could be in it. `runs` are the rows of each
@@ -70,6 +104,8 @@ pub(crate) fn run_rows_from(
 
 #[cfg(test)]
 mod tests {
+    use model::{Column, FieldType};
+
     use super::*;
 
     #[test]
@@ -91,6 +127,35 @@ mod tests {
         assert_eq!(rows(&[(3, true), (10, false)]), 3, "what is left of a long one");
         assert_eq!(rows(&[(5, false), (6, false), (50, true)]), 11);
         assert_eq!(rows(&[(90, false), (50, true)]), 80);
+    }
+
+    #[test]
+    fn many_fields_and_much_text_make_blocks_of_fewer_rows() {
+        let options = WriterOptions { block_text_bytes_max: 100, ..WriterOptions::hot(1) };
+        let text = |len: usize| {
+            Column::new(Values::String(vec!["x".repeat(len).as_str(); 40].into_iter().collect()))
+        };
+        let rows = |columns: Vec<Column>| SegmentRows {
+            runs: vec![(SeriesId(1), 40)],
+            times: (0..40).collect(),
+            columns,
+        };
+        let none =
+            SegmentRows::empty(&[("a".into(), FieldType::String), ("b".into(), FieldType::String)]);
+        let limits = BlockLimits::new(&options, 2);
+        let fit = |a, b, at| rows_that_fit(&none, &rows(vec![text(a), text(b)]), at, &limits);
+        assert_eq!(fit(1, 2, 0), 33, "of both fields together");
+        assert_eq!(fit(0, 0, 10), 30);
+        assert_eq!(fit(1, 1, 0), 40);
+        assert_eq!(fit(90, 90, 3), 1, "more than a block has");
+        assert_eq!(fit(40, 10, 0), 2);
+        let half =
+            SegmentRows { runs: Vec::new(), times: vec![0; 10], columns: vec![text(1), text(1)] };
+        assert_eq!(rows_that_fit(&half, &rows(vec![text(3), text(1)]), 0, &limits), 5);
+
+        let numbers = |fields: usize| BlockLimits::new(&WriterOptions::cold(1), fields).rows;
+        assert_eq!((numbers(0), numbers(64), numbers(1024)), (65536, 65536, 4096));
+        assert_eq!(numbers(usize::MAX), 1);
     }
 
     #[test]
