@@ -12,6 +12,7 @@ use store::{Metric, Store};
 use crate::ServerConfig;
 use crate::auth::Passwords;
 use crate::listeners::ListenerStats;
+use crate::lookout::Lookout;
 use crate::metrics::Metrics;
 use crate::profile::Profiles;
 use crate::query::QueryGate;
@@ -50,6 +51,7 @@ pub(crate) struct App {
     pub(crate) room: BodyRoom,
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
+    pub(crate) lookout: Lookout,
     pub(crate) registry: Arc<QueryRegistry>,
     pub(crate) continuous: Arc<ContinuousStatus>,
     pub(crate) passwords: Passwords,
@@ -78,6 +80,7 @@ impl App {
             room: BodyRoom::new(bodies_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
+            lookout: Lookout::new(config.threads),
             registry: Arc::default(),
             continuous: Arc::default(),
             passwords: Passwords::new(config.threads, config.admission_wait),

@@ -24,6 +24,7 @@ mod info;
 mod lines;
 mod listener;
 mod listeners;
+mod lookout;
 mod metrics;
 mod monitor;
 mod multipart;

@@ -67,7 +67,10 @@ async fn respond(
     let gzip = request.gzip;
     let start = Instant::now();
     let mut execution = Execution::new(app, request);
-    match execution.advance_light() {
+    let executing = app.lookout.execute();
+    let advanced = execution.advance_light();
+    drop(executing);
+    match advanced {
         None => {
             app.metrics.light_queries.observe(start.elapsed());
             Ok(whole(form, gzip, execution.take()))
