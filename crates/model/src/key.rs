@@ -44,6 +44,10 @@ pub enum KeyError {
     TooLong(usize),
 }
 
+/// What a backslash precedes in the name of a measurement, and in keys and values of tags.
+const MEASUREMENT_SPECIAL: &[u8] = b", ";
+const TAG_SPECIAL: &[u8] = b",= ";
+
 impl SeriesKey {
     /// Reads a raw key: tags in any order, escapes as sent.
     ///
@@ -70,9 +74,9 @@ impl SeriesKey {
         if tags.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(KeyError::DuplicateTags);
         }
-        let measurement = unescape(measurement, b", ").into();
+        let measurement = unescape(measurement, MEASUREMENT_SPECIAL).into();
         let key = Self { measurement, tags };
-        let len = key.to_string().len();
+        let len = key.canonical_len();
         if len > KEY_BYTES_MAX {
             return Err(KeyError::TooLong(len));
         }
@@ -87,14 +91,27 @@ impl SeriesKey {
             Err(_) => "",
         }
     }
+
+    /// Bytes of the canonical notation.
+    fn canonical_len(&self) -> usize {
+        let tag = |(key, value): &(Name, Name)| {
+            2 + escaped_len(key, TAG_SPECIAL) + escaped_len(value, TAG_SPECIAL)
+        };
+        escaped_len(&self.measurement, MEASUREMENT_SPECIAL)
+            + self.tags.iter().map(tag).sum::<usize>()
+    }
 }
 
 /// The canonical notation.
 impl fmt::Display for SeriesKey {
+    // A new series is written to the log like this: without the detour of format strings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&escape(&self.measurement, b", "))?;
+        f.write_str(&escape(&self.measurement, MEASUREMENT_SPECIAL))?;
         for (key, value) in &self.tags {
-            write!(f, ",{}={}", escape(key, b",= "), escape(value, b",= "))?;
+            f.write_str(",")?;
+            f.write_str(&escape(key, TAG_SPECIAL))?;
+            f.write_str("=")?;
+            f.write_str(&escape(value, TAG_SPECIAL))?;
         }
         Ok(())
     }
@@ -111,7 +128,7 @@ fn parse_tag(tag: &str) -> Result<(Name, Name), KeyError> {
     if split_unescaped(value, b'=').1.is_some() {
         return Err(KeyError::InvalidTagFormat);
     }
-    Ok((unescape(key, b",= ").into(), unescape(value, b",= ").into()))
+    Ok((unescape(key, TAG_SPECIAL).into(), unescape(value, TAG_SPECIAL).into()))
 }
 
 /// Splits at the first `separator` that no backslash precedes.
@@ -148,10 +165,11 @@ pub fn unescape<'a>(text: &'a str, special: &[u8]) -> Cow<'a, str> {
 /// Puts a backslash before each of `special` (ASCII).
 #[must_use]
 pub fn escape<'a>(text: &'a str, special: &[u8]) -> Cow<'a, str> {
-    if !text.chars().any(|c| is_special(c, special)) {
+    let len = escaped_len(text, special);
+    if len == text.len() {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len() + 8);
+    let mut out = String::with_capacity(len);
     for c in text.chars() {
         if is_special(c, special) {
             out.push('\\');
@@ -159,6 +177,12 @@ pub fn escape<'a>(text: &'a str, special: &[u8]) -> Cow<'a, str> {
         out.push(c);
     }
     Cow::Owned(out)
+}
+
+/// Bytes of `text` once escaped.
+fn escaped_len(text: &str, special: &[u8]) -> usize {
+    // No byte of a longer character is ASCII.
+    text.len() + text.bytes().filter(|byte| special.iter().any(|s| s == byte)).count()
 }
 
 fn is_special(c: char, special: &[u8]) -> bool {
@@ -231,6 +255,7 @@ mod tests {
             let tags: Vec<(Name, Name)> =
                 tags.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
             let key = SeriesKey { measurement: measurement.into(), tags };
+            prop_assert_eq!(key.canonical_len(), key.to_string().len());
             prop_assert_eq!(SeriesKey::parse(key.to_string().as_bytes()), Ok(key));
         }
 
