@@ -39,6 +39,10 @@ pub const SETTLE_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_secs(1);
 /// Processor time per second that housekeeping of an idle server may take.
 const IDLE_CPU_SECONDS: f64 = 0.05;
+/// Turns that the time of a query type is divided into, each over new connections. Between two turns
+/// of a type all others have theirs: a rate that depends on which thread met which connection first, or
+/// on a minute in which the machine was slow, is averaged for every system alike.
+pub const ROUNDS: u32 = 4;
 /// Answers per query type that are compared between systems.
 const ANSWERS: usize = 3;
 const TOLERANCE: f64 = 1e-9;
@@ -55,7 +59,7 @@ pub struct CompareOptions {
     pub batch_rows: u64,
     /// Connections of the queries; every type is run with each of these.
     pub query_workers: Vec<usize>,
-    /// How long each query type runs.
+    /// How long each query type runs with each number of connections, in [`ROUNDS`] turns.
     pub query_duration: Duration,
     /// How long a system may take to settle; zero: sizes are taken right after the load.
     pub settle_max: Duration,
@@ -160,11 +164,7 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     let mut queries = Vec::new();
     let asks = options.data.workload == Workload::CpuOnly;
     for &workers in options.query_workers.iter().filter(|_| asks) {
-        for (name, query_type) in TSBS_TYPES.iter().chain(&EXTRA_TYPES) {
-            queries.push(query(&server, &dialect, name, *query_type, workers, false, options)?);
-        }
-        let (name, query_type) = TSBS_TYPES[0];
-        queries.push(query(&server, &dialect, name, query_type, workers, true, options)?);
+        queries.extend(ask_all(&server, &dialect, workers, options)?);
     }
     let asks = asks && !options.query_workers.is_empty();
     let answers =
@@ -274,22 +274,43 @@ pub(crate) fn settle(server: &Running, at_most: Duration) -> Result<(u64, Durati
     Ok((bytes_before, started.elapsed()))
 }
 
-fn query(
+/// Runs every query type in turns.
+fn ask_all(
     server: &Running,
     dialect: &Dialect,
-    name: &str,
-    query_type: QueryType,
     workers: usize,
-    repeated: bool,
     options: &CompareOptions,
-) -> Result<QueryFigures> {
-    let name = if repeated { format!("{name}, repeated") } else { name.to_owned() };
-    let run = QueryOptions {
-        repeated,
-        ..QueryOptions::of(server, dialect, workers, options.query_duration, options.data.seed)
-    };
-    let report = run_queries(query_type, &options.data, &run).with_context(|| name.clone())?;
-    if let Some(report) = &report {
+) -> Result<Vec<QueryFigures>> {
+    let again = (TSBS_TYPES[0].0, TSBS_TYPES[0].1, true);
+    let all = TSBS_TYPES.iter().chain(&EXTRA_TYPES).map(|(name, of)| (*name, *of, false));
+    let mut figures = Vec::new();
+    for (name, query_type, repeated) in all.chain([again]) {
+        let name = if repeated { format!("{name}, repeated") } else { name.to_owned() };
+        figures.push((query_type, repeated, QueryFigures { name, workers, report: None }));
+    }
+    for round in 0..ROUNDS {
+        note(&format!("{workers} connections, round {} of {ROUNDS}", round + 1));
+        for (query_type, repeated, figures) in &mut figures {
+            let asked = QueryOptions {
+                repeated: *repeated,
+                ..QueryOptions::of(
+                    server,
+                    dialect,
+                    workers,
+                    options.query_duration / ROUNDS,
+                    options.data.seed + u64::from(round),
+                )
+            };
+            let found = run_queries(*query_type, &options.data, &asked)
+                .with_context(|| figures.name.clone())?;
+            figures.report = match (figures.report.take(), found) {
+                (Some(before), Some(found)) => Some(before.with(&found)),
+                (_, found) => found,
+            };
+        }
+    }
+    for (query_type, _, QueryFigures { name, report, .. }) in &figures {
+        let Some(report) = report else { continue };
         // Queries lie inside the data; only a filter on values may find nothing.
         let may_be_empty = matches!(query_type, QueryType::HighCpuOne | QueryType::HighCpuAll);
         if report.empty > 0 && !may_be_empty {
@@ -297,7 +318,7 @@ fn query(
         }
         note(&format!("{name}: {:.1} queries/s, {}", report.rate(), report.latencies));
     }
-    Ok(QueryFigures { name, workers, report })
+    Ok(figures.into_iter().map(|(_, _, figures)| figures).collect())
 }
 
 fn collect_answers(

@@ -133,6 +133,21 @@ pub struct QueryReport {
 }
 
 impl QueryReport {
+    /// This and a later run of the same queries, as one.
+    #[must_use]
+    pub fn with(mut self, later: &Self) -> Self {
+        self.latencies.merge(&later.latencies);
+        let cpu_seconds = self.cpu_seconds.zip(later.cpu_seconds).map(|(a, b)| a + b);
+        Self {
+            seconds: self.seconds + later.seconds,
+            latencies: self.latencies,
+            bytes: self.bytes + later.bytes,
+            empty: self.empty + later.empty,
+            cpu_seconds,
+            resident_bytes: later.resident_bytes,
+        }
+    }
+
     /// Queries per second.
     #[must_use]
     pub fn rate(&self) -> f64 {

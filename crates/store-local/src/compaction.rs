@@ -3,6 +3,7 @@
 //! Readers and writers go on undisturbed: inputs are immutable, and the result takes their place in
 //! one change of manifest and view.
 
+mod pace;
 mod policy;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,9 @@ use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
-pub(crate) use policy::{Candidate, Choice, SEGMENTS_MAX, When, choose};
+use pace::Pace;
+use policy::{Candidate, choose, is_urgent};
+pub(crate) use policy::{Choice, When};
 
 /// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
 /// a file of it cannot be opened: neighbours of that are no neighbours of each other.
@@ -30,13 +33,17 @@ pub(crate) fn choice(partition: &Partition, when: When) -> Option<Choice> {
     if !partition.segments.iter().all(|s| s.is_whole()) {
         return None;
     }
+    choose(&candidates(partition), when)
+}
+
+/// What the policy sees of a partition.
+fn candidates(partition: &Partition) -> Vec<Candidate> {
     let candidate = |s: &Arc<Segment>| Candidate {
         bytes: s.meta.bytes,
         cold: s.meta.cold,
         has_tombstones: !s.tombstones.is_empty(),
     };
-    let segments: Vec<Candidate> = partition.segments.iter().map(candidate).collect();
-    choose(&segments, when)
+    partition.segments.iter().map(candidate).collect()
 }
 
 /// Merges the chosen segments of a partition.
@@ -51,12 +58,13 @@ pub(crate) fn compact(
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
     // Writes and queries go first, until so many segments wait that they slow queries down.
-    let is_urgent = partition.segments.len() > SEGMENTS_MAX || engine.is_full_of_tombstones();
+    let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
     let merge = || {
+        let mut pace = (!is_urgent).then(|| Pace::new(engine));
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
         for (name, fields) in measurements(inputs)? {
-            merge_measurement(engine, &mut writer, inputs, &name, fields)?;
+            merge_measurement(engine, &mut writer, inputs, &name, fields, pace.as_mut())?;
         }
         finish_segment(engine, id, writer)
     };
@@ -142,6 +150,7 @@ fn merge_measurement(
     inputs: &[Arc<Segment>],
     name: &Name,
     fields: Vec<(Name, FieldType)>,
+    mut pace: Option<&mut Pace<'_>>,
 ) -> Result<(), StoreError> {
     let counters = Arc::default();
     let mut sources = Vec::with_capacity(inputs.len());
@@ -165,6 +174,9 @@ fn merge_measurement(
         reader.read(series, &mut |emitted| {
             if let (Ok(()), Emitted::Rows(piece)) = (&outcome, emitted) {
                 outcome = sink.add(series, &piece);
+                if let Some(pace) = &mut pace {
+                    pace.keep();
+                }
             }
         })?;
         outcome?;

@@ -1,8 +1,9 @@
 //! Background work: flushes first, then the series index, then compactions.
 //!
 //! Several threads take one job at a time; a partition is flushed by one thread at a time and
-//! compacted by one thread at a time. What to do next is read off the current view. One more thread
-//! takes nothing but flushes: merges can take long, and writers wait for room in memory.
+//! compacted by one thread at a time. What to do next is read off the current view. Merges can take long
+//! and rest on the way, so one more thread takes nothing but flushes, since writers wait for room in
+//! memory, and one nothing but the series index, in which each write looks for what it has to create.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,6 +53,8 @@ pub(crate) enum Duty {
     Everything,
     /// Flushes only.
     Flushes,
+    /// Merges of the series index only.
+    Index,
 }
 
 /// Works until the store is closed.
@@ -80,6 +83,7 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
     let job = match duty {
         Duty::Everything => next_job(engine, busy, all_idle),
         Duty::Flushes => next_flush(engine, busy).map(Job::Flush),
+        Duty::Index => engine.index.merge_wanted().then_some(Job::MergeIndex),
     };
     let Some(job) = job else {
         busy.jobs.fetch_sub(1, Ordering::AcqRel);

@@ -58,3 +58,24 @@ fn errors_and_missing_data_are_noticed() {
     let url = fake_server::start(|_| (200, String::new()));
     assert!(run(QueryType::LastPoint, &data, &options(url, Dialect::PromQl)).unwrap().is_none());
 }
+
+#[test]
+fn two_runs_count_as_one() {
+    let report = |ms: u64, cpu_seconds| {
+        let mut latencies = Latencies::default();
+        latencies.record(Duration::from_millis(ms));
+        QueryReport {
+            seconds: 0.5,
+            latencies,
+            bytes: 7,
+            empty: 1,
+            cpu_seconds,
+            resident_bytes: Some(ms),
+        }
+    };
+    let both = report(1, Some(2.0)).with(&report(9, Some(3.0)));
+    assert_eq!((both.latencies.count(), both.bytes, both.empty), (2, 14, 2));
+    assert_eq!((both.rate(), both.cpu_us_per_query()), (2.0, Some(2.5e6)));
+    assert_eq!((both.resident_bytes, both.latencies.quantile_ms(1.0).round()), (Some(9), 9.0));
+    assert_eq!(report(1, None).with(&report(1, Some(1.0))).cpu_seconds, None);
+}

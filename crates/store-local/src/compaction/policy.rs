@@ -1,19 +1,36 @@
 //! Which segments to merge: a pure function of what there is.
 //!
 //! Segments of one partition are ordered by sequence; only neighbours may be merged, so that later
-//! writes stay later. Merging is size-tiered: a run of [`FAN_IN`] neighbours of similar size becomes
-//! one, so each row is rewritten about log(size of the partition / size of a flush) / log(FAN_IN)
-//! times. A partition that nobody has written to for a while is merged whole, once, into its final
-//! (cold) form.
+//! writes stay later. What a merge costs is the bytes that it writes, what it gains is segments that
+//! nobody has to look into any more, so of the runs of neighbours that may be merged the one that costs
+//! least for each segment it saves is taken:
+//!
+//! - a run of at least [`FAN_IN`] that makes each of its rows part of a segment at least [`GROWTH`]
+//!   times as large. So each row is rewritten at most log(size of the partition / size of a
+//!   flush) / log(GROWTH) times, whatever sizes flushes have;
+//! - in a partition of more than [`SEGMENTS_MAX`], shorter runs whatever they grow by. What comes out
+//!   [`FULL_BYTES`] large is preferred: it is not merged again while it is written to.
+//!
+//! A partition that nobody has written to for a while is merged whole into its final (cold) form.
 
-/// Neighbours of similar size that are merged.
+/// Neighbours that are worth merging.
 const FAN_IN: usize = 8;
-/// How much the largest of a run may exceed the average of the others.
-const SIMILAR: u64 = 4;
+/// The least that a run is worth merging for: its bytes as a multiple of its largest segment's.
+const GROWTH: u64 = 6;
 /// Runs are not merged into more than this: what is larger is merged once, when cold.
 const MERGED_BYTES_MAX: u64 = 1 << 30;
-/// Most segments a partition may have before neighbours are merged whatever their sizes.
-pub(crate) const SEGMENTS_MAX: usize = 24;
+/// A segment of this size is left alone until it is cold: another merge could hardly double it.
+const FULL_BYTES: u64 = MERGED_BYTES_MAX / 2;
+/// Segments, full ones not counted, from which on shorter runs are merged as well.
+const SEGMENTS_MAX: usize = 20;
+/// The shortest such run.
+const CROWDED_FAN_IN: usize = 4;
+/// How much more a segment saved may cost in such a run if the result is full.
+const FULL_PREFERENCE: u64 = 4;
+/// A cold segment is not merged with fewer than its own bytes divided by this.
+const COLD_RATIO: u64 = 2;
+/// Segments, full ones not counted, that merging has to keep up with, or queries become slow.
+const SEGMENTS_URGENT: usize = 32;
 
 /// What the policy looks at of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +66,9 @@ pub(crate) fn choose(segments: &[Candidate], when: When) -> Option<Choice> {
     let hot = |segments| Choice { segments, cold: false };
     match when {
         When::Idle => choose_cold(segments),
-        When::Busy => tier(segments).or_else(|| overfull(segments)).map(hot),
+        When::Busy => cheapest(segments, is_worth)
+            .or_else(|| (not_full(segments) > SEGMENTS_MAX).then(|| cheapest(segments, is_long))?)
+            .map(hot),
         When::FullOfTombstones => {
             let merged = choose(segments, When::Busy);
             merged.or_else(|| carry_out(segments))
@@ -63,46 +82,80 @@ fn carry_out(segments: &[Candidate]) -> Option<Choice> {
     Some(Choice { segments: at..at + 1, cold: segments[at].cold })
 }
 
-/// Everything into one cold segment, as far as the size limit lets.
+/// Everything into one cold segment, as far as the size limit lets; but a cold segment much larger than
+/// what came after it stays, or whoever writes a row every few minutes would have all rows written anew
+/// every few minutes. In the end each segment is at least [`COLD_RATIO`] times as large as those after it.
 fn choose_cold(segments: &[Candidate]) -> Option<Choice> {
     let mut start = 0;
     while start < segments.len() {
+        let first = segments[start];
         let mut end = start + 1;
-        let mut bytes = segments[start].bytes;
+        let mut bytes = first.bytes;
         while end < segments.len() && bytes + segments[end].bytes <= MERGED_BYTES_MAX {
             bytes += segments[end].bytes;
             end += 1;
         }
-        let first = segments[start];
-        let finished = end - start == 1 && first.cold && !first.has_tombstones;
-        if !finished {
+        let is_finished = first.cold && !first.has_tombstones;
+        if !is_finished || (bytes - first.bytes) * COLD_RATIO > first.bytes {
             return Some(Choice { segments: start..end, cold: true });
         }
-        start = end;
+        start += 1;
     }
     None
 }
 
-/// The newest run of enough neighbours of similar size.
-fn tier(segments: &[Candidate]) -> Option<std::ops::Range<usize>> {
-    (FAN_IN..=segments.len()).rev().map(|end| end - FAN_IN..end).find(|range| {
-        let run = &segments[range.clone()];
-        let total: u64 = run.iter().map(|s| s.bytes).sum();
-        let largest = run.iter().map(|s| s.bytes).max().unwrap_or(0);
-        let others = (total - largest) / (FAN_IN as u64 - 1);
-        total <= MERGED_BYTES_MAX && largest <= others.max(1).saturating_mul(SIMILAR)
-    })
+/// Whether merges of a partition are so far behind that they matter more than what else goes on.
+pub(crate) fn is_urgent(segments: &[Candidate]) -> bool {
+    not_full(segments) > SEGMENTS_URGENT
 }
 
-/// The cheapest run of neighbours, once there are too many segments.
-fn overfull(segments: &[Candidate]) -> Option<std::ops::Range<usize>> {
-    if segments.len() <= SEGMENTS_MAX {
-        return None;
+fn not_full(segments: &[Candidate]) -> usize {
+    segments.iter().filter(|s| s.bytes < FULL_BYTES).count()
+}
+
+/// Some neighbours.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    segments: usize,
+    bytes: u64,
+    largest: u64,
+}
+
+/// What makes a merge of neighbours worth its bytes at any time: their price, if so.
+fn is_worth(run: Run) -> Option<u64> {
+    let worth = run.segments >= FAN_IN && run.bytes >= run.largest * GROWTH;
+    worth.then(|| run.bytes / (run.segments as u64 - 1))
+}
+
+/// What a merge of neighbours costs for each segment less, where there are too many.
+fn is_long(run: Run) -> Option<u64> {
+    let preference = if run.bytes >= FULL_BYTES { FULL_PREFERENCE } else { 1 };
+    let long = run.segments >= CROWDED_FAN_IN;
+    long.then(|| run.bytes / (run.segments as u64 - 1) / preference)
+}
+
+/// The run with the lowest price, of those that have one; the newest of several.
+fn cheapest(
+    segments: &[Candidate],
+    price: impl Fn(Run) -> Option<u64>,
+) -> Option<std::ops::Range<usize>> {
+    let mut best: Option<(u64, std::ops::Range<usize>)> = None;
+    for start in 0..segments.len() {
+        let mut run = Run { segments: 0, bytes: 0, largest: 0 };
+        for (end, segment) in (start + 1..).zip(&segments[start..]) {
+            run.segments += 1;
+            run.bytes += segment.bytes;
+            run.largest = run.largest.max(segment.bytes);
+            if segment.bytes >= FULL_BYTES || run.bytes > MERGED_BYTES_MAX {
+                break;
+            }
+            let Some(price) = price(run) else { continue };
+            if best.as_ref().is_none_or(|(lowest, _)| price <= *lowest) {
+                best = Some((price, start..end));
+            }
+        }
     }
-    let cost = |range: &std::ops::Range<usize>| -> u64 {
-        segments[range.clone()].iter().map(|s| s.bytes).sum()
-    };
-    (FAN_IN..=segments.len()).map(|end| end - FAN_IN..end).min_by_key(cost)
+    best.map(|(_, segments)| segments)
 }
 
 #[cfg(test)]
@@ -133,6 +186,17 @@ mod tests {
         assert_eq!(choose(&[hidden], When::Idle), Some(Choice { segments: 0..1, cold: true }));
         let huge = Candidate { bytes: MERGED_BYTES_MAX, ..cold };
         assert_eq!(choose(&[huge, huge], When::Idle), None);
+        // What comes later in small parts is merged with itself, until it is worth rewriting the rest.
+        let small = Candidate { bytes: 2, ..cold };
+        assert_eq!(
+            choose(&[cold, hot(2)], When::Idle),
+            Some(Choice { segments: 1..2, cold: true })
+        );
+        assert_eq!(choose(&[cold, small], When::Idle), None);
+        let both = Some(Choice { segments: 1..3, cold: true });
+        assert_eq!(choose(&[cold, small, hot(2)], When::Idle), both);
+        let all = Some(Choice { segments: 0..3, cold: true });
+        assert_eq!(choose(&[cold, small, hot(3)], When::Idle), all);
     }
 
     #[test]
@@ -149,31 +213,87 @@ mod tests {
         assert_eq!(choose(&[[hidden].as_slice(), &[hot(3); 8]].concat(), full), merged);
     }
 
+    #[test]
+    fn segments_much_larger_than_the_others_stay() {
+        let [large, small] = [hot(8), hot(1)];
+        let sizes = [vec![large; 3], vec![small; 5]].concat();
+        assert_eq!(choose(&sizes, When::Busy), None);
+        let sizes = [vec![large; 3], vec![small; 8]].concat();
+        assert_eq!(choose(&sizes, When::Busy), Some(Choice { segments: 3..11, cold: false }));
+        // Twenty of different size are bearable, one more is not.
+        let sizes: Vec<_> = (0..20).map(|n| hot(8u64.pow(n) >> (2 * n))).collect();
+        assert_eq!(choose(&sizes, When::Busy), None);
+        let more = [sizes, vec![hot(1 << 20)]].concat();
+        assert_eq!(choose(&more, When::Busy), Some(Choice { segments: 0..4, cold: false }));
+    }
+
+    #[test]
+    fn full_segments_are_neither_merged_nor_counted_while_written_to() {
+        let full = hot(FULL_BYTES);
+        assert_eq!(choose(&[full; 30], When::Busy), None);
+        let quarter = hot(FULL_BYTES / 4 + 1);
+        let crowd = [vec![full; 9], vec![quarter; 6], vec![full], vec![hot(9000); 15]].concat();
+        assert_eq!(choose(&crowd, When::Busy), Some(Choice { segments: 16..31, cold: false }));
+        let crowd =
+            [vec![full; 9], vec![quarter; 7], (0..14).map(|n| hot(FULL_BYTES >> n)).collect()];
+        assert_eq!(choose(&crowd.concat(), When::Busy), None);
+        assert!(!is_urgent(&[full; 100]));
+        assert!(is_urgent(&[hot(1); 33]));
+    }
+
+    /// The segments and what was written, after all that is chosen is done.
+    fn carried_out(segments: &mut Vec<Candidate>, when: When) -> u64 {
+        // Each merge makes segments fewer or one of them cold.
+        let (mut written, mut rounds, most) = (0, 0, segments.len() * 2);
+        while let Some(choice) = choose(segments, when) {
+            let bytes = segments[choice.segments.clone()].iter().map(|s| s.bytes).sum();
+            written += bytes;
+            let cold = Candidate { bytes, cold: choice.cold, has_tombstones: false };
+            segments.splice(choice.segments, [cold]);
+            rounds += 1;
+            assert!(rounds <= most, "{segments:?}");
+        }
+        written
+    }
+
     proptest! {
         #[test]
         fn flushing_for_ever_keeps_segments_few_and_rewrites_bounded(
-            sizes in prop::collection::vec(1u64..20, 1..600)
+            sizes in prop::collection::vec(1u64..20, 1..600),
+            unit in prop::sample::select(vec![1, 4 << 20]),
+        ) {
+            let (mut segments, mut written, mut flushed) = (Vec::new(), 0, 0);
+            for size in sizes {
+                segments.push(hot(size * unit));
+                flushed += size * unit;
+                written += carried_out(&mut segments, When::Busy);
+                let full = segments.iter().filter(|s| s.bytes >= FULL_BYTES).count();
+                prop_assert!(segments.len() <= SEGMENTS_MAX + full * CROWDED_FAN_IN);
+            }
+            prop_assert!(written <= flushed * 3, "{written} of {flushed}");
+            carried_out(&mut segments, When::Idle);
+            let apart = |pair: &[Candidate]| {
+                pair[0].bytes + pair[1].bytes > MERGED_BYTES_MAX
+                    || pair[0].bytes >= COLD_RATIO * pair[1].bytes
+            };
+            prop_assert!(segments.windows(2).all(apart), "{segments:?}");
+        }
+
+        #[test]
+        fn a_few_rows_now_and_then_do_not_rewrite_everything(
+            sizes in prop::collection::vec(1u64..20, 1..600),
         ) {
             let (mut segments, mut written, mut flushed) = (Vec::new(), 0, 0);
             for size in sizes {
                 segments.push(hot(size));
                 flushed += size;
-                while let Some(choice) = choose(&segments, When::Busy) {
-                    let merged: u64 = segments[choice.segments.clone()].iter().map(|s| s.bytes).sum();
-                    written += merged;
-                    segments.splice(choice.segments, [hot(merged)]);
-                }
-                prop_assert!(segments.len() <= SEGMENTS_MAX);
+                written += carried_out(&mut segments, When::Idle);
+                let sizes: Vec<u64> = segments.iter().map(|s| s.bytes).collect();
+                let halves = |at: usize| sizes[at] >= COLD_RATIO * sizes[at + 1..].iter().sum::<u64>();
+                prop_assert!((0..sizes.len()).all(halves), "{sizes:?}");
             }
-            prop_assert!(written <= flushed * 5, "{written} of {flushed}");
-            let mut rounds = 0;
-            while let Some(choice) = choose(&segments, When::Idle) {
-                let bytes = segments[choice.segments.clone()].iter().map(|s| s.bytes).sum();
-                segments.splice(choice.segments, [Candidate { bytes, cold: true, has_tombstones: false }]);
-                rounds += 1;
-                prop_assert!(rounds < 10);
-            }
-            prop_assert_eq!(segments.len(), 1);
+            let levels = u64::from(flushed.ilog2()) + 1;
+            prop_assert!(written <= flushed * levels * 2, "{written} of {flushed}");
         }
     }
 }
