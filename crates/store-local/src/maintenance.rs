@@ -12,6 +12,7 @@ use std::time::Duration;
 use hashbrown::HashSet;
 use model::PolicyId;
 use parking_lot::Mutex;
+use platform::in_background;
 use store::StoreError;
 use wal::Lsn;
 
@@ -25,6 +26,8 @@ use crate::view::Partition;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often somebody who waits for other threads' jobs looks again.
 const WAIT_FOR_OTHERS: Duration = Duration::from_millis(1);
+/// Runs of the series index that slow down writes.
+const INDEX_RUNS_URGENT: usize = 40;
 /// How long a thread waits after a job failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
@@ -92,7 +95,7 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
     let outcome = match &job {
         Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
         Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
-        Job::MergeIndex => engine.index.merge_step().map(drop).map_err(series_error),
+        Job::MergeIndex => merge_index(engine),
     };
     if let (Job::Compact(partition, choice), Err(StoreError::Corruption { .. })) = (&job, &outcome)
     {
@@ -102,6 +105,14 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
     busy.release(&job);
     busy.jobs.fetch_sub(1, Ordering::AcqRel);
     outcome.map(|()| true)
+}
+
+/// Merges runs of the series index. Writes go first, as long as there are few runs to look into for each
+/// new series; what waits meanwhile is merged at once then.
+fn merge_index(engine: &Engine) -> Result<(), StoreError> {
+    let merge = || engine.index.merge_step().map(drop).map_err(series_error);
+    let is_urgent = engine.index.run_count() > INDEX_RUNS_URGENT;
+    if is_urgent { merge() } else { in_background(merge) }
 }
 
 /// Does jobs until there is nothing left to do, for this thread or any other.
