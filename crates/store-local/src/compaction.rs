@@ -24,7 +24,7 @@ use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
 use pace::Pace;
-use policy::{Candidate, choose, is_urgent};
+use policy::{Candidate, choose, is_urgent, rest_percent};
 pub(crate) use policy::{Choice, When};
 
 /// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
@@ -58,9 +58,10 @@ pub(crate) fn compact(
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
     // Writes and queries go first, until so many segments wait that they slow queries down.
-    let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
+    let waiting = candidates(partition);
+    let is_urgent = is_urgent(&waiting) || engine.is_full_of_tombstones();
     let merge = || {
-        let mut pace = (!is_urgent).then(|| Pace::new(engine));
+        let mut pace = (!is_urgent).then(|| Pace::new(engine, rest_percent(&waiting)));
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
         for (name, fields) in measurements(inputs)? {

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result};
 
-use super::{CompareOptions, load_options};
+use super::{CompareOptions, ROUNDS, load_options};
 use crate::load::{LoadOptions, LoadReport, load, note};
 use crate::queries::TSBS_TYPES;
-use crate::query_run::{Dialect, QueryOptions, run};
+use crate::query_run::{Dialect, QueryOptions, QueryReport, run};
 use crate::system::Running;
 use crate::workload::Spec;
 
@@ -28,47 +28,54 @@ pub struct Mixed {
 }
 
 /// Asks the first query type alone and while data that follows on what was loaded comes in at half
-/// the rate of the load; `None` if the language cannot ask it.
+/// the rate of the load, in turns; `None` if the language cannot ask it.
 pub(super) fn measure(
     server: &Running,
     dialect: &Dialect,
     loaded: &LoadReport,
     options: &CompareOptions,
 ) -> Result<Option<Mixed>> {
-    let query = QueryOptions::of(
-        server,
-        dialect,
-        options.query_workers.first().copied().unwrap_or(2),
-        options.query_duration,
-        options.data.seed,
-    );
     let (name, query_type) = TSBS_TYPES[0];
-    let ask = || run(query_type, &options.data, &query).with_context(|| name.to_owned());
-    let Some(alone) = ask()? else { return Ok(None) };
     let rows_wanted = loaded.sent.rows as f64 / loaded.seconds * LOAD_SHARE;
+    let duration = options.query_duration / ROUNDS;
     // A little more than the queries take, so that they never run alone.
-    let seconds = options.query_duration.as_secs_f64() * 1.2 + 0.5;
+    let seconds = duration.as_secs_f64() * 1.2 + 0.5;
     let steps = (rows_wanted * seconds / options.data.scale as f64).ceil().max(1.0) as i64;
-    let start_ns = options.data.end_ns;
-    let end_ns = start_ns.saturating_add(options.data.step_ns.saturating_mul(steps));
-    let data = Spec { start_ns, end_ns, ..options.data.clone() };
     let paced = LoadOptions {
         rows_per_second: Some(rows_wanted),
         progress: false,
         ..load_options(server, dialect, options)
     };
-    let (beside, stored) = std::thread::scope(|scope| {
-        let load = scope.spawn(|| load(&data, &paced));
-        let beside = ask();
-        (beside, load.join().expect("BUG: a worker panicked"))
-    });
-    let (Some(beside), stored) = (beside?, stored?) else { return Ok(None) };
+    let workers = options.query_workers.first().copied().unwrap_or(2);
+    let (mut alone, mut beside): (Option<QueryReport>, Option<QueryReport>) = (None, None);
+    let (mut rows, mut load_seconds) = (0, 0.0);
+    let mut start_ns = options.data.end_ns;
+    for round in 0..ROUNDS {
+        let seed = options.data.seed + u64::from(round);
+        let query = QueryOptions::of(server, dialect, workers, duration, seed);
+        let ask = || run(query_type, &options.data, &query).with_context(|| name.to_owned());
+        let Some(found) = ask()? else { return Ok(None) };
+        alone = Some(together(alone, found));
+        let end_ns = start_ns.saturating_add(options.data.step_ns.saturating_mul(steps));
+        let data = Spec { start_ns, end_ns, ..options.data.clone() };
+        start_ns = end_ns;
+        let (found, stored) = std::thread::scope(|scope| {
+            let load = scope.spawn(|| load(&data, &paced));
+            let found = ask();
+            (found, load.join().expect("BUG: a worker panicked"))
+        });
+        let (Some(found), stored) = (found?, stored?) else { return Ok(None) };
+        beside = Some(together(beside, found));
+        rows += stored.sent.rows;
+        load_seconds += stored.seconds;
+    }
+    let (Some(alone), Some(beside)) = (alone, beside) else { return Ok(None) };
     let mixed = Mixed {
         alone: alone.rate(),
         beside_load: beside.rate(),
         p99_ms: beside.latencies.quantile_ms(0.99),
         rows_wanted,
-        rows_stored: stored.sent.rows as f64 / stored.seconds,
+        rows_stored: rows as f64 / load_seconds,
     };
     note(&format!(
         "{name} beside a load of {:.0} K rows/s: {:.1} queries/s, alone {:.1}",
@@ -77,4 +84,12 @@ pub(super) fn measure(
         mixed.alone
     ));
     Ok(Some(mixed))
+}
+
+/// Two runs as one, or the later alone.
+fn together(before: Option<QueryReport>, later: QueryReport) -> QueryReport {
+    match before {
+        Some(before) => before.with(&later),
+        None => later,
+    }
 }

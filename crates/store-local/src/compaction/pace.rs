@@ -12,8 +12,6 @@ use crate::engine::Engine;
 
 /// The least work between two rests.
 const STINT: Duration = Duration::from_millis(4);
-/// How long a merge rests, as a multiple of how long it worked.
-const REST: u32 = 2;
 /// A rest is never longer, whatever held the work up.
 const REST_MAX: Duration = Duration::from_millis(100);
 
@@ -24,11 +22,13 @@ pub(super) struct Pace<'a> {
     /// Since the last rest, and where the log ended then.
     since: Instant,
     position: Lsn,
+    rest_percent: u32,
 }
 
 impl<'a> Pace<'a> {
-    pub(super) fn new(engine: &'a Engine) -> Self {
-        Self { engine, since: Instant::now(), position: engine.wal.position() }
+    /// A merge that rests so long, in percent of how long it works, while rows come.
+    pub(super) fn new(engine: &'a Engine, rest_percent: u32) -> Self {
+        Self { engine, since: Instant::now(), position: engine.wal.position(), rest_percent }
     }
 
     /// To be called after every few rows: rests if it is time to.
@@ -38,17 +38,16 @@ impl<'a> Pace<'a> {
             return;
         }
         let position = self.engine.wal.position();
-        let rest = rest(worked, position != self.position);
-        if !rest.is_zero() {
-            std::thread::sleep(rest);
+        if position != self.position {
+            std::thread::sleep(rest(worked, self.rest_percent));
         }
         (self.since, self.position) = (Instant::now(), position);
     }
 }
 
 /// How long to rest after so much work.
-fn rest(worked: Duration, rows_come: bool) -> Duration {
-    if rows_come { (worked * REST).min(REST_MAX) } else { Duration::ZERO }
+fn rest(worked: Duration, percent: u32) -> Duration {
+    (worked * percent / 100).min(REST_MAX)
 }
 
 #[cfg(test)]
@@ -56,9 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rests_while_rows_come_and_never_long() {
-        assert_eq!(rest(STINT, true), STINT * REST);
-        assert_eq!(rest(STINT, false), Duration::ZERO);
-        assert_eq!(rest(Duration::from_secs(9), true), REST_MAX);
+    fn rests_in_proportion_and_never_long() {
+        assert_eq!(rest(STINT, 200), STINT * 2);
+        assert_eq!(rest(STINT, 0), Duration::ZERO);
+        assert_eq!(rest(Duration::from_secs(9), 200), REST_MAX);
     }
 }

@@ -31,6 +31,8 @@ const FULL_PREFERENCE: u64 = 4;
 const COLD_RATIO: u64 = 2;
 /// Segments, full ones not counted, that merging has to keep up with, or queries become slow.
 const SEGMENTS_URGENT: usize = 32;
+/// How long merges rest at most, in percent of how long they work.
+const REST_PERCENT: u32 = 200;
 
 /// What the policy looks at of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,14 @@ fn choose_cold(segments: &[Candidate]) -> Option<Choice> {
 /// Whether merges of a partition are so far behind that they matter more than what else goes on.
 pub(crate) fn is_urgent(segments: &[Candidate]) -> bool {
     not_full(segments) > SEGMENTS_URGENT
+}
+
+/// How long a merge rests while rows come, in percent of how long it works: the less, the further merges
+/// are behind.
+pub(crate) fn rest_percent(segments: &[Candidate]) -> u32 {
+    const BEARABLE: usize = SEGMENTS_URGENT - SEGMENTS_MAX;
+    let behind = not_full(segments).saturating_sub(SEGMENTS_MAX);
+    REST_PERCENT * BEARABLE.saturating_sub(behind) as u32 / BEARABLE as u32
 }
 
 fn not_full(segments: &[Candidate]) -> usize {
@@ -239,6 +249,12 @@ mod tests {
         assert_eq!(choose(&crowd.concat(), When::Busy), None);
         assert!(!is_urgent(&[full; 100]));
         assert!(is_urgent(&[hot(1); 33]));
+    }
+
+    #[test]
+    fn merges_rest_less_the_more_segments_wait() {
+        let rests = [1, 20, 23, 29, 32, 40].map(|n| rest_percent(&vec![hot(1); n]));
+        assert_eq!(rests, [200, 200, 150, 50, 0, 0]);
     }
 
     /// The segments and what was written, after all that is chosen is done.
