@@ -69,7 +69,6 @@ impl LocalStore {
         }
         if threads > 0 {
             store.start_worker("flush".to_owned(), Duty::Flushes)?;
-            store.start_worker("series-index".to_owned(), Duty::Index)?;
         }
         Ok(store)
     }

@@ -14,8 +14,8 @@ pub struct StoreOptions {
     pub sync: SyncPolicy,
     /// Memory the store may use in all, bytes: memtables, caches, the series index.
     pub memory_bytes: usize,
-    /// Threads for flushes and compactions, besides one for flushes and one for the series index.
-    /// 0: none at all, the owner calls [`crate::LocalStore::maintain`].
+    /// Threads for flushes and compactions, besides one for flushes alone. 0: none at all, the owner
+    /// calls [`crate::LocalStore::maintain`].
     pub maintenance_threads: usize,
     /// How long a write waits for room in memory before it is refused.
     pub write_wait_max: Duration,
