@@ -14,6 +14,7 @@ use crate::load::{Format, LoadOptions, LoadReport, load, note};
 use crate::process::{disk_bytes, usage};
 use crate::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES, clickhouse};
 use crate::query_run::{Dialect, QueryOptions, QueryReport, run as run_queries};
+use crate::random::hash;
 use crate::system::{Running, System};
 use crate::workload::{Spec, Workload};
 
@@ -163,8 +164,8 @@ fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
     note(&format!("settled after {:.0} s, {disk_bytes} bytes on disk", settled.as_secs_f64()));
     let mut queries = Vec::new();
     let asks = options.data.workload == Workload::CpuOnly;
-    for &workers in options.query_workers.iter().filter(|_| asks) {
-        queries.extend(ask_all(&server, &dialect, workers, options)?);
+    for (&workers, pass) in options.query_workers.iter().zip(1..).filter(|_| asks) {
+        queries.extend(ask_all(&server, &dialect, workers, pass, options)?);
     }
     let asks = asks && !options.query_workers.is_empty();
     let answers =
@@ -274,11 +275,18 @@ pub(crate) fn settle(server: &Running, at_most: Duration) -> Result<(u64, Durati
     Ok((bytes_before, started.elapsed()))
 }
 
+/// The seed of the questions of a turn: none asks what was asked in another one, or systems that keep
+/// answers would be asked for them.
+fn turn_seed(data: &Spec, pass: u64, round: u32) -> u64 {
+    hash(hash(data.seed, pass), round.into())
+}
+
 /// Runs every query type in turns.
 fn ask_all(
     server: &Running,
     dialect: &Dialect,
     workers: usize,
+    pass: u64,
     options: &CompareOptions,
 ) -> Result<Vec<QueryFigures>> {
     let again = (TSBS_TYPES[0].0, TSBS_TYPES[0].1, true);
@@ -291,22 +299,18 @@ fn ask_all(
     for round in 0..ROUNDS {
         note(&format!("{workers} connections, round {} of {ROUNDS}", round + 1));
         for (query_type, repeated, figures) in &mut figures {
+            // The one question stays the same in all turns.
+            let round = if *repeated { 0 } else { round };
+            let seed = turn_seed(&options.data, pass, round);
+            let duration = options.query_duration / ROUNDS;
             let asked = QueryOptions {
                 repeated: *repeated,
-                ..QueryOptions::of(
-                    server,
-                    dialect,
-                    workers,
-                    options.query_duration / ROUNDS,
-                    options.data.seed + u64::from(round),
-                )
+                ..QueryOptions::of(server, dialect, workers, duration, seed)
             };
             let found = run_queries(*query_type, &options.data, &asked)
                 .with_context(|| figures.name.clone())?;
-            figures.report = match (figures.report.take(), found) {
-                (Some(before), Some(found)) => Some(before.with(&found)),
-                (_, found) => found,
-            };
+            let before = figures.report.take();
+            figures.report = found.map(|found| QueryReport::after(before, found));
         }
     }
     for (query_type, _, QueryFigures { name, report, .. }) in &figures {

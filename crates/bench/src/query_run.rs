@@ -133,19 +133,16 @@ pub struct QueryReport {
 }
 
 impl QueryReport {
-    /// This and a later run of the same queries, as one.
+    /// A run and those of the same query type before it, if any, as one.
     #[must_use]
-    pub fn with(mut self, later: &Self) -> Self {
-        self.latencies.merge(&later.latencies);
-        let cpu_seconds = self.cpu_seconds.zip(later.cpu_seconds).map(|(a, b)| a + b);
-        Self {
-            seconds: self.seconds + later.seconds,
-            latencies: self.latencies,
-            bytes: self.bytes + later.bytes,
-            empty: self.empty + later.empty,
-            cpu_seconds,
-            resident_bytes: later.resident_bytes,
-        }
+    pub fn after(before: Option<Self>, mut this: Self) -> Self {
+        let Some(before) = before else { return this };
+        this.seconds += before.seconds;
+        this.latencies.merge(&before.latencies);
+        this.bytes += before.bytes;
+        this.empty += before.empty;
+        this.cpu_seconds = this.cpu_seconds.zip(before.cpu_seconds).map(|(a, b)| a + b);
+        this
     }
 
     /// Queries per second.

@@ -24,7 +24,7 @@ use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
 use pace::Pace;
-use policy::{Candidate, choose, is_urgent, rest_percent};
+use policy::{Candidate, choose, is_urgent};
 pub(crate) use policy::{Choice, When};
 
 /// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
@@ -58,14 +58,13 @@ pub(crate) fn compact(
     let path = engine.segment_path(id);
     let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
     // Writes and queries go first, until so many segments wait that they slow queries down.
-    let waiting = candidates(partition);
-    let is_urgent = is_urgent(&waiting) || engine.is_full_of_tombstones();
+    let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
     let merge = || {
-        let mut pace = (!is_urgent).then(|| Pace::new(engine, rest_percent(&waiting)));
+        let mut pace = Pace::new(engine, partition, is_urgent);
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
         for (name, fields) in measurements(inputs)? {
-            merge_measurement(engine, &mut writer, inputs, &name, fields, pace.as_mut())?;
+            merge_measurement(engine, &mut writer, inputs, &name, fields, &mut pace)?;
         }
         finish_segment(engine, id, writer)
     };
@@ -151,7 +150,7 @@ fn merge_measurement(
     inputs: &[Arc<Segment>],
     name: &Name,
     fields: Vec<(Name, FieldType)>,
-    mut pace: Option<&mut Pace<'_>>,
+    pace: &mut Pace<'_>,
 ) -> Result<(), StoreError> {
     let counters = Arc::default();
     let mut sources = Vec::with_capacity(inputs.len());
@@ -175,9 +174,7 @@ fn merge_measurement(
         reader.read(series, &mut |emitted| {
             if let (Ok(()), Emitted::Rows(piece)) = (&outcome, emitted) {
                 outcome = sink.add(series, &piece);
-                if let Some(pace) = &mut pace {
-                    pace.keep();
-                }
+                pace.keep();
             }
         })?;
         outcome?;

@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 use platform::{Disk, PageCache};
 use series::SeriesIndex;
 use store::StoreError;
@@ -22,8 +22,11 @@ use crate::metrics::Metrics;
 use crate::options::{MemoryPlan, StoreOptions};
 use crate::schema::{SchemaChange, SchemaRegistry};
 use crate::view::{Partition, View};
+use crate::work::WorkSignal;
 use crate::write::Resolver;
 
+/// Runs of the series index from which on looking for a series takes too long.
+const INDEX_RUNS_MANY: usize = 40;
 /// What a refused delete is told to wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -53,10 +56,8 @@ pub(crate) struct Engine {
     pub(crate) order: Mutex<()>,
     /// One a shard, taken in order and hand over hand: batches reach every shard in log order.
     pub(crate) lanes: [Mutex<()>; SHARDS],
-    /// Bytes of all memtables that exist, frozen and pinned ones included.
-    pub(crate) memtable_bytes: Arc<AtomicUsize>,
     pub(crate) metrics: Metrics,
-    pub(crate) work: WorkSignal,
+    pub(crate) work: Arc<WorkSignal>,
     pub(crate) closed: AtomicBool,
     failure: Mutex<Option<String>>,
     pub(crate) opened_at: Instant,
@@ -80,7 +81,6 @@ pub(crate) struct EngineParts {
     pub(crate) schema: SchemaRegistry,
     pub(crate) definitions: Definitions,
     pub(crate) view: View,
-    pub(crate) memtable_bytes: Arc<AtomicUsize>,
 }
 
 impl Engine {
@@ -103,9 +103,8 @@ impl Engine {
             structure: Mutex::new(()),
             order: Mutex::new(()),
             lanes: std::array::from_fn(|_| Mutex::new(())),
-            memtable_bytes: parts.memtable_bytes,
             metrics: Metrics::default(),
-            work: WorkSignal::default(),
+            work: Arc::default(),
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),
             opened_at: Instant::now(),
@@ -220,6 +219,11 @@ impl Engine {
         self.manifest.read(ManifestState::tombstone_bytes) >= self.memory.tombstones / 2
     }
 
+    /// Whether new series have so many runs of the index to be looked for in that writes slow down.
+    pub(crate) fn has_many_index_runs(&self) -> bool {
+        self.index.run_count() > INDEX_RUNS_MANY
+    }
+
     /// Where the log has to start so that everything it alone holds stays: before the first row of
     /// every memtable, and not behind `definitions`, up to which definitions are elsewhere.
     pub(crate) fn log_start(view: &View, definitions: Lsn) -> Lsn {
@@ -234,58 +238,4 @@ impl Engine {
 /// The path of a segment's file in a store.
 pub(crate) fn segment_path(options: &StoreOptions, id: u64) -> PathBuf {
     options.dir.join("segments").join(format!("{id:016x}.seg"))
-}
-
-/// Wakes maintenance threads, and writers that wait for room.
-#[derive(Debug, Default)]
-pub(crate) struct WorkSignal {
-    /// Counts announcements of work.
-    announced: Mutex<u64>,
-    work: Condvar,
-    room: Condvar,
-}
-
-impl WorkSignal {
-    /// Says that there may be something to do.
-    pub(crate) fn notify(&self) {
-        *self.announced.lock() += 1;
-        self.work.notify_all();
-    }
-
-    /// Says that there may be room.
-    pub(crate) fn notify_room(&self) {
-        drop(self.announced.lock());
-        self.room.notify_all();
-    }
-
-    /// Wakes everybody who waits.
-    pub(crate) fn notify_all(&self) {
-        self.notify();
-        self.room.notify_all();
-    }
-
-    /// How much work was announced so far.
-    pub(crate) fn announced(&self) -> u64 {
-        *self.announced.lock()
-    }
-
-    /// Waits until more work is announced than `seen`, no longer than `timeout`.
-    pub(crate) fn wait_work(&self, seen: u64, timeout: Duration) {
-        let mut announced = self.announced.lock();
-        if *announced == seen {
-            self.work.wait_for(&mut announced, timeout);
-        }
-    }
-
-    /// Waits until `enough` holds, no longer than `timeout`; says whether it holds.
-    pub(crate) fn wait_room(&self, timeout: Duration, enough: impl Fn() -> bool) -> bool {
-        let deadline = Instant::now() + timeout;
-        let mut announced = self.announced.lock();
-        while !enough() {
-            if self.room.wait_until(&mut announced, deadline).timed_out() {
-                return enough();
-            }
-        }
-        true
-    }
 }

@@ -32,8 +32,8 @@ pub(crate) fn flush_partition(engine: &Engine, partition: &Partition) -> Result<
     let written =
         write_segment(engine, id, &frozen).inspect_err(|_| discard_segment(engine, id))?;
     publish(engine, partition, &frozen, id, written)?;
+    frozen.table.flushed();
     engine.metrics.flushes.add(1);
-    engine.work.notify_room();
     Ok(true)
 }
 
@@ -244,28 +244,28 @@ pub(crate) struct Candidate {
 pub(crate) struct Limits {
     /// A memtable this large is flushed.
     pub(crate) memtable_flush: usize,
-    /// More than this in all, and the largest are flushed.
+    /// More than this in all those that are written to, and the largest are flushed.
     pub(crate) memtables_total: usize,
     /// The log may not reach further back than this.
     pub(crate) oldest_lsn: Lsn,
 }
 
 /// Which memtables to flush: the full ones, those that hold too much of the log, the idle ones, and,
-/// largest first, enough others to get below the limit of memory. `used` counts frozen ones as well.
-pub(crate) fn choose(tables: &[Candidate], used: usize, limits: &Limits) -> Vec<usize> {
+/// largest first, enough others to get below the limit of memory. What is frozen is on its way already, and
+/// what readers pin is not freed by a flush.
+pub(crate) fn choose(tables: &[Candidate], limits: &Limits) -> Vec<usize> {
     let must = |t: &Candidate| {
         t.bytes >= limits.memtable_flush || t.first_lsn < limits.oldest_lsn || t.idle
     };
     let mut chosen: Vec<usize> = (0..tables.len()).filter(|at| must(&tables[*at])).collect();
     let mut others: Vec<usize> = (0..tables.len()).filter(|at| !must(&tables[*at])).collect();
     others.sort_unstable_by_key(|at| std::cmp::Reverse(tables[*at].bytes));
-    let going: usize = chosen.iter().map(|at| tables[*at].bytes).sum();
-    let mut staying = used.saturating_sub(going);
+    let mut staying: usize = others.iter().map(|at| tables[*at].bytes).sum();
     for at in others {
         if staying <= limits.memtables_total {
             break;
         }
-        staying -= tables[at].bytes.min(staying);
+        staying -= tables[at].bytes;
         chosen.push(at);
     }
     chosen
@@ -286,8 +286,8 @@ mod tests {
             table(60, 50, false),
             table(70, 50, false),
         ];
-        assert_eq!(choose(&tables, 240, &limits), [0, 1, 2, 4]);
-        assert_eq!(choose(&tables[3..], 130, &limits), [1]);
-        assert_eq!(choose(&tables[3..4], 60, &limits), Vec::<usize>::new());
+        assert_eq!(choose(&tables, &limits), [0, 1, 2, 4]);
+        assert_eq!(choose(&tables[3..], &limits), [1]);
+        assert_eq!(choose(&tables[3..4], &limits), Vec::<usize>::new());
     }
 }

@@ -37,6 +37,7 @@ mod schema;
 mod sink;
 mod tombstone;
 mod view;
+mod work;
 mod write;
 
 pub use inspect::{Damage, Inspector, LogInfo, ManifestInfo, MeasurementFields, SegmentFile};

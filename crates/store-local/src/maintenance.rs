@@ -27,8 +27,6 @@ use crate::view::Partition;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often somebody who waits for other threads' jobs looks again.
 const WAIT_FOR_OTHERS: Duration = Duration::from_millis(1);
-/// Runs of the series index that slow down writes.
-const INDEX_RUNS_URGENT: usize = 40;
 /// How long a thread waits after a job failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
@@ -109,8 +107,7 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
 /// new series; what waits meanwhile is merged at once then.
 fn merge_index(engine: &Engine) -> Result<(), StoreError> {
     let merge = || engine.index.merge_step().map(drop).map_err(series_error);
-    let is_urgent = engine.index.run_count() > INDEX_RUNS_URGENT;
-    if is_urgent { merge() } else { in_background(merge) }
+    if engine.has_many_index_runs() { merge() } else { in_background(merge) }
 }
 
 /// Does jobs until there is nothing left to do, for this thread or any other.
@@ -177,16 +174,13 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
             idle: all_idle || table.idle_for() >= engine.options.idle_after,
         })
         .collect();
-    let used = engine.memtable_bytes.load(Ordering::Relaxed);
-    let frozen: usize = view.partitions().flat_map(|p| &p.frozen).map(|f| f.table.bytes()).sum();
     let position = engine.wal.position();
     let limits = flush::Limits {
         memtable_flush: engine.memory.memtable_flush,
         memtables_total: engine.memory.memtables_soft,
         oldest_lsn: Lsn(position.0.saturating_sub(engine.memory.log_bytes_max())),
     };
-    // What is frozen is on its way already.
-    let chosen = flush::choose(&candidates, used.saturating_sub(frozen), &limits);
+    let chosen = flush::choose(&candidates, &limits);
     if chosen.is_empty() {
         return;
     }
@@ -228,7 +222,8 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
         };
         if let Some(choice) = compaction::choice(partition, when).filter(sound) {
             compacting.insert(key(partition));
-            return Some(Job::Compact(Arc::clone(partition), choice));
+            // Memtables would not be freed before the merge is done.
+            return Some(Job::Compact(Arc::new(partition.segments_only()), choice));
         }
     }
     None

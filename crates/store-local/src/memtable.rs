@@ -10,7 +10,7 @@ mod read;
 mod shard;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
@@ -19,6 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use wal::Lsn;
 
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
+use crate::work::WorkSignal;
 pub(crate) use read::{Few, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
@@ -88,13 +89,15 @@ pub(crate) struct Memtable {
     max_time: AtomicI64,
     /// When it was last added to.
     last_write: Mutex<Instant>,
-    /// Bytes of all memtables of the store, this one's included.
-    total_bytes: Arc<AtomicUsize>,
+    /// Its rows are in a segment; only who looked before that reads them here.
+    is_flushed: AtomicBool,
+    /// Counts the bytes of all memtables of the store.
+    work: Arc<WorkSignal>,
 }
 
 impl Drop for Memtable {
     fn drop(&mut self) {
-        self.total_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+        self.work.memtable_gone(self.bytes(), *self.is_flushed.get_mut());
     }
 }
 
@@ -105,7 +108,7 @@ impl Memtable {
         policy: PolicyId,
         partition: TimeRange,
         first_lsn: Lsn,
-        total_bytes: Arc<AtomicUsize>,
+        work: Arc<WorkSignal>,
     ) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self {
@@ -121,7 +124,8 @@ impl Memtable {
             min_time: AtomicI64::new(i64::MAX),
             max_time: AtomicI64::new(i64::MIN),
             last_write: Mutex::new(Instant::now()),
-            total_bytes,
+            is_flushed: AtomicBool::new(false),
+            work,
         }
     }
 
@@ -139,8 +143,7 @@ impl Memtable {
         let numbers = layouts.iter().map(|layout| table.intern(layout)).collect();
         let new = &table.layouts[before..];
         let bytes = new.iter().map(|l| LAYOUT_BYTES + l.fields.len() * LAYOUT_FIELD_BYTES).sum();
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.grew(bytes);
         numbers
     }
 
@@ -188,9 +191,21 @@ impl Memtable {
         self.max_time.fetch_max(max_time, Ordering::Relaxed);
         let grown = shard.bytes().saturating_sub(before);
         drop(shard);
-        self.bytes.fetch_add(grown, Ordering::Relaxed);
-        self.total_bytes.fetch_add(grown, Ordering::Relaxed);
+        self.grew(grown);
         self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Counts memory that it took, for itself and for the store.
+    pub(crate) fn grew(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.work.memtable_grew(bytes);
+    }
+
+    /// Notes that it left the view, its rows are elsewhere. To be called once, and nothing is added later.
+    pub(crate) fn flushed(&self) {
+        let again = self.is_flushed.swap(true, Ordering::Relaxed);
+        assert!(!again, "BUG: a memtable was flushed twice");
+        self.work.memtable_flushed(self.bytes());
     }
 
     /// Notes that a batch was added.

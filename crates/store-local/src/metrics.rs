@@ -105,9 +105,11 @@ fn gauges(engine: &Engine) -> Vec<Metric> {
         rows += partition.segments.iter().map(|s| s.meta.rows).sum::<u64>();
     }
     let cache = engine.cache.stats();
-    let memtables = engine.memtable_bytes.load(Ordering::Relaxed);
+    let memtables = engine.work.memtable_bytes();
+    let pinned = engine.work.pinned_bytes();
     vec![
-        gauge("memtable_bytes", "Memory of rows not yet in segments.", memtables as f64),
+        gauge("memtable_bytes", "Memory of memtables.", memtables as f64),
+        gauge("memtable_pinned_bytes", "Of that, flushed but still read.", pinned as f64),
         gauge("partitions", "Partitions.", f64::from(partitions)),
         gauge("segments", "Segments.", segments as f64),
         gauge("segment_bytes", "Bytes of segments on disk.", bytes as f64),

@@ -52,6 +52,9 @@ pub(crate) struct MemoryPlan {
     pub(crate) memtables_soft: usize,
     /// Above this writes wait.
     pub(crate) memtables_hard: usize,
+    /// Memtables that are flushed, but that queries read to their end, do not count until they are more than
+    /// this.
+    pub(crate) memtables_pinned: usize,
     /// Pages, directories and postings.
     pub(crate) page_cache: usize,
     /// Tags of whole measurements.
@@ -86,6 +89,7 @@ impl MemoryPlan {
             memtable_flush,
             memtables_soft: memtable_flush * 5 / 2,
             memtables_hard: memtable_flush * 4,
+            memtables_pinned: total / 10,
             page_cache: (total / 4 - total / 64).max(4 << 20),
             tag_cache: total / 64,
             series: (total / 8).max(1 << 20),

@@ -4,7 +4,6 @@ mod undefined;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use model::{SeriesKey, TimeRange};
 use parking_lot::Mutex;
@@ -122,7 +121,6 @@ pub(crate) fn open(
         schema,
         definitions: Definitions::default(),
         view,
-        memtable_bytes: Arc::new(AtomicUsize::new(0)),
     });
     let (damaged, mut rows_lost) = (!found.corruptions.is_empty(), 0);
     // Where a record starts: where the one before ended.

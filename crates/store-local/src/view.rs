@@ -170,6 +170,14 @@ impl Partition {
         Self { database, policy, time, segments, frozen, active }
     }
 
+    /// The same without memtables, for who holds on to it.
+    pub(crate) fn segments_only(&self) -> Self {
+        Self {
+            segments: self.segments.clone(),
+            ..Self::empty(self.database, self.policy, self.time)
+        }
+    }
+
     /// Whether nothing is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.frozen.is_empty() && self.active.is_none()

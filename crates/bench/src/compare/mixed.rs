@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::{CompareOptions, ROUNDS, load_options};
+use super::{CompareOptions, ROUNDS, load_options, turn_seed};
 use crate::load::{LoadOptions, LoadReport, load, note};
 use crate::queries::TSBS_TYPES;
 use crate::query_run::{Dialect, QueryOptions, QueryReport, run};
@@ -11,6 +11,9 @@ use crate::workload::Spec;
 
 /// Share of the highest load rate that runs beside the queries.
 const LOAD_SHARE: f64 = 0.5;
+/// Passes of questions, beyond those of the query types.
+const ALONE: u64 = 1001;
+const BESIDE: u64 = 1002;
 
 /// Queries of one type without and with a load beside them.
 #[derive(Debug, Clone, Copy)]
@@ -51,21 +54,23 @@ pub(super) fn measure(
     let (mut rows, mut load_seconds) = (0, 0.0);
     let mut start_ns = options.data.end_ns;
     for round in 0..ROUNDS {
-        let seed = options.data.seed + u64::from(round);
-        let query = QueryOptions::of(server, dialect, workers, duration, seed);
-        let ask = || run(query_type, &options.data, &query).with_context(|| name.to_owned());
-        let Some(found) = ask()? else { return Ok(None) };
-        alone = Some(together(alone, found));
+        let ask = |pass| {
+            let seed = turn_seed(&options.data, pass, round);
+            let query = QueryOptions::of(server, dialect, workers, duration, seed);
+            run(query_type, &options.data, &query).with_context(|| name.to_owned())
+        };
+        let Some(found) = ask(ALONE)? else { return Ok(None) };
+        alone = Some(QueryReport::after(alone, found));
         let end_ns = start_ns.saturating_add(options.data.step_ns.saturating_mul(steps));
         let data = Spec { start_ns, end_ns, ..options.data.clone() };
         start_ns = end_ns;
         let (found, stored) = std::thread::scope(|scope| {
             let load = scope.spawn(|| load(&data, &paced));
-            let found = ask();
+            let found = ask(BESIDE);
             (found, load.join().expect("BUG: a worker panicked"))
         });
         let (Some(found), stored) = (found?, stored?) else { return Ok(None) };
-        beside = Some(together(beside, found));
+        beside = Some(QueryReport::after(beside, found));
         rows += stored.sent.rows;
         load_seconds += stored.seconds;
     }
@@ -84,12 +89,4 @@ pub(super) fn measure(
         mixed.alone
     ));
     Ok(Some(mixed))
-}
-
-/// Two runs as one, or the later alone.
-fn together(before: Option<QueryReport>, later: QueryReport) -> QueryReport {
-    match before {
-        Some(before) => before.with(&later),
-        None => later,
-    }
 }

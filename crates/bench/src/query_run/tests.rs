@@ -73,9 +73,11 @@ fn two_runs_count_as_one() {
             resident_bytes: Some(ms),
         }
     };
-    let both = report(1, Some(2.0)).with(&report(9, Some(3.0)));
+    let both = QueryReport::after(Some(report(1, Some(2.0))), report(9, Some(3.0)));
     assert_eq!((both.latencies.count(), both.bytes, both.empty), (2, 14, 2));
     assert_eq!((both.rate(), both.cpu_us_per_query()), (2.0, Some(2.5e6)));
     assert_eq!((both.resident_bytes, both.latencies.quantile_ms(1.0).round()), (Some(9), 9.0));
-    assert_eq!(report(1, None).with(&report(1, Some(1.0))).cpu_seconds, None);
+    let unknown = QueryReport::after(Some(report(1, None)), report(1, Some(1.0)));
+    assert_eq!(unknown.cpu_seconds, None);
+    assert_eq!(QueryReport::after(None, report(5, None)).latencies.count(), 1);
 }

@@ -2,13 +2,16 @@
 //!
 //! A merge at full speed writes a hundred megabytes a second for as long as it takes, and every write
 //! waits for the same disk: rows come in at half their rate for seconds. A merge that rests most of the
-//! time takes a few times as long and is hardly felt. Nothing waits for a merge but later queries.
+//! time takes a few times as long and is hardly felt. What waits for merges makes them rest less.
 
 use std::time::{Duration, Instant};
 
 use wal::Lsn;
 
+use super::candidates;
+use super::policy::rest_percent;
 use crate::engine::Engine;
+use crate::view::Partition;
 
 /// The least work between two rests.
 const STINT: Duration = Duration::from_millis(4);
@@ -19,16 +22,18 @@ const REST_MAX: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Pace<'a> {
     engine: &'a Engine,
+    partition: &'a Partition,
+    is_urgent: bool,
     /// Since the last rest, and where the log ended then.
     since: Instant,
     position: Lsn,
-    rest_percent: u32,
 }
 
 impl<'a> Pace<'a> {
-    /// A merge that rests so long, in percent of how long it works, while rows come.
-    pub(super) fn new(engine: &'a Engine, rest_percent: u32) -> Self {
-        Self { engine, since: Instant::now(), position: engine.wal.position(), rest_percent }
+    /// Of a merge of some segments of a partition, which does not rest if it was urgent from the start.
+    pub(super) fn new(engine: &'a Engine, partition: &'a Partition, is_urgent: bool) -> Self {
+        let position = engine.wal.position();
+        Self { engine, partition, is_urgent, since: Instant::now(), position }
     }
 
     /// To be called after every few rows: rests if it is time to.
@@ -39,9 +44,20 @@ impl<'a> Pace<'a> {
         }
         let position = self.engine.wal.position();
         if position != self.position {
-            std::thread::sleep(rest(worked, self.rest_percent));
+            std::thread::sleep(rest(worked, self.percent()));
         }
         (self.since, self.position) = (Instant::now(), position);
+    }
+
+    /// How long to rest, as things are by now: while a large merge goes on many segments may come, and
+    /// runs of the index, which are merged by the thread that rests here.
+    fn percent(&self) -> u32 {
+        if self.is_urgent || self.engine.has_many_index_runs() {
+            return 0;
+        }
+        let view = self.engine.view();
+        let now = view.partition_at(self.partition.policy, self.partition.time.min);
+        now.map_or(0, |partition| rest_percent(&candidates(partition)))
     }
 }
 

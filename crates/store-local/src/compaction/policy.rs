@@ -11,7 +11,8 @@
 //! - in a partition of more than [`SEGMENTS_MAX`], shorter runs whatever they grow by. What comes out
 //!   [`FULL_BYTES`] large is preferred: it is not merged again while it is written to.
 //!
-//! A partition that nobody has written to for a while is merged whole into its final (cold) form.
+//! A partition that nobody has written to for a while is merged into its final (cold) form: whole, but for
+//! what came late and is little beside the rest.
 
 /// Neighbours that are worth merging.
 const FAN_IN: usize = 8;
@@ -68,9 +69,11 @@ pub(crate) fn choose(segments: &[Candidate], when: When) -> Option<Choice> {
     let hot = |segments| Choice { segments, cold: false };
     match when {
         When::Idle => choose_cold(segments),
-        When::Busy => cheapest(segments, is_worth)
-            .or_else(|| (not_full(segments) > SEGMENTS_MAX).then(|| cheapest(segments, is_long))?)
-            .map(hot),
+        When::Busy => {
+            let is_crowded = not_full(segments) > SEGMENTS_MAX;
+            let any = |segments| if is_crowded { cheapest(segments, price_of_any) } else { None };
+            cheapest(segments, price_of_worthy).or_else(|| any(segments)).map(hot)
+        }
         When::FullOfTombstones => {
             let merged = choose(segments, When::Busy);
             merged.or_else(|| carry_out(segments))
@@ -86,7 +89,8 @@ fn carry_out(segments: &[Candidate]) -> Option<Choice> {
 
 /// Everything into one cold segment, as far as the size limit lets; but a cold segment much larger than
 /// what came after it stays, or whoever writes a row every few minutes would have all rows written anew
-/// every few minutes. In the end each segment is at least [`COLD_RATIO`] times as large as those after it.
+/// every few minutes. In the end each segment is at least [`COLD_RATIO`] times as large as those after it
+/// that would fit into one with it.
 fn choose_cold(segments: &[Candidate]) -> Option<Choice> {
     let mut start = 0;
     while start < segments.len() {
@@ -131,17 +135,17 @@ struct Run {
     largest: u64,
 }
 
-/// What makes a merge of neighbours worth its bytes at any time: their price, if so.
-fn is_worth(run: Run) -> Option<u64> {
+/// What a merge of neighbours costs for each segment less, if they are worth merging at any time.
+fn price_of_worthy(run: Run) -> Option<u64> {
     let worth = run.segments >= FAN_IN && run.bytes >= run.largest * GROWTH;
     worth.then(|| run.bytes / (run.segments as u64 - 1))
 }
 
-/// What a merge of neighbours costs for each segment less, where there are too many.
-fn is_long(run: Run) -> Option<u64> {
+/// What it costs where there are too many segments, unless the neighbours are too few.
+fn price_of_any(run: Run) -> Option<u64> {
     let preference = if run.bytes >= FULL_BYTES { FULL_PREFERENCE } else { 1 };
-    let long = run.segments >= CROWDED_FAN_IN;
-    long.then(|| run.bytes / (run.segments as u64 - 1) / preference)
+    let enough = run.segments >= CROWDED_FAN_IN;
+    enough.then(|| run.bytes / (run.segments as u64 - 1) / preference)
 }
 
 /// The run with the lowest price, of those that have one; the newest of several.
@@ -264,8 +268,8 @@ mod tests {
         while let Some(choice) = choose(segments, when) {
             let bytes = segments[choice.segments.clone()].iter().map(|s| s.bytes).sum();
             written += bytes;
-            let cold = Candidate { bytes, cold: choice.cold, has_tombstones: false };
-            segments.splice(choice.segments, [cold]);
+            let merged = Candidate { bytes, cold: choice.cold, has_tombstones: false };
+            segments.splice(choice.segments, [merged]);
             rounds += 1;
             assert!(rounds <= most, "{segments:?}");
         }

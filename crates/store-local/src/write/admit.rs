@@ -1,6 +1,5 @@
 //! Admission: writes slow down before memory runs out, then wait, then are refused.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use store::StoreError;
@@ -19,9 +18,17 @@ fn delay(used: usize, soft: usize, hard: usize) -> Duration {
     DELAY_MAX.mul_f64(over.min(1.0))
 }
 
+/// What counts of `all` bytes of memtables, `pinned` of which are flushed already and wait for readers.
+fn counted(all: usize, pinned: usize, pinned_max: usize) -> usize {
+    all.saturating_sub(pinned.min(pinned_max))
+}
+
 /// Lets a write in, perhaps after a while.
 pub(super) fn admit(engine: &Engine) -> Result<(), StoreError> {
-    let used = || engine.memtable_bytes.load(Ordering::Relaxed);
+    let used = || {
+        let (all, pinned) = (engine.work.memtable_bytes(), engine.work.pinned_bytes());
+        counted(all, pinned, engine.memory.memtables_pinned)
+    };
     let (soft, hard) = (engine.memory.memtables_soft, engine.memory.memtables_hard);
     let now = used();
     if now <= soft {
@@ -40,7 +47,8 @@ pub(super) fn admit(engine: &Engine) -> Result<(), StoreError> {
     }
     engine.metrics.writes_refused.add(1);
     let reason = format!(
-        "{} MiB of rows wait to be written to disk, the limit is {} MiB (a share of memory-limit)",
+        "{} MiB of rows wait to be written to disk, or for long queries that read them from memory; the limit \
+         is {} MiB (a share of memory-limit)",
         used() >> 20,
         hard >> 20
     );
@@ -57,5 +65,12 @@ mod tests {
         assert_eq!(delay(15, 10, 20), DELAY_MAX / 2);
         assert_eq!(delay(99, 10, 20), DELAY_MAX);
         assert_eq!(delay(5, 10, 20), Duration::ZERO);
+    }
+
+    #[test]
+    fn pinned_memtables_count_above_their_share() {
+        assert_eq!(counted(100, 0, 30), 100);
+        assert_eq!(counted(100, 20, 30), 80);
+        assert_eq!(counted(100, 50, 30), 70);
     }
 }

@@ -200,8 +200,8 @@ fn make_memtable(
             },
             None => view.new_bounds(batch.policy, time_ns, batch.partition_ns),
         };
-        let total = Arc::clone(&engine.memtable_bytes);
-        let table = Arc::new(Memtable::new(batch.database, batch.policy, time, first_lsn, total));
+        let work = Arc::clone(&engine.work);
+        let table = Arc::new(Memtable::new(batch.database, batch.policy, time, first_lsn, work));
         let key = (batch.database, batch.policy, time);
         let next = view.with_partition(key, |p| p.active = Some(Arc::clone(&table)));
         Ok((Vec::new(), next, table))
