@@ -173,6 +173,9 @@ struct Compare {
     /// Rows of one write request
     #[arg(long, default_value_t = 10_000)]
     batch: u64,
+    /// How often each system is loaded, in turns; the median counts
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    load_rounds: u32,
     /// Connections of the queries; may be given several times
     #[arg(long = "query-workers", default_values_t = [2])]
     query_workers: Vec<usize>,
@@ -403,6 +406,7 @@ fn run_compare(command: &Compare) -> Result<()> {
         },
         load_workers: command.workers,
         batch_rows: command.batch,
+        load_rounds: command.load_rounds,
         query_workers: command.query_workers.clone(),
         query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
         settle_max: SETTLE_MAX,

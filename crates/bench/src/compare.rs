@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::http::{Client, target};
 use crate::json::{Json, differences};
-use crate::load::{Format, LoadOptions, LoadReport, load, note};
+use crate::load::{Format, LoadOptions, LoadReport, note};
 use crate::process::{disk_bytes, usage};
 use crate::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES, clickhouse};
 use crate::query_run::{Dialect, QueryOptions, QueryReport, run as run_queries};
@@ -19,6 +19,7 @@ use crate::system::{Running, System};
 use crate::workload::{Spec, Workload};
 
 mod history;
+mod loads;
 mod mixed;
 mod plots;
 mod table;
@@ -58,6 +59,9 @@ pub struct CompareOptions {
     pub load_workers: usize,
     /// Rows of one write request.
     pub batch_rows: u64,
+    /// How often each system is loaded, each time a new server; the load of median rate counts, and the last
+    /// server is asked.
+    pub load_rounds: u32,
     /// Connections of the queries; every type is run with each of these.
     pub query_workers: Vec<usize>,
     /// How long each query type runs with each number of connections, in [`ROUNDS`] turns.
@@ -86,8 +90,10 @@ pub struct QueryFigures {
 pub struct SystemFigures {
     /// The system's name.
     pub name: &'static str,
-    /// The load.
+    /// The load of median rate.
     pub load: LoadReport,
+    /// Values a second of all loads, in their order.
+    pub load_rates: Vec<f64>,
     /// Resident memory right after the load.
     pub resident_bytes: u64,
     /// Disk space after settling.
@@ -135,9 +141,9 @@ pub fn compare(options: &CompareOptions) -> Result<Comparison> {
         bail!("none of the systems is installed");
     }
     let mut systems = Vec::new();
-    for system in installed {
+    for (system, loads) in installed.iter().zip(loads::in_turns(&installed, options)?) {
         note(&format!("== {}", system.name()));
-        systems.push(measure(system, options).with_context(|| system.name().to_owned())?);
+        systems.push(measure(system, loads, options).with_context(|| system.name().to_owned())?);
     }
     let (answers_compared, disagreements) = compare_answers(&systems);
     Ok(Comparison { data: options.data.clone(), systems, missing, answers_compared, disagreements })
@@ -148,32 +154,31 @@ fn can_take(system: &System, workload: Workload) -> bool {
     *system != System::ClickHouse || workload == Workload::CpuOnly
 }
 
-fn measure(system: &System, options: &CompareOptions) -> Result<SystemFigures> {
-    let directory = match &options.directory {
-        Some(parent) => std::fs::create_dir_all(parent).and_then(|()| tempfile::tempdir_in(parent)),
-        None => tempfile::tempdir(),
-    };
-    let directory = directory.context("no place for the server's files")?;
-    let server = system.start(directory.path())?;
-    let dialect = dialect(system);
-    prepare(&server, &dialect)?;
-    let load = load(&options.data, &load_options(&server, &dialect, options))?;
+/// Loads once more than before, and asks.
+fn measure(
+    system: &System,
+    mut loads: Vec<LoadReport>,
+    options: &CompareOptions,
+) -> Result<SystemFigures> {
+    let loads::Loaded { server, dialect, load, .. } = &loads::load_new(system, options)?;
+    loads.push(load.clone());
+    let load = loads::median(&loads).expect("BUG: there is one").clone();
     let resident_bytes = usage(server.pid())?.resident_bytes;
-    note(&format!("loaded {:.2} M values/s, settling", load.rate() / 1e6));
-    let (disk_bytes, settled) = settle(&server, options.settle_max)?;
+    note("settling");
+    let (disk_bytes, settled) = settle(server, options.settle_max)?;
     note(&format!("settled after {:.0} s, {disk_bytes} bytes on disk", settled.as_secs_f64()));
     let mut queries = Vec::new();
     let asks = options.data.workload == Workload::CpuOnly;
     for (&workers, pass) in options.query_workers.iter().zip(1..).filter(|_| asks) {
-        queries.extend(ask_all(&server, &dialect, workers, pass, options)?);
+        queries.extend(ask_all(server, dialect, workers, pass, options)?);
     }
     let asks = asks && !options.query_workers.is_empty();
-    let answers =
-        if asks { collect_answers(&server, &dialect, &options.data)? } else { Vec::new() };
-    let mixed = if asks { mixed::measure(&server, &dialect, &load, options)? } else { None };
+    let answers = if asks { collect_answers(server, dialect, &options.data)? } else { Vec::new() };
+    let mixed = if asks { mixed::measure(server, dialect, &load, options)? } else { None };
     Ok(SystemFigures {
         name: system.name(),
         load,
+        load_rates: loads.iter().map(LoadReport::rate).collect(),
         resident_bytes,
         disk_bytes,
         settle_seconds: settled.as_secs_f64(),

@@ -25,6 +25,9 @@ mod large;
 mod published;
 mod ycsb;
 
+/// Loads of each system in a comparison.
+const LOAD_ROUNDS: u32 = 3;
+
 /// Parts of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
@@ -186,6 +189,7 @@ impl Report<'_> {
             data,
             load_workers: 2,
             batch_rows: 10_000,
+            load_rounds: LOAD_ROUNDS,
             query_workers: if asks { vec![2, 4] } else { Vec::new() },
             query_duration: self.options.query_duration,
             settle_max,

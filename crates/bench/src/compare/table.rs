@@ -5,8 +5,13 @@ use crate::workload::{HOUR_NS, SECOND_NS};
 
 type Figure = fn(&SystemFigures) -> String;
 
-const LOAD_FIGURES: [(&str, Figure); 9] = [
+const LOAD_FIGURES: [(&str, Figure); 10] = [
     ("load, M values/s", |system| format!("{:.2}", system.load.rate() / 1e6)),
+    ("all loads, M values/s", |system| {
+        let rates: Vec<String> =
+            system.load_rates.iter().map(|rate| format!("{:.1}", rate / 1e6)).collect();
+        rates.join(" ")
+    }),
     ("server CPU, us/value", |system| optional(system.load.cpu_us_per_value(), 3)),
     ("write request, median / p99 ms", |system| {
         let latencies = &system.load.latencies;

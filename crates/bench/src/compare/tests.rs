@@ -27,6 +27,7 @@ fn figures(name: &'static str, answer: Option<&str>, asked: bool) -> SystemFigur
         answer.map(|text| ("lastpoint 1".to_owned(), Json::parse(text.as_bytes()).unwrap()));
     SystemFigures {
         name,
+        load_rates: vec![load.rate(), 1_500_000.0],
         load,
         resident_bytes: 5_000_000,
         disk_bytes: 400,
@@ -61,6 +62,7 @@ fn the_table_has_a_column_per_system() {
         figures("Three", Some("[1.5000000000001]"), true),
     ]));
     assert!(text.contains("\n|  | One | Two | Three |\n| --- | --- | --- | --- |\n"), "{text}");
+    assert!(text.contains("| all loads, M values/s | 0.0 1.5 | 0.0 1.5 | 0.0 1.5 |"), "{text}");
     assert!(
         text.contains("| bytes on disk per value, settled | 0.400 | 0.400 | 0.400 |"),
         "{text}"
@@ -104,4 +106,17 @@ fn plots_show_every_system() {
     }
     let rate = std::fs::read_to_string(directory.path().join("query-rate-2.svg")).unwrap();
     assert_eq!(rate.matches("<title>").count(), 2, "{rate}");
+}
+
+#[test]
+fn the_load_of_median_rate_counts() {
+    let load = |seconds| LoadReport { seconds, ..figures("One", None, false).load };
+    let seconds = |all: &[f64]| {
+        let loads: Vec<LoadReport> = all.iter().copied().map(load).collect();
+        loads::median(&loads).map(|load| load.seconds)
+    };
+    assert_eq!(seconds(&[3.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(seconds(&[1.0, 2.0]), Some(1.0));
+    assert_eq!(seconds(&[5.0]), Some(5.0));
+    assert_eq!(seconds(&[]), None);
 }

@@ -6,11 +6,14 @@ use anyhow::Result;
 
 use super::{Report, megabytes, optional};
 use crate::compare::load_options_of;
-use crate::load::{LoadOptions, LoadReport, load};
+use crate::load::{LoadOptions, LoadReport, load, note};
 use crate::plot::{Series, lines};
 use crate::workload::{Spec, Workload};
 
 const DURATION: Duration = Duration::from_secs(300);
+/// Before that: the disk has just been told that large stores of other sections are gone, and is slow for a
+/// minute wherever it is told at once (`discard`).
+const REST: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 16;
 /// More keys than could be inserted meanwhile.
 const KEYS: u64 = 90_000_000;
@@ -19,7 +22,7 @@ impl Report<'_> {
     pub(super) fn ycsb(&mut self) -> Result<()> {
         self.push(&format!(
             "\n## Inserts of text under pressure\n\nTen texts of 100 bytes a row, keys in hashed order, {CLIENTS} \
-             clients, each waits for its acknowledgement.\n\n"
+             clients, each waits for its acknowledgement; before, a minute without load.\n\n"
         ));
         self.row([
             "rows a request",
@@ -34,6 +37,8 @@ impl Report<'_> {
             "bytes written per byte of text",
         ]);
         self.row(["---"; 10]);
+        note("the disk rests");
+        std::thread::sleep(REST / u32::try_from(self.options.shrink).unwrap_or(u32::MAX));
         let mut plotted = Vec::new();
         for batch_rows in [1, 100] {
             let found = self.inserts(batch_rows)?;
