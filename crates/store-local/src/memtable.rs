@@ -263,11 +263,12 @@ impl Memtable {
         let layouts = self.layouts.read();
         let shard_no = shard_of(series);
         let shard = self.shards[shard_no].lock();
-        let rows = shard.series(series)?;
-        if !time.overlaps(&TimeRange { min: rows.min_time, max: rows.max_time }) {
+        let series = shard.series(series)?;
+        let has = TimeRange { min: series.rows.min_time, max: series.rows.max_time };
+        if !time.overlaps(&has) {
             return None;
         }
-        let block = read::read(&shard, rows, &layouts, (time, pin.0[shard_no]), fields, few);
+        let block = read::read(&shard, series, &layouts, (time, pin.0[shard_no]), fields, few);
         (!block.times.is_empty()).then_some(block)
     }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use model::{Bitmap, Column, FieldType, Strings, TimeRange, Values};
 
 use super::LayoutTable;
-use super::shard::{SeriesRows, Shard, StoredRow};
+use super::shard::{Series, Shard, StoredRow};
 use crate::rows::FieldNo;
 
 /// Rows of one series, sorted by time, no time twice.
@@ -31,16 +31,16 @@ const FEW_ROWS_MAX: usize = 64;
 /// Copies the rows of a series within `time`, as far as `fields` go; with `few` at least those.
 pub(super) fn read(
     shard: &Shard,
-    rows: &SeriesRows,
+    series: Series<'_>,
     layouts: &LayoutTable,
     (time, arrived_before): (TimeRange, u32),
     fields: &[(FieldNo, FieldType)],
     few: Option<Few>,
 ) -> SeriesBlock {
-    let wanted = Wanted { shard, rows, time, arrived_before };
+    let wanted = Wanted { shard, series, time, arrived_before };
     let positions: Vec<Positions> =
         fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
-    let few = few.filter(|few| (1..rows.rows as usize).contains(&few.rows));
+    let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
     let found = few.and_then(|few| wanted.few(few, &positions));
     let found = found.unwrap_or_else(|| wanted.all());
     let mut times: Vec<i64> = found.iter().map(|row| row.time_ns).collect();
@@ -58,7 +58,7 @@ pub(super) fn read(
 /// Which rows of a series are wanted.
 struct Wanted<'a> {
     shard: &'a Shard,
-    rows: &'a SeriesRows,
+    series: Series<'a>,
     time: TimeRange,
     arrived_before: u32,
 }
@@ -70,8 +70,11 @@ impl<'a> Wanted<'a> {
 
     /// All rows, in order of time.
     fn all(&self) -> Vec<StoredRow<'a>> {
-        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(self.rows.rows as usize);
-        self.shard.for_each_row(self.rows, |row| {
+        let rows = self.series.rows;
+        let is_everything = self.time.min <= rows.min_time && self.time.max >= rows.max_time;
+        let capacity = if is_everything { rows.rows as usize } else { 0 };
+        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(capacity);
+        self.shard.for_each_row(self.series, self.time, |row| {
             if self.has(&row) {
                 found.push(row);
             }
@@ -82,9 +85,10 @@ impl<'a> Wanted<'a> {
 
     /// Rows until there are as many as `few` says, in order of time; `None`: all are needed.
     fn few(&self, few: Few, fields: &[Positions]) -> Option<Vec<StoredRow<'a>>> {
-        if self.rows.is_ascending() || few.from_end {
+        let is_ascending = self.series.rows.is_ascending();
+        if is_ascending || few.from_end {
             let (mut found, is_whole) = self.in_order(few, fields);
-            if is_whole || self.rows.is_ascending() {
+            if is_whole || is_ascending {
                 if few.from_end {
                     found.reverse();
                 }
@@ -96,7 +100,7 @@ impl<'a> Wanted<'a> {
         }
         let bound = self.bound(few, fields)?;
         let mut found = Vec::new();
-        self.shard.for_each_row(self.rows, |row| {
+        self.shard.for_each_row(self.series, self.time, |row| {
             let is_within = if few.from_end { row.time_ns >= bound } else { row.time_ns <= bound };
             if is_within && self.has(&row) {
                 found.push(row);
@@ -110,9 +114,11 @@ impl<'a> Wanted<'a> {
     /// whether nothing beyond them is needed. Reading from the end they come with the last first.
     fn in_order(&self, few: Few, fields: &[Positions]) -> (Vec<StoredRow<'a>>, bool) {
         let mut found: Vec<StoredRow<'a>> = Vec::new();
-        let (mut left, mut is_whole) = (few.rows, false);
-        self.shard.rows_until_enough(self.rows, few.from_end, |row| {
-            if row.time_ns <= self.rows.late_max {
+        let late_max = self.series.rows.late_max;
+        // All that is wanted may be later than any row that is not in order.
+        let (mut left, mut is_whole) = (few.rows, self.time.min > late_max);
+        self.shard.rows_until_enough(self.series, self.time, few.from_end, |row| {
+            if row.time_ns <= late_max {
                 return ControlFlow::Continue(());
             }
             let is_behind = if few.from_end {
@@ -129,8 +135,11 @@ impl<'a> Wanted<'a> {
             }
             found.push(row);
             left -= usize::from(fields.iter().any(|of| of.slot(&row).is_some()));
-            is_whole = left == 0;
-            if is_whole { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if left > 0 {
+                return ControlFlow::Continue(());
+            }
+            is_whole = true;
+            ControlFlow::Break(())
         });
         (found, is_whole)
     }
@@ -139,7 +148,7 @@ impl<'a> Wanted<'a> {
     fn bound(&self, few: Few, fields: &[Positions]) -> Option<i64> {
         // The nearest times so far, as distances from the end that is read from, descending.
         let mut nearest: Vec<i64> = Vec::with_capacity(few.rows + 1);
-        self.shard.for_each_row(self.rows, |row| {
+        self.shard.for_each_row(self.series, self.time, |row| {
             let distance = if few.from_end { !row.time_ns } else { row.time_ns };
             let is_full = nearest.len() == few.rows;
             if is_full && nearest.first().is_some_and(|farthest| distance >= *farthest) {
@@ -162,7 +171,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn sort(&self, found: &mut [StoredRow<'_>]) {
-        if !self.rows.is_ascending() {
+        if !self.series.rows.is_ascending() {
             // Stable: of rows with one time the later written stays behind the earlier.
             found.sort_by_key(|row| row.time_ns);
         }

@@ -4,12 +4,16 @@
 //! the next chunk, address behind its last row) and rows; a row is its time, its layout and its
 //! values, a word each: adding one touches one or two cache lines whatever the number of fields.
 //! Chunks grow with the series, so that millions of series with a handful of rows stay small.
+//!
+//! Of a series with many rows the times of its chunks are kept beside them (`Series::full`): the last hour of
+//! half a million rows is found without looking at the others. While rows are added to a chunk its header has
+//! the earliest of their times instead.
 
 use std::ops::ControlFlow;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use model::{FieldType, SeriesId, string_slot, string_slot_parts};
+use model::{FieldType, SeriesId, TimeRange, string_slot, string_slot_parts};
 
 use super::arena::{Arena, CHUNK_WORDS_MAX};
 use crate::rows::MeasurementNo;
@@ -33,6 +37,9 @@ pub(crate) const LAYOUTS_MAX: usize = 1 << (64 - ARRIVAL_BITS - LEN_BITS);
 /// Rows the first chunk of a series has room for, and the most a later one has.
 const CHUNK_ROWS: std::ops::RangeInclusive<usize> = 2..=128;
 
+/// A series with so many rows has the times of its chunks at hand: shorter ones are as fast to read through.
+const LONG_ROWS: u32 = 256;
+
 /// Most values a row can have.
 pub(crate) const ROW_VALUES_MAX: usize = CHUNK_WORDS_MAX - 2 - ROW_HEADER_WORDS;
 
@@ -44,6 +51,10 @@ const _: () = assert!(NEVER_LATE < model::MIN_TIME_NS);
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     series: HashMap<SeriesId, SeriesRows>,
+    /// The full chunks of series of [`LONG_ROWS`] and more, in their order.
+    long: HashMap<SeriesId, Vec<FullChunk>>,
+    /// Number of them.
+    full_chunks: usize,
     arena: Arena,
     strings: Vec<u8>,
     /// Rows added so far: the next row's arrival number.
@@ -65,6 +76,26 @@ pub(super) struct SeriesRows {
     /// Address of the first free word of the last chunk, and behind its last word.
     free: u32,
     end: u32,
+}
+
+/// A chunk behind the last row of which another chunk begins.
+#[derive(Clone, Copy, Debug)]
+struct FullChunk {
+    /// Addresses of its first row and behind its last.
+    start: u32,
+    end: u32,
+    /// No row in it is earlier.
+    min_time: i64,
+    /// No row in it or before it is later. So it ascends from chunk to chunk.
+    max_time_so_far: i64,
+}
+
+/// A series to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Series<'a> {
+    pub(super) rows: &'a SeriesRows,
+    /// All of its chunks but the last one; none of a short series.
+    full: &'a [FullChunk],
 }
 
 /// A row as it stands in a chunk.
@@ -94,7 +125,13 @@ impl Shard {
             Entry::Vacant(entry) => entry.insert(SeriesRows::new(measurement)),
         };
         if (entry.end - entry.free) as usize <= words {
-            entry.add_chunk(&mut self.arena, words);
+            if entry.rows >= LONG_ROWS {
+                let full = self.long.entry(series).or_default();
+                let before = full.len();
+                entry.keep_full(&self.arena, full);
+                self.full_chunks += full.len() - before;
+            }
+            entry.add_chunk(&mut self.arena, words, time_ns);
         }
         let row = self.arena.words_mut(entry.free, words);
         row[0] = time_ns as u64;
@@ -108,14 +145,17 @@ impl Shard {
             }
         }
         entry.free += words as u32;
-        entry.note(time_ns);
+        entry.note(time_ns, &mut self.arena);
         self.rows += 1;
         assert!(self.rows < 1 << ARRIVAL_BITS, "BUG: rows that nobody set room aside for");
     }
 
-    /// What is known of a series' rows.
-    pub(super) fn series(&self, series: SeriesId) -> Option<&SeriesRows> {
-        self.series.get(&series)
+    /// A series, if it has rows.
+    pub(super) fn series(&self, series: SeriesId) -> Option<Series<'_>> {
+        let rows = self.series.get(&series)?;
+        let is_long = rows.rows > LONG_ROWS;
+        let full = if is_long { self.long.get(&series) } else { None };
+        Some(Series { rows, full: full.map_or(&[], Vec::as_slice) })
     }
 
     /// Every series and its measurement.
@@ -123,75 +163,54 @@ impl Shard {
         self.series.iter().map(|(id, rows)| (*id, rows.measurement))
     }
 
-    /// Calls `visit` with each row of a series, in arrival order.
+    /// Calls `visit` with the rows of a series, in arrival order, those within `time` at least.
     #[inline]
     pub(super) fn for_each_row<'a>(
         &'a self,
-        rows: &SeriesRows,
+        series: Series<'_>,
+        time: TimeRange,
         mut visit: impl FnMut(StoredRow<'a>),
     ) {
-        let mut chunk = rows.first_chunk;
-        loop {
-            let header = self.arena.words(chunk, 1)[0];
-            let last = chunk == rows.last_chunk;
-            let end = if last { rows.free } else { header as u32 };
-            self.chunk_rows((chunk + 1, end), &mut visit);
-            if last {
-                return;
-            }
-            chunk = (header >> 32) as u32;
-        }
+        series.for_each_chunk(&self.arena, time, |chunk| self.chunk_rows(chunk, &mut visit));
     }
 
-    /// Calls `visit` with the rows of a series until it has enough: the first that arrived first, or
-    /// the last.
+    /// Calls `visit` with the rows of a series, those within `time` at least, until it has enough: the first
+    /// that arrived first, or the last.
     pub(super) fn rows_until_enough<'a>(
         &'a self,
-        rows: &SeriesRows,
+        series: Series<'_>,
+        time: TimeRange,
         from_end: bool,
         mut visit: impl FnMut(StoredRow<'a>) -> ControlFlow<()>,
     ) {
-        let mut chunks = self.chunks(rows);
-        if from_end {
-            chunks.reverse();
-        }
-        let mut of_chunk = Vec::new();
-        for (start, end) in chunks {
-            self.chunk_rows((start, end), |row| of_chunk.push(row));
+        let mut of_chunk = Vec::with_capacity((series.rows.rows as usize).min(*CHUNK_ROWS.end()));
+        let visit_chunk = |chunk| {
+            self.chunk_rows(chunk, |row| of_chunk.push(row));
             if from_end {
                 of_chunk.reverse();
             }
-            if of_chunk.drain(..).try_for_each(&mut visit).is_break() {
-                return;
-            }
+            of_chunk.drain(..).try_for_each(&mut visit)
+        };
+        // A short series has a few chunks, linked forward only.
+        let mut few = Vec::new();
+        if series.full.is_empty() {
+            series.rows.for_each_chunk(&self.arena, |chunk| few.push(chunk));
+            few.pop();
         }
-    }
-
-    /// Where the rows of each chunk of a series begin and end.
-    fn chunks(&self, rows: &SeriesRows) -> Vec<(u32, u32)> {
-        let mut chunks = Vec::new();
-        let mut chunk = rows.first_chunk;
-        loop {
-            let header = self.arena.words(chunk, 1)[0];
-            if chunk == rows.last_chunk {
-                chunks.push((chunk + 1, rows.free));
-                return chunks;
-            }
-            chunks.push((chunk + 1, header as u32));
-            chunk = (header >> 32) as u32;
-        }
+        let (full, last) = series.chunks_of(time);
+        let (others, last) = (few.into_iter().chain(full), std::iter::once(last));
+        // Ends with the chunks, or with whoever has enough: both are fine.
+        let (ControlFlow::Continue(()) | ControlFlow::Break(())) = if from_end {
+            last.chain(others.rev()).try_for_each(visit_chunk)
+        } else {
+            others.chain(last).try_for_each(visit_chunk)
+        };
     }
 
     /// Calls `visit` with the rows between two addresses of one chunk.
     #[inline]
-    fn chunk_rows<'a>(&'a self, (start, end): (u32, u32), mut visit: impl FnMut(StoredRow<'a>)) {
-        let mut words = self.arena.words(start, (end - start) as usize);
-        while let [time, packed, rest @ ..] = words {
-            let (layout, len, arrival) = unpack(*packed);
-            let (values, after) = rest.split_at(len);
-            visit(StoredRow { time_ns: *time as i64, arrival, layout, values });
-            words = after;
-        }
+    fn chunk_rows<'a>(&'a self, chunk: (u32, u32), visit: impl FnMut(StoredRow<'a>)) {
+        chunk_rows(&self.arena, chunk, visit);
     }
 
     /// Rows added so far.
@@ -208,7 +227,57 @@ impl Shard {
     /// Bytes of memory in use.
     pub(super) fn bytes(&self) -> usize {
         let entry = size_of::<(SeriesId, SeriesRows)>() + 1;
-        self.arena.bytes() + self.strings.capacity() + self.series.capacity() * entry
+        let long = size_of::<(SeriesId, Vec<FullChunk>)>() + 1;
+        self.arena.bytes()
+            + self.strings.capacity()
+            + self.series.capacity() * entry
+            + self.long.capacity() * long
+            // As long as it may be for having grown by doubling.
+            + self.full_chunks * 2 * size_of::<FullChunk>()
+    }
+}
+
+/// Calls `visit` with the rows between two addresses of one chunk.
+#[inline]
+fn chunk_rows<'a>(
+    arena: &'a Arena,
+    (start, end): (u32, u32),
+    mut visit: impl FnMut(StoredRow<'a>),
+) {
+    let mut words = arena.words(start, (end - start) as usize);
+    while let [time, packed, rest @ ..] = words {
+        let (layout, len, arrival) = unpack(*packed);
+        let (values, after) = rest.split_at(len);
+        visit(StoredRow { time_ns: *time as i64, arrival, layout, values });
+        words = after;
+    }
+}
+
+impl Series<'_> {
+    /// Calls `visit` with the addresses that rows lie between, chunk by chunk in arrival order; leaves out
+    /// chunks of which it is known that they have no row within `time`.
+    #[inline]
+    fn for_each_chunk(self, arena: &Arena, time: TimeRange, mut visit: impl FnMut((u32, u32))) {
+        if self.full.is_empty() {
+            return self.rows.for_each_chunk(arena, visit);
+        }
+        let (full, last) = self.chunks_of(time);
+        full.for_each(&mut visit);
+        visit(last);
+    }
+
+    /// The full chunks that may have rows within `time`, as far as they are known, and the last one.
+    fn chunks_of(
+        &self,
+        time: TimeRange,
+    ) -> (impl DoubleEndedIterator<Item = (u32, u32)>, (u32, u32)) {
+        let from = self.full.partition_point(|chunk| chunk.max_time_so_far < time.min);
+        let mut chunks = &self.full[from..];
+        if self.rows.is_ascending() {
+            chunks = &chunks[..chunks.partition_point(|chunk| chunk.min_time <= time.max)];
+        }
+        let chunks = chunks.iter().filter(move |chunk| chunk.min_time <= time.max);
+        (chunks.map(|chunk| (chunk.start, chunk.end)), (self.rows.last_chunk + 1, self.rows.free))
     }
 }
 
@@ -232,8 +301,39 @@ impl SeriesRows {
         self.late_max == NEVER_LATE
     }
 
-    /// Links a chunk with room for at least one row of `row_words`.
-    fn add_chunk(&mut self, arena: &mut Arena, row_words: usize) {
+    /// Calls `visit` with the addresses that rows lie between, chunk by chunk.
+    #[inline]
+    fn for_each_chunk(&self, arena: &Arena, mut visit: impl FnMut((u32, u32))) {
+        let mut chunk = self.first_chunk;
+        while chunk != self.last_chunk {
+            let header = arena.words(chunk, 1)[0];
+            visit((chunk + 1, header as u32));
+            chunk = (header >> 32) as u32;
+        }
+        visit((chunk + 1, self.free));
+    }
+
+    /// Adds what is to be kept of the last chunk, which is full, and the first time of those before it.
+    fn keep_full(&self, arena: &Arena, full: &mut Vec<FullChunk>) {
+        if full.is_empty() {
+            let mut max_time_so_far = i64::MIN;
+            self.for_each_chunk(arena, |(start, end)| {
+                let mut min_time = i64::MAX;
+                chunk_rows(arena, (start, end), |row| {
+                    min_time = min_time.min(row.time_ns);
+                    max_time_so_far = max_time_so_far.max(row.time_ns);
+                });
+                full.push(FullChunk { start, end, min_time, max_time_so_far });
+            });
+        } else {
+            let min_time = arena.words(self.last_chunk, 1)[0] as i64;
+            let (start, end) = (self.last_chunk + 1, self.free);
+            full.push(FullChunk { start, end, min_time, max_time_so_far: self.max_time });
+        }
+    }
+
+    /// Links a chunk with room for at least one row of `row_words`, the first of which is of `time_ns`.
+    fn add_chunk(&mut self, arena: &mut Arena, row_words: usize, time_ns: i64) {
         let rows = (self.rows as usize).clamp(*CHUNK_ROWS.start(), *CHUNK_ROWS.end());
         // One word more than the rows need, so that "full" is never mistaken for "fits".
         let words = (2 + rows * row_words).min(CHUNK_WORDS_MAX).max(2 + row_words);
@@ -246,11 +346,14 @@ impl SeriesRows {
         self.last_chunk = chunk;
         self.free = chunk + 1;
         self.end = chunk + words as u32;
+        arena.words_mut(chunk, 1)[0] = time_ns as u64;
     }
 
-    fn note(&mut self, time_ns: i64) {
+    fn note(&mut self, time_ns: i64, arena: &mut Arena) {
         if time_ns <= self.max_time && self.rows > 0 {
             self.late_max = self.late_max.max(time_ns);
+            let earliest = &mut arena.words_mut(self.last_chunk, 1)[0];
+            *earliest = time_ns.min(*earliest as i64) as u64;
         }
         self.rows += 1;
         self.min_time = self.min_time.min(time_ns);

@@ -151,6 +151,38 @@ proptest! {
     }
 }
 
+proptest! {
+    /// The chunks of such a series are chosen by their times.
+    #[test]
+    fn any_times_of_a_long_series_are_read(
+        steps in prop_oneof![
+            prop::collection::vec(1i64..4, 1..2500),
+            prop::collection::vec(prop_oneof![50 => 1i64..4, 1 => -900i64..1], 1..2500),
+            prop::collection::vec(-50i64..51, 1..2500),
+        ],
+        ranges in prop::collection::vec((-300i64..3000, 0i64..900), 1..8),
+    ) {
+        let table = table();
+        let mut model: BTreeMap<i64, [Option<i64>; 3]> = BTreeMap::new();
+        let mut time = 0;
+        for (step, value) in steps.iter().zip(0..) {
+            time += step;
+            write(&table, 3, time, 7, value);
+            model.insert(time, [Some(value); 3]);
+        }
+        for (from, length) in ranges {
+            let range = TimeRange::new(from, from + length);
+            let rows: BTreeMap<_, _> =
+                model.range(from..=from + length).map(|(time, row)| (*time, *row)).collect();
+            let read = table.read(SeriesId(3), range, &Pin::ALL, &FIELDS).unwrap_or_default();
+            prop_assert_eq!(&read.times, &rows.keys().copied().collect::<Vec<_>>());
+            if !rows.is_empty() {
+                prop_assert_eq!(read.columns, expected(&rows).columns);
+            }
+        }
+    }
+}
+
 #[test]
 fn many_rows_and_wide_rows_fit() {
     let table = table();
