@@ -21,6 +21,7 @@ use crate::compaction::{self, When};
 use crate::engine::Engine;
 use crate::error::series_error;
 use crate::flush;
+use crate::memtable::Memtable;
 use crate::view::Partition;
 
 /// How often threads look for work that nobody announced: idle partitions, mostly.
@@ -184,10 +185,11 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
     if chosen.is_empty() {
         return;
     }
-    let keys: HashSet<(PolicyId, i64)> =
-        chosen.iter().map(|at| (actives[*at].policy, actives[*at].time.min)).collect();
+    let tables = chosen.iter().filter_map(|at| actives[*at].active.as_ref());
+    let chosen: HashSet<*const Memtable> = tables.map(Arc::as_ptr).collect();
     let _gate = engine.gate.write();
-    engine.freeze(|p| keys.contains(&(p.policy, p.time.min)));
+    // Another thread may have frozen them meanwhile; what took their place is not full yet.
+    engine.freeze(|p| p.active.as_ref().is_some_and(|table| chosen.contains(&Arc::as_ptr(table))));
 }
 
 /// Takes the next job: what frees memory first.

@@ -8,6 +8,7 @@ mod batch_builder;
 mod counters;
 mod edge;
 mod filter;
+mod nearest;
 mod piece;
 mod series_reader;
 mod source;

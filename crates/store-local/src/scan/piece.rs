@@ -59,6 +59,22 @@ impl Piece {
         }
     }
 
+    /// Takes out the rows from `at` on.
+    pub(crate) fn split_off(&mut self, at: usize) -> Self {
+        let rows = self.times.len();
+        if at == 0 {
+            return std::mem::take(self);
+        }
+        if at == rows {
+            return Self::default();
+        }
+        let others: Vec<u32> = (at as u32..rows as u32).collect();
+        let columns = self.columns.iter().map(|column| gather(column, &others)).collect();
+        let times = self.times[at..].to_vec();
+        self.truncate(at);
+        Self { times, columns }
+    }
+
     /// Leaves only the first rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         if rows < self.times.len() {

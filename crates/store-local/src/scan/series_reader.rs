@@ -7,6 +7,7 @@ use model::{FieldFilter, Scalar, SeriesId, TimeRange};
 use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
 
+use super::nearest::take_nearest;
 use super::piece::{Piece, merge};
 use super::source::{SegmentSource, Source};
 use super::span::{Span, SpanRows, clusters, has_time_within};
@@ -179,6 +180,28 @@ impl SeriesReader {
             let span = cluster.remove(0);
             return self.read_alone(at, span, wanted, emit);
         }
+        let descending = self.order == TimeOrder::Descending;
+        let mut take = *wanted;
+        while !cluster.is_empty() && *wanted > 0 {
+            let sources = &self.partitions[at].sources;
+            let nearest = match self.rows_per_series {
+                Some(_) => take_nearest(sources, &mut cluster, take, descending)?,
+                None => std::mem::take(&mut cluster),
+            };
+            self.read_together(at, nearest, wanted, emit)?;
+            take = take.saturating_mul(GROWTH);
+        }
+        Ok(())
+    }
+
+    /// Reads spans whose times may overlap.
+    fn read_together(
+        &mut self,
+        at: usize,
+        cluster: Vec<Span>,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Emitted<'_>),
+    ) -> Result<(), StoreError> {
         // No filters here: a row that fails one in an older source may pass with a later write.
         let mut pieces = Vec::with_capacity(cluster.len());
         for span in cluster {

@@ -41,7 +41,7 @@ pub(crate) struct MemtableSource {
 #[derive(Debug)]
 pub(crate) struct SegmentSource {
     segment: Arc<Segment>,
-    reader: SegmentReader,
+    pub(super) reader: SegmentReader,
     directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
     fields: Vec<(Option<usize>, FieldType)>,
@@ -310,7 +310,11 @@ impl SegmentSource {
     }
 
     /// The times of the first and the last of some rows.
-    fn bounds(&self, block: &Block, rows: &Range<usize>) -> Result<TimeRange, StoreError> {
+    pub(super) fn bounds(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+    ) -> Result<TimeRange, StoreError> {
         let mut ends = Vec::with_capacity(2);
         for row in [rows.start, rows.end - 1] {
             self.reader.times(block, row..row + 1, &mut ends).map_err(segment_error)?;
