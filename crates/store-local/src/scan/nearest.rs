@@ -38,7 +38,7 @@ pub(super) fn take_nearest(
             let (far, near) = source.cut(span, bound)?;
             (near, far)
         } else {
-            source.cut(span, bound + 1)?
+            source.cut(span, bound.saturating_add(1))?
         };
         taken.extend(near);
         rest.extend(far);
@@ -76,7 +76,7 @@ impl Source {
     /// Cuts a span in two: its rows before a time that can be stored, and those from it on.
     fn cut(&self, span: Span, time_ns: i64) -> Result<(Option<Span>, Option<Span>), StoreError> {
         let Span { source, time, rows, hidden } = span;
-        let before = TimeRange { min: i64::MIN, max: time_ns - 1 };
+        let before = TimeRange { min: i64::MIN, max: time_ns.saturating_sub(1) };
         let behind = TimeRange { min: time_ns, max: i64::MAX };
         let (first, second) = match (self, rows) {
             (_, SpanRows::Held(mut piece)) => {
