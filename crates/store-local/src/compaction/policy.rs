@@ -17,7 +17,7 @@
 /// Neighbours that are worth merging.
 const FAN_IN: usize = 8;
 /// The least that a run is worth merging for: its bytes as a multiple of its largest segment's.
-const GROWTH: u64 = 6;
+const GROWTH: u64 = 5;
 /// Runs are not merged into more than this: what is larger is merged once, when cold.
 const MERGED_BYTES_MAX: u64 = 1 << 30;
 /// A segment of this size is left alone until it is cold: another merge could hardly double it.
