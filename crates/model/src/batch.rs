@@ -69,6 +69,22 @@ impl Values {
         }
     }
 
+    /// No entries of the same kind, with room for as many numbers.
+    #[must_use]
+    pub fn empty_like(&self) -> Self {
+        match self {
+            Self::Time(v) => Self::Time(Vec::with_capacity(v.len())),
+            Self::Float(v) => Self::Float(Vec::with_capacity(v.len())),
+            Self::Integer(v) => Self::Integer(Vec::with_capacity(v.len())),
+            Self::Unsigned(v) => Self::Unsigned(Vec::with_capacity(v.len())),
+            Self::Boolean(_) => Self::Boolean(Bitmap::new()),
+            Self::String(_) => Self::String(Strings::new()),
+            Self::Dictionary(v, texts) => {
+                Self::Dictionary(Vec::with_capacity(v.len()), Arc::clone(texts))
+            }
+        }
+    }
+
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -29,5 +29,5 @@ pub use regex::Regex;
 pub use result::{Documents, ResultBatch, SeriesHeader};
 pub use schema::{FieldType, MeasurementSchema, Name};
 pub use strings::Strings;
-pub use summary::{FieldSummary, SummaryBatch, SummarySpan};
+pub use summary::{FieldSummaries, SummaryBatch, SummarySpan, TimedValues};
 pub use time::{MAX_TIME_NS, MIN_TIME_NS, TimeRange, partition_range};

@@ -1,14 +1,14 @@
 //! What a store may say of some rows instead of handing them out.
 
-use crate::Scalar;
+use crate::{FieldType, Values};
 
-/// Summaries of spans of rows: `fields[f][s]` sums up requested field `f` over span `s`.
+/// Summaries of spans of rows: entry `s` of `fields[f]` sums up requested field `f` over span `s`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SummaryBatch {
     /// The spans.
     pub spans: Vec<SummarySpan>,
-    /// One list a requested field, each as long as `spans`.
-    pub fields: Vec<Vec<FieldSummary>>,
+    /// One a requested field, each of all spans.
+    pub fields: Vec<FieldSummaries>,
 }
 
 /// Some rows of one series that lie in one window of the request.
@@ -22,19 +22,74 @@ pub struct SummarySpan {
     pub max_time: i64,
 }
 
-/// One field over one span. The values have the field's type; `sum` of integers wraps.
+/// One field over some spans, a column a part. `counts` has an entry a span; so have the parts that the
+/// request uses, the others may be empty. Where a count is 0 the other parts are unspecified.
+///
+/// The values have the field's type; sums of integers wrap.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FieldSummary {
-    /// Number of values. With 0 the rest is unspecified.
-    pub count: u64,
-    /// Sum of the values.
-    pub sum: Scalar,
-    /// Smallest value.
-    pub min: Scalar,
-    /// Largest value.
-    pub max: Scalar,
-    /// Value at the earliest time, and that time.
-    pub first: (i64, Scalar),
-    /// Value at the latest time, and that time.
-    pub last: (i64, Scalar),
+pub struct FieldSummaries {
+    /// Numbers of values.
+    pub counts: Vec<u64>,
+    /// Sums of the values.
+    pub sums: Values,
+    /// Smallest values.
+    pub mins: Values,
+    /// Largest values.
+    pub maxs: Values,
+    /// The values at the earliest times.
+    pub firsts: TimedValues,
+    /// The values at the latest times.
+    pub lasts: TimedValues,
+}
+
+/// Values with the times they were written for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimedValues {
+    /// Nanoseconds since 1970-01-01 UTC.
+    pub times: Vec<i64>,
+    /// As many values.
+    pub values: Values,
+}
+
+impl FieldSummaries {
+    /// Summaries of no spans of a field of type `field_type`.
+    #[must_use]
+    pub fn empty(field_type: FieldType) -> Self {
+        let none = || Values::empty(field_type);
+        let timed = || TimedValues { times: Vec::new(), values: none() };
+        Self {
+            counts: Vec::new(),
+            sums: none(),
+            mins: none(),
+            maxs: none(),
+            firsts: timed(),
+            lasts: timed(),
+        }
+    }
+
+    /// No spans of the same field, with room for as many.
+    #[must_use]
+    pub fn empty_like(&self) -> Self {
+        let timed = |ends: &TimedValues| TimedValues {
+            times: Vec::with_capacity(ends.times.len()),
+            values: ends.values.empty_like(),
+        };
+        Self {
+            counts: Vec::with_capacity(self.counts.len()),
+            sums: self.sums.empty_like(),
+            mins: self.mins.empty_like(),
+            maxs: self.maxs.empty_like(),
+            firsts: timed(&self.firsts),
+            lasts: timed(&self.lasts),
+        }
+    }
+
+    /// Bytes of memory the entries take, for budgets.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let values = [&self.sums, &self.mins, &self.maxs, &self.firsts.values, &self.lasts.values];
+        let times = self.firsts.times.capacity() + self.lasts.times.capacity();
+        (self.counts.capacity() + times) * 8
+            + values.map(Values::memory_bytes).iter().sum::<usize>()
+    }
 }

@@ -214,6 +214,19 @@ impl PageCache {
         Ok(kept.map_or(object, Value::into_object))
     }
 
+    /// Says that an object which [`Self::get_or_insert_with`] gave out takes `bytes` more than before;
+    /// others make room. Nothing happens if the cache does not hold it any more.
+    pub fn grow<T>(&self, file_id: u64, offset: u64, kind: u16, object: &Arc<T>, bytes: usize)
+    where
+        T: Any + Send + Sync,
+    {
+        let key = Key::object(file_id, offset, kind);
+        let hash = key.hash();
+        let address = Arc::as_ptr(object).cast::<()>();
+        let evicted = self.shard(hash).lock().grow(hash, &key, address, bytes);
+        drop(evicted);
+    }
+
     /// Drops everything of a file that was removed. A read under way may still add to it; that
     /// goes like any entry nobody asks for.
     pub fn remove_file(&self, file_id: u64) {

@@ -190,11 +190,11 @@ fn window_scan(reader: &SegmentReader, name: &str, cells: f64) -> Result<(), Seg
         let all = SeriesId(0)..=SeriesId(u64::MAX);
         for block in reader.blocks(&directory, &all, TimeRange::ALL) {
             let block = block?;
-            let Some(index) = reader.window_index(&block)? else { continue };
+            let Some(windows) = reader.windows(&block)? else { continue };
+            window_ns = windows.index().window_ns();
             for field in 0..FIELDS {
-                let Some(windows) = reader.windows(&block, field, &index)? else { continue };
-                window_ns = windows.index.window_ns();
-                if let Values::Integer(sums) = &windows.sums {
+                let Some(place) = reader.load_windows(&block, field, &windows)? else { continue };
+                if let Values::Integer(sums) = &windows.field(place).sums {
                     sum = sums.iter().fold(sum, |a, b| a.wrapping_add(*b));
                 }
             }

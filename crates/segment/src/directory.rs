@@ -217,13 +217,18 @@ impl Block {
     }
 
     pub(crate) fn page(&self, field: usize) -> Option<&PageEntry> {
+        self.page_place(field).map(|(_, page)| page)
+    }
+
+    /// A field's page, and its place among those of the block.
+    pub(crate) fn page_place(&self, field: usize) -> Option<(usize, &PageEntry)> {
         let pages = self.pages();
         // Most blocks have every field.
         if let Some(page) = pages.get(field).filter(|p| p.field as usize == field) {
-            return Some(page);
+            return Some((field, page));
         }
         let at = pages.binary_search_by(|p| (p.field as usize).cmp(&field)).ok()?;
-        Some(&pages[at])
+        Some((at, &pages[at]))
     }
 
     pub(crate) fn field_type(&self, field: usize) -> FieldType {

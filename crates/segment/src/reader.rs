@@ -13,7 +13,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{Column, FieldType, SeriesId, TimeRange, Values};
+use model::{Column, SeriesId, TimeRange};
 use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
@@ -22,12 +22,12 @@ use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
 use crate::input::Malformed;
-use crate::rows::fits;
 use crate::runs::Runs;
-use crate::windows::{WindowIndex, WindowSummaries};
+use crate::windows::{BlockWindows, WindowIndex, WindowSummaries};
 
 mod blocks;
 pub(crate) mod column;
+mod fields;
 mod source;
 mod thaw;
 mod times;
@@ -222,73 +222,25 @@ impl SegmentReader {
         rows: Range<usize>,
         out: &mut Column,
     ) -> Result<(), SegmentError> {
-        self.column_parts(block, field, std::slice::from_ref(&rows), std::slice::from_mut(out))
+        fields::column(self, block, field, rows, out)
     }
 
-    /// Adds the values of a field in several parts of a block to a column each, as
+    /// Adds the values of fields in several parts of a block to a column each, as
     /// [`SegmentReader::column`] does for one; the parts ascend. A page that cannot be read in parts is
-    /// decoded once for all of them.
+    /// decoded once for all of them. What one field waits for overlaps with what the next one does.
     ///
     /// # Errors
-    /// If the disk fails or the page is damaged; the columns are of no use then.
+    /// If the disk fails or a page is damaged; the columns are of no use then.
     ///
     /// # Panics
-    /// If the block does not have these rows, they do not ascend, the measurement does not have that many
-    /// fields, or a column is of another type.
-    pub fn column_parts(
+    /// As [`SegmentReader::column`], or if the parts do not ascend.
+    pub fn columns(
         &self,
         block: &Block,
-        field: usize,
         parts: &[Range<usize>],
-        out: &mut [Column],
+        fields: &mut [(usize, Vec<Column>)],
     ) -> Result<(), SegmentError> {
-        let field_type = block.field_type(field);
-        let inside = |rows: &Range<usize>| rows.start <= rows.end && rows.end <= block.rows();
-        assert!(parts.iter().all(inside), "BUG: rows outside of a block");
-        assert!(parts.is_sorted_by(|a, b| a.end <= b.start), "BUG: parts that do not ascend");
-        assert!(out.iter().all(|c| fits(&c.values, field_type)), "BUG: a column of another type");
-        let Some(entry) = block.page(field) else {
-            parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len()));
-            return Ok(());
-        };
-        let shape = column::PageShape { rows: block.rows(), count: entry.count as usize };
-        let decoded = self.decode_parts(&entry.extent, shape, field_type, parts, out)?;
-        decoded.map_err(|e| self.shared.source.malformed(entry.extent.offset, &e))
-    }
-
-    fn decode_parts(
-        &self,
-        extent: &Extent,
-        shape: column::PageShape,
-        field_type: FieldType,
-        parts: &[Range<usize>],
-        out: &mut [Column],
-    ) -> Result<Result<(), Malformed>, SegmentError> {
-        let mut each = parts.iter().cloned().zip(out);
-        let wanted = parts.iter().map(Range::len).sum();
-        let may_thaw = thaw::may_thaw(self, shape, wanted, field_type);
-        if may_thaw && let Some(thawed) = thaw::found(self, extent) {
-            return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
-        }
-        let page = self.shared.source.page(extent, self.keep_pages)?;
-        let is_tight = field_type.is_numeric() && thaw::is_entropy_coded(&page, shape);
-        if may_thaw
-            && is_tight
-            && let Some(thawed) = thaw::thaw(self, extent, shape, field_type)?
-        {
-            return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
-        }
-        if let ([first, .., last], true) = (parts, is_tight) {
-            let all = first.start..last.end;
-            let mut whole = Column::new(Values::empty(field_type));
-            let decoded = column::decode(&page, shape, all.clone(), &mut whole);
-            return Ok(decoded.map(|()| {
-                each.for_each(|(rows, out)| {
-                    out.extend_from(&whole, rows.start - all.start..rows.end - all.start);
-                });
-            }));
-        }
-        Ok(each.try_for_each(|(rows, out)| column::decode(&page, shape, rows, out)))
+        fields::columns(self, block, parts, fields)
     }
 
     /// The rows at times inside `time` among `rows`, which are all of one series.
@@ -329,36 +281,53 @@ impl SegmentReader {
     ///
     /// # Errors
     /// If the disk fails or the page is damaged.
-    pub fn window_index(&self, block: &Block) -> Result<Option<Arc<WindowIndex>>, SegmentError> {
+    pub fn windows(&self, block: &Block) -> Result<Option<Arc<BlockWindows>>, SegmentError> {
         let Some(extent) = &block.entry().window_index else { return Ok(None) };
-        let runs = self.runs(block)?;
-        let rows = block.entry().rows;
-        let decode = |bytes: &[u8]| WindowIndex::decode(bytes, rows, runs);
         let source = &self.shared.source;
+        let cached = self.keep_pages.then(|| source.cached(Kind::Windows, extent)).flatten();
+        if cached.is_some() {
+            return Ok(cached);
+        }
+        let runs = self.runs(block)?;
+        let decode = |bytes: &[u8]| {
+            let index = WindowIndex::decode(bytes, block.entry().rows, runs)?;
+            Ok(BlockWindows::new(index, block.pages().len()))
+        };
         source
-            .object(Kind::WindowIndex, extent, self.keep_pages, WindowIndex::memory_bytes, decode)
+            .object(Kind::Windows, extent, self.keep_pages, BlockWindows::memory_bytes, decode)
             .map(Some)
     }
 
-    /// The window summaries of a field, if the block keeps any of it. `index` is the block's.
+    /// Reads the window summaries of a field into `windows`, which are the block's, unless they are
+    /// there. Gives their place for [`BlockWindows::field`], or `None` if the block keeps none.
     ///
     /// # Errors
     /// If the disk fails or a page is damaged.
-    pub fn windows(
+    pub fn load_windows(
         &self,
         block: &Block,
         field: usize,
-        index: &Arc<WindowIndex>,
-    ) -> Result<Option<Arc<WindowSummaries>>, SegmentError> {
-        let Some(extent) = block.page(field).and_then(|page| page.windows) else {
-            return Ok(None);
-        };
-        let field_type = block.field_type(field);
-        let decode = |bytes: &[u8]| WindowSummaries::decode(bytes, Arc::clone(index), field_type);
+        windows: &Arc<BlockWindows>,
+    ) -> Result<Option<usize>, SegmentError> {
+        let Some((place, page)) = block.page_place(field) else { return Ok(None) };
+        let Some(extent) = &page.windows else { return Ok(None) };
         let source = &self.shared.source;
-        source
-            .object(Kind::Windows, &extent, self.keep_pages, WindowSummaries::memory_bytes, decode)
-            .map(Some)
+        let Some(cell) = windows.cell(place) else {
+            return Err(source.damaged(extent.offset, "windows of a block with fewer fields"));
+        };
+        if cell.get().is_some() {
+            return Ok(Some(place));
+        }
+        let bytes = source.page(extent, false)?;
+        let decoded = WindowSummaries::decode(&bytes, windows.index(), block.field_type(field));
+        let decoded = decoded.map_err(|e| source.malformed(extent.offset, &e))?;
+        let bytes_added = decoded.memory_bytes();
+        if cell.set(Box::new(decoded)).is_ok()
+            && let Some(of_block) = &block.entry().window_index
+        {
+            source.grew(Kind::Windows, of_block, windows, bytes_added);
+        }
+        Ok(Some(place))
     }
 
     /// Checks every checksum, decodes every page and compares it with what is said about it.

@@ -6,7 +6,7 @@
 //! span in each. Windows start at multiples of their length since 1970-01-01 UTC.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use codec::Effort;
 use model::{FieldType, SeriesId, Values};
@@ -31,11 +31,18 @@ pub struct WindowIndex {
     runs: Arc<Runs>,
 }
 
+/// The spans of a block with the summaries of the fields that were asked for so far: one object for
+/// all of them, so that a question about many fields looks for it once.
+#[derive(Debug)]
+pub struct BlockWindows {
+    index: WindowIndex,
+    /// By place of the field's page in the block.
+    fields: Box<[OnceLock<Box<WindowSummaries>>]>,
+}
+
 /// One field over the spans of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowSummaries {
-    /// The spans.
-    pub index: Arc<WindowIndex>,
     /// Values per span; `None`: every row of every span has one.
     pub counts: Option<Vec<u32>>,
     /// Sum per span, wrapping for integers. Unspecified where a span has no values, as are
@@ -135,6 +142,53 @@ impl WindowIndex {
     }
 }
 
+impl BlockWindows {
+    pub(crate) fn new(index: WindowIndex, pages: usize) -> Self {
+        Self { index, fields: std::iter::repeat_with(OnceLock::new).take(pages).collect() }
+    }
+
+    /// Where the summaries of a field go; `None` if the block has fewer pages.
+    pub(crate) fn cell(&self, place: usize) -> Option<&OnceLock<Box<WindowSummaries>>> {
+        self.fields.get(place)
+    }
+
+    /// The spans.
+    #[must_use]
+    pub fn index(&self) -> &WindowIndex {
+        &self.index
+    }
+
+    /// The summaries of a field, by the place that
+    /// [`SegmentReader::load_windows`](crate::SegmentReader::load_windows) has given.
+    ///
+    /// # Panics
+    /// If the place is not of this block.
+    #[must_use]
+    pub fn field(&self, place: usize) -> &WindowSummaries {
+        self.fields[place].get().expect("BUG: a place that was not given out")
+    }
+
+    /// Looks at the sums of a field from span `span` on, so that they are on their way from memory while
+    /// others are looked for. What it gives stands for nothing but keeps that from being left out.
+    ///
+    /// # Panics
+    /// As [`Self::field`].
+    #[must_use]
+    pub fn touch(&self, place: usize, span: usize) -> u64 {
+        match &self.field(place).sums {
+            Values::Float(sums) => sums.get(span).map_or(0, |sum| sum.to_bits()),
+            Values::Integer(sums) => sums.get(span).map_or(0, |sum| *sum as u64),
+            Values::Unsigned(sums) => sums.get(span).copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Without fields: what those take is added when they come.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes() + size_of_val(&*self.fields) + size_of::<Self>()
+    }
+}
+
 impl WindowSummaries {
     pub(crate) fn memory_bytes(&self) -> usize {
         let counts = self.counts.as_ref().map_or(0, |c| c.capacity() * 4);
@@ -142,13 +196,10 @@ impl WindowSummaries {
         counts + values.map(Values::memory_bytes).iter().sum::<usize>() + size_of::<Self>()
     }
 
-    /// Number of values in a span.
+    /// Number of values in a span, which has `rows` rows.
     #[must_use]
-    pub fn count(&self, span: usize) -> u32 {
-        match &self.counts {
-            Some(counts) => counts[span],
-            None => self.index.rows(span).len() as u32,
-        }
+    pub fn count(&self, span: usize, rows: usize) -> u64 {
+        self.counts.as_ref().map_or(rows as u64, |counts| u64::from(counts[span]))
     }
 
     /// Writes the page of one field that has `counts` values in each span; `complete` says that
@@ -188,14 +239,14 @@ impl WindowSummaries {
     /// Reads the page of one field of the block that `index` belongs to.
     pub(crate) fn decode(
         bytes: &[u8],
-        index: Arc<WindowIndex>,
+        index: &WindowIndex,
         field_type: FieldType,
     ) -> Result<Self, Malformed> {
         let mut input = Input::new(bytes);
         let spans = index.len();
         let counts = match input.varint()? {
             0 => None,
-            1 => Some(decode_counts(&mut input, &index)?),
+            1 => Some(decode_counts(&mut input, index)?),
             other => return Err(input.fail(format!("unknown flags {other:#x}"))),
         };
         let rest_type = match field_type {
@@ -205,19 +256,19 @@ impl WindowSummaries {
         let mut part = |field_type| decode_values(input.bytes()?, spans, field_type);
         let (mins, maxs, sums) = (part(field_type)?, part(rest_type)?, part(rest_type)?);
         input.end()?;
-        let mut summaries = Self { index, counts, sums, mins, maxs };
-        summaries.undo_differences();
+        let mut summaries = Self { counts, sums, mins, maxs };
+        summaries.undo_differences(index);
         Ok(summaries)
     }
 
     /// Makes maxima and sums of integers from what was written relative to the minimum.
-    fn undo_differences(&mut self) {
+    fn undo_differences(&mut self, index: &WindowIndex) {
         let mins: Vec<u64> = match &self.mins {
             Values::Integer(mins) => mins.iter().map(|v| *v as u64).collect(),
             Values::Unsigned(mins) => mins.clone(),
             _ => return,
         };
-        let base = |span: usize| mins[span].wrapping_mul(u64::from(self.count(span)));
+        let base = |span: usize| mins[span].wrapping_mul(self.count(span, index.rows(span).len()));
         let bases: Vec<u64> = (0..mins.len()).map(base).collect();
         for (values, bases) in [(&mut self.maxs, &mins), (&mut self.sums, &bases)] {
             let Values::Unsigned(differences) = values else { continue };

@@ -23,7 +23,7 @@ use model::{FieldFilter, FieldType, Name, SeriesId, TimeRange};
 use roaring::RoaringTreemap;
 use store::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
-    SeriesTable, StoreError, TagColumn, TimeOrder, Windows,
+    SeriesTable, StoreError, SummaryParts, TagColumn, TimeOrder, Windows,
 };
 
 use crate::memtable::{Few, Memtable, Pin};
@@ -230,6 +230,7 @@ impl Scan for LocalScan {
         let plan = Arc::clone(&self.plan);
         let time = plan.time.intersect(&slice.time);
         let partitions = open_sources(&plan, time, &self.counters)?;
+        let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let reader = SeriesReader {
             order: plan.order,
             filters: plan.filters.clone(),
@@ -241,7 +242,7 @@ impl Scan for LocalScan {
             next: 0,
             series: slice.series.clone(),
             reader,
-            batch: BatchBuilder::new(&plan.fields),
+            batch: BatchBuilder::new(&plan.fields, parts),
             ready: VecDeque::new(),
             plan,
             context: self.context.clone(),
@@ -369,7 +370,7 @@ impl ScanCursor for LocalCursor {
         while self.ready.is_empty() {
             self.context.interrupt.check()?;
             let Some(ordinal) = self.ordinal(self.next) else {
-                self.ready.extend(self.batch.finish());
+                self.batch.finish(&mut self.ready);
                 break;
             };
             self.next += 1;
@@ -378,7 +379,7 @@ impl ScanCursor for LocalCursor {
             self.reader.read(series, &mut |emitted| match emitted {
                 Emitted::Rows(piece) => batch.add(ordinal, piece, ready),
                 Emitted::Row(time, values) => batch.add_row(ordinal, time, values, ready),
-                Emitted::Summaries(summaries) => batch.add_summaries(ordinal, summaries, ready),
+                Emitted::Summaries(summaries) => batch.add_summaries(ordinal, &summaries, ready),
             })?;
         }
         let Some(item) = self.ready.pop_front() else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange};
+use model::{Column, DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange, Values};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{Row, unlimited, value_at, write};
 use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
@@ -50,6 +50,11 @@ fn number(value: &Scalar) -> f64 {
         Scalar::Float(v) => *v,
         other => panic!("{other:?} is no number"),
     }
+}
+
+fn number_at(values: &Values, at: usize) -> f64 {
+    let column = Column::new(values.clone());
+    value_at(&column, at).map_or(f64::NAN, |value| number(&value))
 }
 
 /// Adds up what a scan hands out; also how many spans were summaries.
@@ -103,10 +108,13 @@ fn totals(
                     let window = span.min_time.div_euclid(every);
                     assert_eq!(window, span.max_time.div_euclid(every));
                     for field in 0..2 {
-                        let s = &batch.fields[field][at];
-                        if s.count > 0 {
+                        let s = &batch.fields[field];
+                        let number = |values| number_at(values, at);
+                        if s.counts[at] > 0 {
                             let key = (span.series, window, field);
-                            add(key, s.count, number(&s.sum), number(&s.min), number(&s.max));
+                            let (sum, min, max) =
+                                (number(&s.sums), number(&s.mins), number(&s.maxs));
+                            add(key, s.counts[at], sum, min, max);
                         }
                     }
                 }

@@ -7,6 +7,7 @@
 mod metadata;
 mod scan;
 mod state;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
 use parking_lot::Mutex;
 
 pub(crate) use self::scan::window_of;
+pub(crate) use self::summary::FieldSummary;
 
 use self::metadata::ReferenceMetadata;
 use self::scan::ReferenceScan;

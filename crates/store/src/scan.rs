@@ -126,9 +126,9 @@ pub trait Scan: Send + Sync {
     /// every row of the request. For cutting a scan into slices of bounded size.
     fn extent(&self) -> Vec<ExtentPart>;
 
-    /// Starts reading. The cursor hands out series in ascending ordinal; of each series the rows in
-    /// the request's order, no time twice. Summaries of a series come among its rows in any order.
-    /// The series of consecutive items may be the same; items are never empty.
+    /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
+    /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
+    /// with the rows. The series of consecutive items may be the same; items are never empty.
     ///
     /// # Errors
     /// [`StoreError`].

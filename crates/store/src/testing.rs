@@ -237,18 +237,20 @@ pub fn names(store: &dyn Store, request: &MetadataRequest) -> Result<Vec<Vec<Str
 /// If the column is of a kind that no field has.
 #[must_use]
 pub fn value_at(column: &Column, row: usize) -> Option<Scalar> {
-    if !column.is_valid(row) {
-        return None;
-    }
-    Some(match &column.values {
-        Values::Float(v) => Scalar::Float(v[row]),
-        Values::Integer(v) => Scalar::Integer(v[row]),
-        Values::Unsigned(v) => Scalar::Unsigned(v[row]),
-        Values::Boolean(v) => Scalar::Boolean(v.get(row)),
-        Values::String(v) => Scalar::String(v.get(row).into()),
-        Values::Dictionary(codes, texts) => Scalar::String(texts.get(codes[row] as usize).into()),
+    column.is_valid(row).then(|| entry(&column.values, row))
+}
+
+/// An entry of some values.
+pub(crate) fn entry(values: &Values, at: usize) -> Scalar {
+    match values {
+        Values::Float(v) => Scalar::Float(v[at]),
+        Values::Integer(v) => Scalar::Integer(v[at]),
+        Values::Unsigned(v) => Scalar::Unsigned(v[at]),
+        Values::Boolean(v) => Scalar::Boolean(v.get(at)),
+        Values::String(v) => Scalar::String(v.get(at).into()),
+        Values::Dictionary(codes, texts) => Scalar::String(texts.get(codes[at] as usize).into()),
         Values::Time(_) => panic!("a field is no time"),
-    })
+    }
 }
 
 /// A delete of `rows` of one measurement and policy, as they are: with the values that they have of

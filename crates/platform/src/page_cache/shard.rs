@@ -196,6 +196,36 @@ impl Shard {
         (None, evicted)
     }
 
+    /// Counts `bytes` more of the object at `address`, if it is the entry's. Returns what had to go, which
+    /// may be the entry itself.
+    pub(super) fn grow(
+        &mut self,
+        hash: u64,
+        key: &Key,
+        address: *const (),
+        bytes: usize,
+    ) -> Vec<Value> {
+        let Some(index) = self.find(hash, key) else { return Vec::new() };
+        let slot = &mut self.slots[index as usize];
+        let held = match &slot.value {
+            Some(Value::Object(object)) => Arc::as_ptr(object).cast::<()>(),
+            _ => std::ptr::null(),
+        };
+        if held != address {
+            return Vec::new();
+        }
+        slot.cost += bytes;
+        self.bytes_used += bytes;
+        if slot.short {
+            self.short_bytes += bytes;
+        }
+        let mut evicted = Vec::new();
+        while self.bytes_used > self.capacity_bytes {
+            evicted.extend(self.evict());
+        }
+        evicted
+    }
+
     fn ghost(&self, hash: u64) -> usize {
         hash as usize & (self.ghosts.len() - 1)
     }

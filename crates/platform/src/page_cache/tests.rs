@@ -135,6 +135,26 @@ fn objects_share_the_bound_and_are_made_once() {
 }
 
 #[test]
+fn an_object_that_grows_takes_the_place_of_others() {
+    let cache = PageCache::with_shards(10_000, 1);
+    let make = |offset| {
+        cache.get_or_insert_with(7, offset, 1, 3000, || Ok::<u64, ()>(offset)).expect("cannot fail")
+    };
+    let (first, second) = (make(1), make(2));
+    let used = cache.stats().bytes_used;
+    cache.grow(7, 2, 1, &second, 1000);
+    assert_eq!(cache.stats().bytes_used, used + 1000);
+    // Another object than the one the cache holds there, and one it never held.
+    cache.grow(7, 2, 1, &first, 1000);
+    cache.grow(7, 3, 1, &first, 1000);
+    assert_eq!(cache.stats().bytes_used, used + 1000);
+    cache.grow(7, 2, 1, &second, 4000);
+    assert_eq!((cache.stats().entries, cache.stats().evictions), (1, 1));
+    cache.grow(7, 2, 1, &second, 4000);
+    assert_eq!((cache.stats().entries, cache.stats().bytes_used), (0, 0));
+}
+
+#[test]
 fn an_entry_larger_than_the_cache_is_not_kept() {
     let cache = PageCache::new(1000);
     let (_, file) = pattern();
@@ -216,16 +236,27 @@ fn threads_get_the_right_bytes_while_files_come_and_go() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Get { file: usize, page: u64 },
-    Object { file: usize, page: u64, cost: usize },
-    Remove { file: usize },
+    Get {
+        file: usize,
+        page: u64,
+    },
+    /// An object that takes more once it is there.
+    Object {
+        file: usize,
+        page: u64,
+        cost: usize,
+        more: usize,
+    },
+    Remove {
+        file: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => (0..3usize, 0..40u64).prop_map(|(file, page)| Step::Get { file, page }),
-        5 => (0..3usize, 0..40u64, 0..3000usize)
-            .prop_map(|(file, page, cost)| Step::Object { file, page, cost }),
+        5 => (0..3usize, 0..40u64, 0..3000usize, 0..3000usize)
+            .prop_map(|(file, page, cost, more)| Step::Object { file, page, cost, more }),
         1 => (0..3usize).prop_map(|file| Step::Remove { file }),
     ]
 }
@@ -247,7 +278,7 @@ proptest! {
                 Step::Get { file, page } => {
                     get(&cache, &files[file], page * 700, 50 + page as u32 * 30);
                 }
-                Step::Object { file, page, cost } => {
+                Step::Object { file, page, cost, more } => {
                     let mut again = false;
                     let id = files[file].id();
                     let object = cache.get_or_insert_with(id, page * 700, 9, cost, || {
@@ -265,6 +296,10 @@ proptest! {
                         kept.remove(&(file, page));
                     } else {
                         kept.insert((file, page), cache.stats().evictions);
+                    }
+                    // May evict the object itself.
+                    if let Ok(object) = &object {
+                        cache.grow(id, page * 700, 9, object, more);
                     }
                 }
                 Step::Remove { file } => {

@@ -17,7 +17,7 @@ use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange
 use self::collect::{AuxColumn, Collect, Finished, Origin};
 use self::pick::Pick;
 pub(crate) use self::points::Points;
-use self::slots::{Run, SlotMap};
+use self::slots::{Run, SlotMap, SlotSpan};
 use self::totals::{Parts, Totals};
 use super::column::{self, Cell, cast_scalar, cell};
 use super::input::{ColumnSource, Input};
@@ -154,6 +154,7 @@ pub(crate) struct Accumulator<'a> {
     states: Vec<State>,
     runs: Vec<Run>,
     group_runs: Vec<Run>,
+    spans: Vec<SlotSpan>,
     reservation: Reservation,
     /// Per input and series, what `top()` and `bottom()` tell apart.
     combinations: &'a [Vec<u32>],
@@ -197,6 +198,7 @@ impl<'a> Accumulator<'a> {
             states: recipe.kinds.iter().zip(&select.calls).map(state).collect(),
             runs: Vec::new(),
             group_runs: Vec::new(),
+            spans: Vec::new(),
             reservation,
             combinations,
         }
@@ -285,15 +287,18 @@ impl<'a> Accumulator<'a> {
         batch: &SummaryBatch,
         group_of: impl Fn(u32) -> Option<u32>,
     ) -> Result<(), QueryError> {
-        for (at, span) in batch.spans.iter().enumerate() {
-            let Some(group) = group_of(span.series) else { continue };
-            let slot = self.slots.slot(group, span.min_time);
-            let slots = self.slots.len();
-            for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
-                totals.grow(slots);
-                if let ColumnSource::Column { at: column, .. } = &input.calls[plan.call] {
-                    totals.add_summary(slot as usize, &batch.fields[column - 1][at]);
-                }
+        self.spans.clear();
+        for (span, at) in batch.spans.iter().zip(0..) {
+            if let Some(group) = group_of(span.series) {
+                let slot = self.slots.slot(group, span.min_time);
+                self.spans.push(SlotSpan { slot, span: at });
+            }
+        }
+        let slots = self.slots.len();
+        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+            totals.grow(slots);
+            if let ColumnSource::Column { at: column, .. } = &input.calls[plan.call] {
+                totals.add_summaries(&self.spans, &batch.fields[column - 1]);
             }
         }
         self.reserve()

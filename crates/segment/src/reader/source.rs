@@ -20,9 +20,7 @@ pub(crate) enum Kind {
     Directory,
     Chunk,
     Runs,
-    WindowIndex,
     Windows,
-    Touched,
     Thawed,
 }
 
@@ -105,6 +103,31 @@ impl Source {
         match put {
             Ok(object) => Ok(object),
         }
+    }
+
+    /// What was found out about a part of the file, and counts when it grows; nothing at first.
+    pub(crate) fn entry<T: Any + Send + Sync + Default>(
+        &self,
+        kind: Kind,
+        extent: &Extent,
+    ) -> Arc<T> {
+        let (id, offset) = (self.file.id(), extent.offset);
+        let make = || Ok::<_, Infallible>(T::default());
+        let made = self.cache.get_or_insert_with(id, offset, kind as u16, size_of::<T>(), make);
+        match made {
+            Ok(object) => object,
+        }
+    }
+
+    /// Says that an object, of a part that was asked for, takes `bytes` more than before.
+    pub(crate) fn grew<T: Any + Send + Sync>(
+        &self,
+        kind: Kind,
+        extent: &Extent,
+        object: &Arc<T>,
+        bytes: usize,
+    ) {
+        self.cache.grow(self.file.id(), extent.offset, kind as u16, object, bytes);
     }
 
     /// An error about a part that starts at `offset`.

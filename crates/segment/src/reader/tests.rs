@@ -205,14 +205,17 @@ fn dense_blocks_have_windows_that_answer_for_their_rows() {
     let reader = open(write(&spec, &plain).0).unwrap();
     let mut spans = 0;
     for block in blocks(&reader, "m0") {
-        let index = reader.window_index(&block).unwrap().expect("dense blocks have windows");
-        let windows = reader.windows(&block, 0, &index).unwrap().expect("of each field");
-        assert_eq!(windows.index.window_ns(), 3_600_000_000_000);
-        spans += windows.index.len();
+        let windows = reader.windows(&block).unwrap().expect("dense blocks have windows");
+        let index = windows.index();
+        let place = reader.load_windows(&block, 0, &windows).unwrap().expect("of each field");
+        let of_field = windows.field(place);
+        assert_eq!(index.window_ns(), 3_600_000_000_000);
+        spans += index.len();
         for series in [SeriesId(1), SeriesId(2), SeriesId(3)] {
-            for span in windows.index.spans_of(series) {
-                assert_eq!(windows.index.series(span), series);
-                assert_eq!(windows.count(span) as usize, windows.index.rows(span).len());
+            for span in index.spans_of(series) {
+                assert_eq!(index.series(span), series);
+                let rows = index.rows(span).len();
+                assert_eq!(of_field.count(span, rows), rows as u64);
             }
         }
     }
@@ -314,7 +317,13 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
 
 #[test]
 fn parts_are_read_together_as_they_are_one_by_one() {
-    let (mut spec, plain) = crate::testing::regular(20_000, 1, 10);
+    // More fields than thawed pages have in one entry of the cache, of which one is missing now and then.
+    let (mut spec, mut plain) = crate::testing::regular(20_000, 1, 10);
+    spec.measurements[0].0 = 20;
+    plain[0].fields = (0..20).map(|f| (format!("f{f:02}").into(), FieldType::Integer)).collect();
+    for (at, (_, _, cells)) in plain[0].rows.iter_mut().enumerate() {
+        cells.extend((2..20).map(|f| Cell::Number(((at * f) ^ (at / 7)) as u64 % 90)));
+    }
     for cold in [false, true] {
         if cold {
             spec.options =
@@ -323,25 +332,27 @@ fn parts_are_read_together_as_they_are_one_by_one() {
         let cache = Arc::new(platform::PageCache::new(8 << 20));
         let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
         let reader = SegmentReader::over(file, cache).unwrap();
-        let fields = reader.directory("m0").unwrap().unwrap().fields().len();
         let block = blocks(&reader, "m0").swap_remove(0);
         let rows = block.rows();
         let parts = [3..40, 40..40, rows / 2..rows / 2 + 700, rows - 5..rows];
-        for field in 0..fields {
-            let empty = Column::new(Values::empty(block.field_type(field)));
-            let alone = parts.clone().map(|rows| {
-                let mut column = empty.clone();
-                // Whole, so that nothing is thawed.
-                reader.column(&block, field, 0..block.rows(), &mut column).unwrap();
-                let mut part = empty.clone();
+        let empty = |field| Column::new(Values::empty(block.field_type(field)));
+        let alone = |field: usize| {
+            let mut column = empty(field);
+            // Whole, so that nothing is thawed.
+            reader.column(&block, field, 0..block.rows(), &mut column).unwrap();
+            parts.clone().map(|rows| {
+                let mut part = empty(field);
                 part.extend_from(&column, rows);
                 part
-            });
-            // As the page is, then thawed, then found so.
-            for _ in 0..3 {
-                let mut together = vec![empty.clone(); parts.len()];
-                reader.column_parts(&block, field, &parts, &mut together).unwrap();
-                for (together, alone) in together.iter().zip(&alone) {
+            })
+        };
+        // As the pages are, then thawed, then found so; some fields a time later than the others.
+        for fields in [2..20, 0..20, 0..20, 0..20] {
+            let column = |field| (field, vec![empty(field); parts.len()]);
+            let mut together: Vec<_> = fields.map(column).collect();
+            reader.columns(&block, &parts, &mut together).unwrap();
+            for (field, together) in &together {
+                for (together, alone) in together.iter().zip(&alone(*field)) {
                     assert_eq!(together.values, alone.values);
                     assert!((0..alone.len()).all(|at| together.is_valid(at) == alone.is_valid(at)));
                 }

@@ -4,9 +4,13 @@
 //! thousands. The second time that some rows of such a page are wanted, it is bit-packed anew, in short
 //! pieces, and that form stays in the cache: some times the size, but any rows can be read for what
 //! they cost alone. Pages that are read once, or as a whole, are left as they are.
+//!
+//! What a query about many fields of a block waits for then is memory, not decoding. So the thawed
+//! pages of neighbouring fields are one entry of the cache, and each is one allocation.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use codec::Effort;
 use model::{Column, FieldType, Values};
@@ -15,35 +19,69 @@ use super::SegmentReader;
 use super::column::{self, PageShape};
 use super::source::Kind;
 use crate::SegmentError;
+use crate::directory::{Block, PageEntry};
 use crate::format::Extent;
 use crate::input::{Input, Malformed};
 use crate::writer::block::encode_page;
 
 /// Rows that are encoded together: what stands before the wanted ones has to be added up.
 const PIECE_ROWS: usize = 512;
+/// What the table says of a piece: its values and where its bytes end, four bytes each.
+const PIECE_ENTRY_LEN: usize = 8;
+/// What a processor fetches from memory together, of those this runs on.
+const CACHE_LINE_LEN: usize = 64;
+/// Pages of a block that share an entry of the cache: as many as a query is likely to ask for, and few
+/// enough to be worth keeping if it does not.
+const GROUP_PAGES: usize = 16;
 
 /// A page in pieces that are each fast to read in parts.
 #[derive(Debug)]
 pub(super) struct Thawed {
     rows: usize,
-    /// Of each piece, its values and where its bytes end.
-    pieces: Vec<(u32, u32)>,
-    /// The pieces, each laid out as any page.
-    bytes: Vec<u8>,
+    /// A table of the pieces, then the pieces, each laid out as any page.
+    bytes: Box<[u8]>,
 }
 
 impl Thawed {
     fn new(whole: &Column) -> Self {
         let rows = whole.len();
-        let (mut pieces, mut bytes) = (Vec::with_capacity(rows.div_ceil(PIECE_ROWS)), Vec::new());
-        for start in (0..rows).step_by(PIECE_ROWS) {
+        let mut bytes = vec![0; rows.div_ceil(PIECE_ROWS) * PIECE_ENTRY_LEN];
+        for (piece, start) in (0..rows).step_by(PIECE_ROWS).enumerate() {
             // So few rows are packed well without a search for what stands out of them.
-            let piece = start..rows.min(start + PIECE_ROWS);
-            let count = encode_page(whole, piece, Effort::Fast, &mut bytes);
-            pieces.push((count as u32, bytes.len() as u32));
+            let rows = start..rows.min(start + PIECE_ROWS);
+            let count = encode_page(whole, rows, Effort::Fast, &mut bytes);
+            let end = u32::try_from(bytes.len()).expect("BUG: a page of 4 GiB");
+            let (count, entry) = ((count as u32).to_le_bytes(), piece * PIECE_ENTRY_LEN);
+            bytes[entry..entry + 4].copy_from_slice(&count);
+            bytes[entry + 4..entry + 8].copy_from_slice(&end.to_le_bytes());
         }
-        bytes.shrink_to_fit();
-        Self { rows, pieces, bytes }
+        Self { rows, bytes: bytes.into() }
+    }
+
+    /// Values of a piece and where its bytes end.
+    fn entry(&self, piece: usize) -> (usize, usize) {
+        let at = piece * PIECE_ENTRY_LEN;
+        let number = |at: usize| {
+            let bytes = self.bytes[at..at + 4].try_into().expect("BUG: four bytes");
+            u32::from_le_bytes(bytes) as usize
+        };
+        (number(at), number(at + 4))
+    }
+
+    /// Where the bytes of a piece are.
+    fn range(&self, piece: usize) -> Range<usize> {
+        let table = self.rows.div_ceil(PIECE_ROWS) * PIECE_ENTRY_LEN;
+        piece.checked_sub(1).map_or(table, |before| self.entry(before).1)..self.entry(piece).1
+    }
+
+    /// Looks at the piece that `rows` start in, so that it is on its way from memory while others are
+    /// looked for. What it gives stands for nothing but keeps that from being left out.
+    pub(super) fn touch(&self, rows: &Range<usize>) -> u8 {
+        if rows.start >= self.rows {
+            return 0;
+        }
+        let bytes = &self.bytes[self.range(rows.start / PIECE_ROWS)];
+        bytes.iter().step_by(CACHE_LINE_LEN).fold(0, |all, byte| all ^ byte)
     }
 
     /// Adds the entries `rows` to `out`.
@@ -52,12 +90,9 @@ impl Thawed {
         while from < rows.end {
             let piece = from / PIECE_ROWS;
             let first = piece * PIECE_ROWS;
-            let shape = PageShape {
-                rows: PIECE_ROWS.min(self.rows - first),
-                count: self.pieces[piece].0 as usize,
-            };
-            let start = piece.checked_sub(1).map_or(0, |before| self.pieces[before].1 as usize);
-            let bytes = &self.bytes[start..self.pieces[piece].1 as usize];
+            let rows_here = PIECE_ROWS.min(self.rows - first);
+            let shape = PageShape { rows: rows_here, count: self.entry(piece).0 };
+            let bytes = &self.bytes[self.range(piece)];
             let to = rows.end.min(first + shape.rows);
             if bytes.is_empty() {
                 out.extend_missing(to - from);
@@ -68,15 +103,27 @@ impl Thawed {
         }
         Ok(())
     }
-
-    fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.pieces.capacity() * size_of::<(u32, u32)>() + size_of::<Self>()
-    }
 }
 
-/// Says that some rows of a page were wanted before.
-#[derive(Debug)]
-struct Touched;
+/// Neighbouring pages of a block, as far as they were thawed.
+#[derive(Debug, Default)]
+pub(super) struct ThawedPages {
+    pages: [ThawedPage; GROUP_PAGES],
+}
+
+#[derive(Debug, Default)]
+struct ThawedPage {
+    /// Whether some rows of the page were wanted before.
+    touched: AtomicBool,
+    thawed: OnceLock<Thawed>,
+}
+
+impl ThawedPages {
+    /// The thawed form of the page at a place of the block, if there is one.
+    pub(super) fn page(&self, place: usize) -> Option<&Thawed> {
+        self.pages[place % GROUP_PAGES].thawed.get()
+    }
+}
 
 /// Whether so many rows of a page may be read from its thawed form, if it has one.
 pub(super) fn may_thaw(
@@ -88,39 +135,70 @@ pub(super) fn may_thaw(
     reader.keep_pages && rows * 2 <= shape.rows && field_type.is_numeric()
 }
 
-/// The thawed form of a page, if there is one.
-pub(super) fn found(reader: &SegmentReader, extent: &Extent) -> Option<Arc<Thawed>> {
-    reader.shared.source.cached(Kind::Thawed, extent)
+/// The groups of a block that were looked for.
+pub(super) struct Groups<'a> {
+    pub(super) reader: &'a SegmentReader,
+    pub(super) block: &'a Block,
+    found: Vec<(usize, Option<Arc<ThawedPages>>)>,
 }
 
-/// Thaws an entropy-coded page if it is worth it: `None` the first time.
-pub(super) fn thaw(
-    reader: &SegmentReader,
-    extent: &Extent,
-    shape: PageShape,
-    field_type: FieldType,
-) -> Result<Option<Arc<Thawed>>, SegmentError> {
-    let source = &reader.shared.source;
-    let mut first_time = false;
-    source.object(
-        Kind::Touched,
-        extent,
-        true,
-        |_| size_of::<Touched>(),
-        |_| {
-            first_time = true;
-            Ok(Touched)
-        },
-    )?;
-    if first_time {
-        return Ok(None);
+impl<'a> Groups<'a> {
+    pub(super) fn new(reader: &'a SegmentReader, block: &'a Block) -> Self {
+        Self { reader, block, found: Vec::new() }
     }
-    let thaw = |page: &[u8]| {
-        let mut whole = Column::new(Values::empty(field_type));
-        column::decode(page, shape, 0..shape.rows, &mut whole)?;
-        Ok(Thawed::new(&whole))
-    };
-    source.object(Kind::Thawed, extent, true, Thawed::memory_bytes, thaw).map(Some)
+
+    /// The group of the page at a place of the block, if any of it was touched.
+    pub(super) fn of(&mut self, place: usize) -> Option<&Arc<ThawedPages>> {
+        let group = place / GROUP_PAGES;
+        let at = match self.found.iter().position(|(known, _)| *known == group) {
+            Some(at) => at,
+            None => {
+                let source = &self.reader.shared.source;
+                let found = source.cached(Kind::Thawed, extent_of(self.block, group));
+                self.found.push((group, found));
+                self.found.len() - 1
+            }
+        };
+        self.found[at].1.as_ref()
+    }
+
+    /// The group of a page, and the page thawed if it is worth it: not the first time.
+    pub(super) fn thaw(
+        &mut self,
+        (place, page): (usize, &PageEntry),
+        shape: PageShape,
+    ) -> Result<Option<Arc<ThawedPages>>, SegmentError> {
+        let (source, field) = (&self.reader.shared.source, page.field as usize);
+        let group_extent = extent_of(self.block, place / GROUP_PAGES);
+        let group = match self.of(place) {
+            Some(group) => Arc::clone(group),
+            None => {
+                let made: Arc<ThawedPages> = source.entry(Kind::Thawed, group_extent);
+                self.found.retain(|(known, _)| *known != place / GROUP_PAGES);
+                self.found.push((place / GROUP_PAGES, Some(Arc::clone(&made))));
+                made
+            }
+        };
+        let cell = &group.pages[place % GROUP_PAGES];
+        if !cell.touched.swap(true, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let bytes = source.page(&page.extent, false)?;
+        let mut whole = Column::new(Values::empty(self.block.field_type(field)));
+        column::decode(&bytes, shape, 0..shape.rows, &mut whole)
+            .map_err(|e| source.malformed(page.extent.offset, &e))?;
+        let thawed = Thawed::new(&whole);
+        let bytes_added = thawed.bytes.len();
+        if cell.thawed.set(thawed).is_ok() {
+            source.grew(Kind::Thawed, group_extent, &group, bytes_added);
+        }
+        Ok(Some(group))
+    }
+}
+
+/// What a group goes by: the first of its pages.
+fn extent_of(block: &Block, group: usize) -> &Extent {
+    &block.pages()[group * GROUP_PAGES].extent
 }
 
 /// Whether the values of a page, which may come behind its validity, are entropy-coded.
@@ -156,7 +234,9 @@ mod tests {
             let (a, b) = (ends.0.index(rows + 1), ends.1.index(rows + 1));
             let range = a.min(b)..a.max(b);
             let mut found = Column::new(Values::empty(FieldType::Integer));
-            Thawed::new(&whole).decode(range.clone(), &mut found).unwrap();
+            let thawed = Thawed::new(&whole);
+            std::hint::black_box(thawed.touch(&range));
+            thawed.decode(range.clone(), &mut found).unwrap();
             prop_assert_eq!(found.len(), range.len());
             for (at, row) in range.enumerate() {
                 prop_assert_eq!(found.is_valid(at), whole.is_valid(row));

@@ -213,7 +213,8 @@ impl Check<'_> {
     }
 
     fn window_starts(&mut self, block: &Block, times: &[i64]) {
-        let Some(Some(index)) = self.note(self.reader.window_index(block)) else { return };
+        let Some(Some(windows)) = self.note(self.reader.windows(block)) else { return };
+        let index = windows.index();
         let inside = |span: usize| {
             let start = index.start_ns(span);
             times[index.rows(span)]
@@ -268,19 +269,21 @@ impl Check<'_> {
     }
 
     fn windows(&mut self, block: &Block, page: &PageEntry, values: &Column) {
-        let Some(Some(index)) = self.note(self.reader.window_index(block)) else { return };
-        let read = self.reader.windows(block, page.field as usize, &index);
-        let (Some(Some(windows)), Some(extent)) = (self.note(read), page.windows) else { return };
+        let Some(Some(of_block)) = self.note(self.reader.windows(block)) else { return };
+        let index = of_block.index();
+        let read = self.reader.load_windows(block, page.field as usize, &of_block);
+        let (Some(Some(place)), Some(extent)) = (self.note(read), page.windows) else { return };
+        let windows = of_block.field(place);
         let field_type = block.field_type(page.field as usize);
         let agrees = |span: usize| {
-            let rows = windows.index.rows(span);
+            let rows = index.rows(span);
             let count = rows.clone().filter(|row| values.is_valid(*row)).count();
-            let stated = span_numbers(&windows, span);
+            let stated = span_numbers(windows, span);
             let found = numbers_of(values, &rows);
-            windows.count(span) as usize == count
+            windows.count(span, rows.len()) == count as u64
                 && (count == 0 || agree(field_type, found, stated, count as u32))
         };
-        if !(0..windows.index.len()).all(agrees) {
+        if !(0..index.len()).all(agrees) {
             self.wrong(extent.offset, "a window summary does not sum up its rows");
         }
     }

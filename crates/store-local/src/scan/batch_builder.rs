@@ -3,82 +3,89 @@
 use std::collections::VecDeque;
 
 use model::{
-    Column, ColumnBatch, FieldType, Name, Scalar, SeriesRun, SummaryBatch, SummarySpan, Values,
+    Column, ColumnBatch, FieldSummaries, FieldType, Name, Scalar, SeriesRun, SummaryBatch, Values,
 };
-use store::ScanItem;
+use store::{ScanItem, SummaryParts};
 
 use super::edge::push;
 use super::piece::Piece;
 use super::summarise::SpanSummaries;
 
-/// Rows a batch holds, about: small enough for a core's cache, large enough to spread its cost.
-const BATCH_ROWS: usize = 8192;
+/// Rows a batch holds, about: enough to spread its cost.
+const BATCH_ROWS_MIN: usize = 512;
+const BATCH_ROWS_MAX: usize = 8192;
+/// Cells a batch holds, about: few enough for a core's cache.
+const BATCH_CELLS: usize = 1 << 15;
 /// Spans a batch of summaries holds, about.
 const BATCH_SPANS: usize = 1024;
 
-/// Puts pieces together to batches. The series of what leaves ascends over rows and summaries alike:
-/// one kind leaves before the other begins with a later series.
+/// Puts pieces together to batches, rows and summaries each by themselves.
 #[derive(Debug)]
 pub(super) struct BatchBuilder {
-    empty: ColumnBatch,
+    /// Columns of a batch without rows.
+    empty: Vec<Column>,
+    /// Has no columns before there are rows.
     batch: ColumnBatch,
+    /// Rows a batch of these columns holds, about.
+    rows_max: usize,
     summaries: SummaryBatch,
+    parts: SummaryParts,
 }
 
 impl BatchBuilder {
-    pub(super) fn new(fields: &[(Name, FieldType)]) -> Self {
+    /// Batches of these fields; summaries have these parts.
+    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts) -> Self {
         let time = Column::new(Values::Time(Vec::new()));
-        let fields = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
-        let columns = std::iter::once(time).chain(fields).collect();
-        let empty = ColumnBatch { rows: 0, runs: Vec::new(), columns };
-        Self { batch: empty.clone(), empty, summaries: SummaryBatch::default() }
+        let columns = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
+        let empty: Vec<Column> = std::iter::once(time).chain(columns).collect();
+        let summaries = fields.iter().map(|(_, t)| FieldSummaries::empty(*t)).collect();
+        Self {
+            batch: ColumnBatch::default(),
+            rows_max: (BATCH_CELLS / empty.len()).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX),
+            empty,
+            summaries: SummaryBatch { spans: Vec::new(), fields: summaries },
+            parts,
+        }
     }
 
     /// Adds summaries.
     pub(super) fn add_summaries(
         &mut self,
         ordinal: u32,
-        summaries: SpanSummaries,
+        summaries: &SpanSummaries,
         ready: &mut VecDeque<ScanItem>,
     ) {
-        if self.batch.rows > 0 {
-            ready.extend(self.finish());
-        }
-        let spans = summaries.spans.iter().map(|time| SummarySpan {
-            series: ordinal,
-            min_time: time.min,
-            max_time: time.max,
-        });
-        self.summaries.spans.extend(spans);
-        self.summaries.fields.resize_with(summaries.fields.len(), Vec::new);
-        for (mine, theirs) in self.summaries.fields.iter_mut().zip(summaries.fields) {
-            mine.extend(theirs);
-        }
+        summaries.add_to(&mut self.summaries, ordinal, self.parts);
         if self.summaries.spans.len() >= BATCH_SPANS {
-            ready.extend(self.finish());
+            let fields = self.summaries.fields.iter().map(FieldSummaries::empty_like).collect();
+            let next = SummaryBatch { spans: Vec::with_capacity(BATCH_SPANS), fields };
+            ready.push_back(ScanItem::Summaries(std::mem::replace(&mut self.summaries, next)));
         }
     }
 
     /// Adds a piece; batches that are full go to `ready`.
     pub(super) fn add(&mut self, ordinal: u32, piece: Piece, ready: &mut VecDeque<ScanItem>) {
-        self.begin_rows(ready);
         let rows = piece.times.len();
         let run = SeriesRun { series: ordinal, rows: rows as u32 };
-        if rows >= BATCH_ROWS / 4 || self.batch.rows == 0 {
-            // Long pieces become batches of their own: nothing is copied.
-            ready.extend(self.finish());
+        let is_long = rows >= self.rows_max / 4;
+        if is_long || self.batch.columns.is_empty() {
+            self.hand_over(ready);
+            // Nothing is copied.
             let time = Column::new(Values::Time(piece.times));
             let columns = std::iter::once(time).chain(piece.columns).collect();
-            self.batch = ColumnBatch { rows, runs: vec![run], columns };
-        } else {
-            let (times, columns) = self.columns();
-            times.extend_from_slice(&piece.times);
-            for (mine, theirs) in columns.iter_mut().zip(&piece.columns) {
-                mine.extend_from(theirs, 0..rows);
+            let batch = ColumnBatch { rows, runs: vec![run], columns };
+            match is_long {
+                true => ready.push_back(ScanItem::Rows(batch)),
+                false => self.batch = batch,
             }
-            self.count(run);
+            return;
         }
-        self.hand_over_if_full(ready);
+        let (times, columns) = self.columns();
+        times.extend_from_slice(&piece.times);
+        for (mine, theirs) in columns.iter_mut().zip(&piece.columns) {
+            mine.extend_from(theirs, 0..rows);
+        }
+        self.count(run, ready);
     }
 
     /// Adds one row.
@@ -89,25 +96,13 @@ impl BatchBuilder {
         row: &[Option<Scalar>],
         ready: &mut VecDeque<ScanItem>,
     ) {
-        self.begin_rows(ready);
+        if self.batch.columns.is_empty() {
+            self.batch.columns.clone_from(&self.empty);
+        }
         let (times, columns) = self.columns();
         times.push(time);
         columns.iter_mut().zip(row).for_each(|(column, value)| push(column, value.as_ref()));
-        self.count(SeriesRun { series: ordinal, rows: 1 });
-        self.hand_over_if_full(ready);
-    }
-
-    /// Lets summaries leave before rows come.
-    fn begin_rows(&mut self, ready: &mut VecDeque<ScanItem>) {
-        if !self.summaries.spans.is_empty() {
-            ready.extend(self.finish());
-        }
-    }
-
-    fn hand_over_if_full(&mut self, ready: &mut VecDeque<ScanItem>) {
-        if self.batch.rows >= BATCH_ROWS {
-            ready.extend(self.finish());
-        }
+        self.count(SeriesRun { series: ordinal, rows: 1 }, ready);
     }
 
     /// The times and the columns of the fields.
@@ -118,23 +113,36 @@ impl BatchBuilder {
         }
     }
 
-    /// Counts rows of a series that were added.
-    fn count(&mut self, run: SeriesRun) {
+    /// Counts rows of a series that were added, and hands the batch over if it is full.
+    fn count(&mut self, run: SeriesRun, ready: &mut VecDeque<ScanItem>) {
         match self.batch.runs.last_mut() {
             Some(last) if last.series == run.series => last.rows += run.rows,
             _ => self.batch.runs.push(run),
         }
         self.batch.rows += run.rows as usize;
+        if self.batch.rows >= self.rows_max {
+            self.hand_over(ready);
+        }
     }
 
-    /// What was added since the last batch, if anything.
-    pub(super) fn finish(&mut self) -> Option<ScanItem> {
+    /// Hands over the rows that were gathered, if any; the next batch is likely to be as long.
+    fn hand_over(&mut self, ready: &mut VecDeque<ScanItem>) {
+        if self.batch.rows > 0 {
+            let columns = self.batch.columns.iter();
+            let columns = columns.map(|c| Column::new(c.values.empty_like())).collect();
+            let runs = Vec::with_capacity(self.batch.runs.len());
+            let next = ColumnBatch { rows: 0, runs, columns };
+            ready.push_back(ScanItem::Rows(std::mem::replace(&mut self.batch, next)));
+        }
+    }
+
+    /// Hands over what is left; nothing is added any more.
+    pub(super) fn finish(&mut self, ready: &mut VecDeque<ScanItem>) {
+        if self.batch.rows > 0 {
+            ready.push_back(ScanItem::Rows(std::mem::take(&mut self.batch)));
+        }
         if !self.summaries.spans.is_empty() {
-            return Some(ScanItem::Summaries(std::mem::take(&mut self.summaries)));
+            ready.push_back(ScanItem::Summaries(std::mem::take(&mut self.summaries)));
         }
-        if self.batch.rows == 0 {
-            return None;
-        }
-        Some(ScanItem::Rows(std::mem::replace(&mut self.batch, self.empty.clone())))
     }
 }

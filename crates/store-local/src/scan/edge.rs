@@ -28,15 +28,20 @@ pub(crate) fn column_of(value: Option<&Scalar>, field_type: FieldType) -> Column
 /// Adds a value of the column's type, or none.
 pub(crate) fn push(column: &mut Column, value: Option<&Scalar>) {
     let Some(value) = value else { return column.extend_missing(1) };
-    match (&mut column.values, value) {
+    push_value(&mut column.values, value);
+    if let Some(validity) = &mut column.validity {
+        validity.extend_filled(1, true);
+    }
+}
+
+/// Adds a value of the values' type.
+pub(crate) fn push_value(values: &mut Values, value: &Scalar) {
+    match (values, value) {
         (Values::Float(values), Scalar::Float(value)) => values.push(*value),
         (Values::Integer(values), Scalar::Integer(value)) => values.push(*value),
         (Values::Unsigned(values), Scalar::Unsigned(value)) => values.push(*value),
         (Values::Boolean(values), Scalar::Boolean(value)) => values.extend_filled(1, *value),
         (Values::String(values), Scalar::String(value)) => values.push(value),
         _ => panic!("BUG: a value of another type than its column's"),
-    }
-    if let Some(validity) = &mut column.validity {
-        validity.extend_filled(1, true);
     }
 }

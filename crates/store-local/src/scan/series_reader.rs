@@ -1,8 +1,6 @@
 //! Reads one series after another: gathers what each source has, lets later writes win, and hands
 //! out rows in time order.
 
-use std::ops::Range;
-
 use model::{FieldFilter, Scalar, SeriesId, TimeRange};
 use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
@@ -11,7 +9,7 @@ use super::nearest::take_nearest;
 use super::piece::{Piece, merge};
 use super::source::{SegmentSource, Source};
 use super::span::{Span, SpanRows, clusters, has_time_within};
-use super::summarise::{Part, SpanSummaries};
+use super::summarise::{Cut, SpanSummaries};
 use crate::error::segment_error;
 
 /// The sources of one partition, oldest first.
@@ -224,9 +222,9 @@ impl SeriesReader {
         let hidden = span.hidden.as_deref();
         if let Some(windows) = &self.windows
             && hidden.is_none()
-            && let Some(parts) = source.summarise(&span, windows)?
+            && let Some(cut) = source.summarise(&span, windows)?
         {
-            return self.read_parts(at, span, parts, wanted, emit);
+            return self.read_cut(at, span, cut, wanted, emit);
         }
         let (block, mut rows) = match span.rows {
             SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
@@ -258,12 +256,12 @@ impl SeriesReader {
         Ok(())
     }
 
-    /// Hands out the summaries of a span that was cut into parts, and reads its other rows.
-    fn read_parts(
+    /// Hands out the summaries of a span that was cut, and reads its other rows.
+    fn read_cut(
         &mut self,
         at: usize,
         span: Span,
-        parts: Vec<Part>,
+        cut: Cut,
         wanted: &mut usize,
         emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
@@ -272,21 +270,14 @@ impl SeriesReader {
         else {
             panic!("BUG: only blocks are cut")
         };
-        let rows_of = |part: &Part| match part {
-            Part::Rows(rows) => Some(rows.clone()),
-            Part::Summaries(_) => None,
-        };
-        let rows: Vec<Range<usize>> = parts.iter().filter_map(rows_of).collect();
-        let mut pieces = source.read_parts(&block, &rows)?.into_iter();
-        for part in parts {
-            match part {
-                Part::Summaries(summaries) => emit(Emitted::Summaries(summaries)),
-                Part::Rows(_) => {
-                    let piece = pieces.next().expect("BUG: rows without filters are not left out");
-                    self.hand_out(piece, wanted, emit);
-                }
-            }
+        if let Some(summaries) = cut.summaries {
+            emit(Emitted::Summaries(summaries));
         }
+        let mut pieces = source.read_parts(&block, &cut.rows)?;
+        if self.order == TimeOrder::Descending {
+            pieces.reverse();
+        }
+        pieces.into_iter().for_each(|piece| self.hand_out(piece, wanted, emit));
         Ok(())
     }
 

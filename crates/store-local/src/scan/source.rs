@@ -12,7 +12,7 @@ use super::edge::{column_of, edge_of};
 use super::filter;
 use super::piece::Piece;
 use super::span::{Span, SpanRows, hidden_within};
-use super::summarise::{Part, summarise};
+use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
 use crate::memtable::{Few, Memtable, Pin};
 use crate::rows::FieldNo;
@@ -116,16 +116,16 @@ impl Source {
         &self,
         span: &Span,
         windows: &Windows,
-    ) -> Result<Option<Vec<Part>>, StoreError> {
+    ) -> Result<Option<Cut>, StoreError> {
         let (Self::Segment(source), SpanRows::Block(block, range)) = (self, &span.rows) else {
             return Ok(None);
         };
         let reader = &source.reader;
-        let parts = summarise(reader, block, (range, span.time), &source.fields, windows)?;
-        if parts.is_some() {
+        let cut = summarise(reader, block, (range, span.time), &source.fields, windows)?;
+        if cut.is_some() {
             Counters::add(&source.counters.pages_summarised, source.fields.len() as u64);
         }
-        Ok(parts)
+        Ok(cut)
     }
 }
 
@@ -392,10 +392,14 @@ impl SegmentSource {
         };
         let mut decoded = Vec::new();
         let times = self.run_times(block, &rows, &mut decoded)?.to_vec();
-        let mut columns = Vec::with_capacity(self.fields.len());
-        for at in 0..self.fields.len() {
-            columns.push(self.column(block, &rows, at)?);
-        }
+        let columns = if self.keeps(block) {
+            (0..self.fields.len())
+                .map(|at| self.column(block, &rows, at))
+                .collect::<Result<_, _>>()?
+        } else {
+            let columns = self.columns(block, std::slice::from_ref(&rows))?;
+            columns.into_iter().flatten().collect()
+        };
         let mut piece = Piece { times, columns };
         if let Some(selection) = selection {
             piece.select(&selection);
@@ -422,19 +426,7 @@ impl SegmentSource {
             self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
             pieces.push(Piece { times, columns: Vec::with_capacity(self.fields.len()) });
         }
-        for (field, field_type) in &self.fields {
-            let mut columns = vec![Column::new(Values::empty(*field_type)); parts.len()];
-            match field {
-                Some(field) => {
-                    self.count_read(block, *field);
-                    let read = self.reader.column_parts(block, *field, parts, &mut columns);
-                    read.map_err(segment_error)?;
-                }
-                None => {
-                    let each = parts.iter().zip(&mut columns);
-                    each.for_each(|(rows, column)| column.extend_missing(rows.len()));
-                }
-            }
+        for columns in self.columns(block, parts)? {
             pieces.iter_mut().zip(columns).for_each(|(piece, column)| piece.columns.push(column));
         }
         Ok(pieces)
@@ -495,6 +487,36 @@ impl SegmentSource {
                 _ => Some(Some(map)),
             },
         })
+    }
+
+    /// All requested fields of some parts of a block, by field and part.
+    fn columns(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+    ) -> Result<Vec<Vec<Column>>, StoreError> {
+        let mut there = Vec::with_capacity(self.fields.len());
+        for (field, field_type) in &self.fields {
+            if let Some(field) = field {
+                self.count_read(block, *field);
+                let empty = || Column::new(Values::empty(*field_type));
+                there.push((*field, parts.iter().map(|_| empty()).collect()));
+            }
+        }
+        self.reader.columns(block, parts, &mut there).map_err(segment_error)?;
+        let mut there = there.into_iter();
+        let columns = |(field, field_type): &(Option<usize>, FieldType)| match field {
+            Some(_) => there.next().expect("BUG: one was pushed for each field").1,
+            None => {
+                let mut columns = vec![Column::new(Values::empty(*field_type)); parts.len()];
+                parts
+                    .iter()
+                    .zip(&mut columns)
+                    .for_each(|(rows, out)| out.extend_missing(rows.len()));
+                columns
+            }
+        };
+        Ok(self.fields.iter().map(columns).collect())
     }
 
     /// One requested field of some rows.

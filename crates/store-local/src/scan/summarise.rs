@@ -3,26 +3,43 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{FieldSummary, FieldType, Scalar, TimeRange, Values};
-use segment::{Block, SegmentReader, WindowIndex, WindowSummaries};
-use store::{StoreError, Windows};
+use model::{FieldSummaries, FieldType, SummaryBatch, SummarySpan, TimeRange, Values};
+use segment::{Block, BlockWindows, SegmentReader, SummaryNumbers, WindowIndex, WindowSummaries};
+use store::{StoreError, SummaryParts, Windows};
 
+use super::edge::push_value;
 use crate::error::segment_error;
 
-/// Summaries of consecutive spans of one series.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SpanSummaries {
-    /// Times that the rows of each span lie between.
-    pub(crate) spans: Vec<TimeRange>,
-    /// Per requested field one summary a span.
-    pub(crate) fields: Vec<Vec<FieldSummary>>,
+/// Rows of one series that were cut: some are summed up, the others are to be read.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    pub(crate) summaries: Option<SpanSummaries>,
+    pub(crate) rows: Vec<Range<usize>>,
 }
 
-/// A part of some rows: summed up, or to be read.
+/// Summaries of spans of one series, where they are kept: they are copied once, into the batch.
 #[derive(Debug)]
-pub(crate) enum Part {
-    Rows(Range<usize>),
-    Summaries(SpanSummaries),
+pub(crate) struct SpanSummaries {
+    spans: Vec<Span>,
+    of: Summed,
+}
+
+/// Some rows that were summed up.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// Its number in the block.
+    at: usize,
+    rows: usize,
+    /// The rows lie between these times.
+    time: TimeRange,
+}
+
+#[derive(Debug)]
+enum Summed {
+    /// Spans of a block: by requested field its place there, if the block has it.
+    Windows(Arc<BlockWindows>, Vec<Option<usize>>),
+    /// A whole block: by requested field what its directory says.
+    Block(Vec<Option<(u64, SummaryNumbers)>>),
 }
 
 /// Whether two times lie in one window of the request.
@@ -32,67 +49,96 @@ fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
     window(a) == window(b)
 }
 
-/// Cuts rows of one series, all of `rows` in `block`, which lie within `time`, into parts. `None` if
-/// nothing can be summed up.
+/// Cuts rows of one series, all of `rows` in `block`, which lie within `time`. `None` if nothing can be
+/// summed up.
 pub(crate) fn summarise(
     reader: &SegmentReader,
     block: &Block,
     (rows, time): (&Range<usize>, TimeRange),
     fields: &[(Option<usize>, FieldType)],
     windows: &Windows,
-) -> Result<Option<Vec<Part>>, StoreError> {
+) -> Result<Option<Cut>, StoreError> {
     if windows.parts.first_last || fields.iter().any(|(_, t)| !t.is_numeric()) {
         return Ok(None);
     }
     let whole = block.has_one_series() && *rows == (0..block.rows());
     if whole && in_one_window(windows, block.time().min, block.time().max) {
-        return Ok(
-            whole_block(block, fields).map(|all| all.map(Part::Summaries).into_iter().collect())
-        );
+        return Ok(whole_block(block, fields));
     }
     if !block.has_windows() {
         return Ok(None);
     }
-    let Some(index) = reader.window_index(block).map_err(segment_error)? else { return Ok(None) };
-    if windows.every_ns.is_some_and(|every| every < index.window_ns()) {
+    let Some(kept) = reader.windows(block).map_err(segment_error)? else { return Ok(None) };
+    if windows.every_ns.is_some_and(|every| every < kept.index().window_ns()) {
         return Ok(None);
     }
-    let mut columns = Vec::with_capacity(fields.len());
-    for (field, field_type) in fields {
-        match present(block, *field) {
-            None => columns.push((None, *field_type)),
-            Some(field) => match reader.windows(block, field, &index).map_err(segment_error)? {
-                Some(found) => columns.push((Some(found), *field_type)),
-                None => return Ok(None),
-            },
+    let mut places = Vec::with_capacity(fields.len());
+    for (field, _) in fields {
+        let Some(field) = present(block, *field) else {
+            places.push(None);
+            continue;
+        };
+        match reader.load_windows(block, field, &kept).map_err(segment_error)? {
+            Some(place) => places.push(Some(place)),
+            None => return Ok(None),
         }
     }
-    let mut cutter = Cutter::new(&columns, rows.start);
+    cut(reader, block, (rows, time), (kept, places), windows)
+}
+
+/// Finds the spans among `rows` that lie in one window of the request each.
+fn cut(
+    reader: &SegmentReader,
+    block: &Block,
+    (rows, time): (&Range<usize>, TimeRange),
+    (kept, places): (Arc<BlockWindows>, Vec<Option<usize>>),
+    windows: &Windows,
+) -> Result<Option<Cut>, StoreError> {
+    let index = kept.index();
+    let (mut spans, mut left, mut done) = (Vec::new(), Vec::new(), rows.start);
     let mut times = Vec::new();
-    let mut span = first_span(&index, rows.start);
-    while span < index.len() && index.rows(span).start < rows.end {
-        let of_span = index.rows(span);
-        if of_span.start >= rows.start && of_span.end <= rows.end {
-            let start = index.start_ns(span);
-            let mut bounds =
-                TimeRange::new(start, start + (index.window_ns() - 1)).intersect(&time);
-            let mut is_one = !bounds.is_empty() && in_one_window(windows, bounds.min, bounds.max);
-            if !is_one {
-                // Windows of the request begin elsewhere: the rows may lie in one all the same.
-                if times.is_empty() {
-                    reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
-                }
-                let time_of = |row: usize| times[row - rows.start];
-                bounds = TimeRange::new(time_of(of_span.start), time_of(of_span.end - 1));
-                is_one = in_one_window(windows, bounds.min, bounds.max);
+    for at in first_span(index, rows.start)..index.len() {
+        let of_span = index.rows(at);
+        if of_span.end > rows.end {
+            break;
+        }
+        if of_span.start < rows.start {
+            continue;
+        }
+        let start = index.start_ns(at);
+        let mut bounds = TimeRange::new(start, start + (index.window_ns() - 1)).intersect(&time);
+        if bounds.is_empty() || !in_one_window(windows, bounds.min, bounds.max) {
+            // Windows of the request begin elsewhere: the rows may lie in one all the same.
+            if times.is_empty() {
+                reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
             }
-            if is_one {
-                cutter.add(of_span, bounds, span);
+            let time_of = |row: usize| times[row - rows.start];
+            bounds = TimeRange::new(time_of(of_span.start), time_of(of_span.end - 1));
+            if !in_one_window(windows, bounds.min, bounds.max) {
+                continue;
             }
         }
-        span += 1;
+        if done < of_span.start {
+            left.push(done..of_span.start);
+        }
+        done = of_span.end;
+        spans.push(Span { at, rows: of_span.len(), time: bounds });
     }
-    Ok(cutter.finish(rows.end))
+    if spans.is_empty() {
+        return Ok(None);
+    }
+    if done < rows.end {
+        left.push(done..rows.end);
+    }
+    // Rows that have none of the fields are not handed out, in no form.
+    let counts = |span: &Span| {
+        let mut fields = places.iter().flatten();
+        fields.any(|place| kept.field(*place).count(span.at, span.rows) > 0)
+    };
+    spans.retain(counts);
+    let of = Summed::Windows(Arc::clone(&kept), places);
+    let summaries = (!spans.is_empty()).then_some(SpanSummaries { spans, of });
+    Ok(Some(Cut { summaries, rows: left }))
 }
 
 /// The span that row `row` lies in.
@@ -114,134 +160,103 @@ fn present(block: &Block, field: Option<usize>) -> Option<usize> {
     field.filter(|field| block.summary(*field).is_some())
 }
 
-/// Puts parts together.
-struct Cutter<'a> {
-    columns: &'a [(Option<Arc<WindowSummaries>>, FieldType)],
-    parts: Vec<Part>,
-    /// Spans behind the last part that go into the next one: number, rows, times.
-    open: Vec<(usize, usize, TimeRange)>,
-    /// Rows before this one are in parts, or open.
-    done: usize,
-    summed_up: bool,
-}
-
-impl<'a> Cutter<'a> {
-    fn new(columns: &'a [(Option<Arc<WindowSummaries>>, FieldType)], start: usize) -> Self {
-        Self { columns, parts: Vec::new(), open: Vec::new(), done: start, summed_up: false }
-    }
-
-    fn add(&mut self, rows: Range<usize>, time: TimeRange, span: usize) {
-        if self.done < rows.start {
-            self.close();
-            self.parts.push(Part::Rows(self.done..rows.start));
-        }
-        self.done = rows.end;
-        self.summed_up = true;
-        // Rows that have none of the fields are not handed out, in no form.
-        let has_values = |(column, _): &(Option<Arc<WindowSummaries>>, _)| {
-            column.as_ref().is_some_and(|column| span_count(column, span, rows.len()) > 0)
+/// The summary of a block of one series, as its directory has it. `None`: it has none.
+fn whole_block(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<Cut> {
+    let mut found = Vec::with_capacity(fields.len());
+    for (field, _) in fields {
+        let Some(field) = present(block, *field) else {
+            found.push(None);
+            continue;
         };
-        if self.columns.iter().any(has_values) {
-            self.open.push((span, rows.len(), time));
-        }
+        let page = block.summary(field)?;
+        found.push(Some((u64::from(page.count), page.numbers?)));
     }
+    let has_values = found.iter().any(Option::is_some);
+    let span = Span { at: 0, rows: block.rows(), time: block.time() };
+    let summaries = SpanSummaries { spans: vec![span], of: Summed::Block(found) };
+    Some(Cut { summaries: has_values.then_some(summaries), rows: Vec::new() })
+}
 
-    /// Makes a part of the open spans.
-    fn close(&mut self) {
-        if self.open.is_empty() {
-            return;
-        }
-        let spans = self.open.iter().map(|(.., time)| *time).collect();
-        let of_field = |(column, field_type): &(Option<Arc<WindowSummaries>>, FieldType)| {
-            let summary = |(span, rows, _): &(usize, usize, TimeRange)| match column {
-                Some(column) => span_summary(column, *span, *rows),
-                None => nothing(*field_type),
-            };
-            self.open.iter().map(summary).collect()
+impl SpanSummaries {
+    /// Adds them to a batch of the requested fields, as those of series `ordinal`; the `parts` alone.
+    pub(crate) fn add_to(&self, batch: &mut SummaryBatch, ordinal: u32, parts: SummaryParts) {
+        let span = |span: &Span| SummarySpan {
+            series: ordinal,
+            min_time: span.time.min,
+            max_time: span.time.max,
         };
-        let fields = self.columns.iter().map(of_field).collect();
-        self.parts.push(Part::Summaries(SpanSummaries { spans, fields }));
-        self.open.clear();
-    }
-
-    fn finish(mut self, end: usize) -> Option<Vec<Part>> {
-        if !self.summed_up {
-            return None;
-        }
-        self.close();
-        if self.done < end {
-            self.parts.push(Part::Rows(self.done..end));
-        }
-        Some(self.parts)
-    }
-}
-
-/// How many of the `rows` of a span have a value.
-fn span_count(column: &WindowSummaries, span: usize, rows: usize) -> u64 {
-    column.counts.as_ref().map_or(rows as u64, |counts| u64::from(counts[span]))
-}
-
-fn span_summary(column: &WindowSummaries, span: usize, rows: usize) -> FieldSummary {
-    let count = span_count(column, span, rows);
-    let (sum, min, max) =
-        (scalar(&column.sums, span), scalar(&column.mins, span), scalar(&column.maxs, span));
-    FieldSummary { count, first: (0, min.clone()), last: (0, min.clone()), sum, min, max }
-}
-
-fn scalar(values: &Values, at: usize) -> Scalar {
-    match values {
-        Values::Float(v) => Scalar::Float(v[at]),
-        Values::Integer(v) => Scalar::Integer(v[at]),
-        Values::Unsigned(v) => Scalar::Unsigned(v[at]),
-        _ => panic!("BUG: only numbers have window summaries"),
-    }
-}
-
-/// The summary of a field without values.
-fn nothing(field_type: FieldType) -> FieldSummary {
-    let zero = match field_type {
-        FieldType::Integer => Scalar::Integer(0),
-        FieldType::Unsigned => Scalar::Unsigned(0),
-        _ => Scalar::Float(0.0),
-    };
-    FieldSummary {
-        count: 0,
-        sum: zero.clone(),
-        min: zero.clone(),
-        max: zero.clone(),
-        first: (0, zero.clone()),
-        last: (0, zero),
-    }
-}
-
-/// The summary of a block of one series, as its directory has it. Outer `None`: it has none. Inner
-/// `None`: no row has a value.
-fn whole_block(
-    block: &Block,
-    fields: &[(Option<usize>, FieldType)],
-) -> Option<Option<SpanSummaries>> {
-    let mut summaries = Vec::with_capacity(fields.len());
-    for (field, field_type) in fields {
-        summaries.push(vec![match present(block, *field) {
-            None => nothing(*field_type),
-            Some(field) => {
-                let page = block.summary(field)?;
-                let numbers = page.numbers?;
-                FieldSummary {
-                    count: u64::from(page.count),
-                    first: (0, numbers.min.clone()),
-                    last: (0, numbers.min.clone()),
-                    sum: numbers.sum,
-                    min: numbers.min,
-                    max: numbers.max,
+        batch.spans.extend(self.spans.iter().map(span));
+        match &self.of {
+            Summed::Windows(kept, places) => {
+                let first = self.spans.first().map_or(0, |span| span.at);
+                let touch = |all, place: &usize| all ^ kept.touch(*place, first);
+                std::hint::black_box(places.iter().flatten().fold(0, touch));
+                for (place, out) in places.iter().zip(&mut batch.fields) {
+                    match place {
+                        Some(place) => self.add_windows(kept.field(*place), out, parts),
+                        None => add_nothing(self.spans.len(), out, parts),
+                    }
                 }
             }
-        }]);
+            Summed::Block(fields) => {
+                for (field, out) in fields.iter().zip(&mut batch.fields) {
+                    match field {
+                        Some((count, numbers)) => add_numbers(*count, numbers, out, parts),
+                        None => add_nothing(1, out, parts),
+                    }
+                }
+            }
+        }
     }
-    if summaries.iter().all(|s| s[0].count == 0) {
-        return Some(None);
+
+    fn add_windows(&self, kept: &WindowSummaries, out: &mut FieldSummaries, parts: SummaryParts) {
+        out.counts.extend(self.spans.iter().map(|span| kept.count(span.at, span.rows)));
+        if parts.sum {
+            self.gather(&kept.sums, &mut out.sums);
+        }
+        if parts.min_max {
+            self.gather(&kept.mins, &mut out.mins);
+            self.gather(&kept.maxs, &mut out.maxs);
+        }
     }
-    Some(Some(SpanSummaries { spans: vec![block.time()], fields: summaries }))
+
+    fn gather(&self, from: &Values, to: &mut Values) {
+        let at = self.spans.iter().map(|span| span.at);
+        match (from, to) {
+            (Values::Float(from), Values::Float(to)) => to.extend(at.map(|at| from[at])),
+            (Values::Integer(from), Values::Integer(to)) => to.extend(at.map(|at| from[at])),
+            (Values::Unsigned(from), Values::Unsigned(to)) => to.extend(at.map(|at| from[at])),
+            _ => panic!("BUG: window summaries are numbers of the field's type"),
+        }
+    }
+}
+
+fn add_numbers(
+    count: u64,
+    numbers: &SummaryNumbers,
+    out: &mut FieldSummaries,
+    parts: SummaryParts,
+) {
+    out.counts.push(count);
+    if parts.sum {
+        push_value(&mut out.sums, &numbers.sum);
+    }
+    if parts.min_max {
+        push_value(&mut out.mins, &numbers.min);
+        push_value(&mut out.maxs, &numbers.max);
+    }
+}
+
+/// Adds spans in which a field has no values.
+fn add_nothing(spans: usize, out: &mut FieldSummaries, parts: SummaryParts) {
+    out.counts.resize(out.counts.len() + spans, 0);
+    if parts.sum {
+        out.sums.extend_missing(spans);
+    }
+    if parts.min_max {
+        out.mins.extend_missing(spans);
+        out.maxs.extend_missing(spans);
+    }
 }
 
 #[cfg(test)]
@@ -250,7 +265,7 @@ mod tests {
 
     #[test]
     fn windows_start_at_the_offset() {
-        let parts = store::SummaryParts::default();
+        let parts = SummaryParts::default();
         let windows = Windows { every_ns: Some(10), offset_ns: 3, parts };
         assert!(in_one_window(&windows, 3, 12));
         assert!(!in_one_window(&windows, 2, 3));

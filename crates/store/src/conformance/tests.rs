@@ -205,7 +205,7 @@ impl ScanCursor for FlawedCursor {
         if let Some(ScanItem::Summaries(batch)) = &mut item
             && self.miscounts
         {
-            batch.fields[0][0].count += 1;
+            batch.fields[0].counts[0] += 1;
         }
         Ok(if self.empty { None } else { item })
     }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{
-    Column, ColumnBatch, CompareOp, FieldFilter, FieldSummary, FieldType, Name, Reservation,
-    Scalar, SeriesKey, SeriesRun, Strings, SummaryBatch, SummarySpan, TimeRange, Values,
+    Column, ColumnBatch, CompareOp, FieldFilter, FieldSummaries, FieldType, Name, Reservation,
+    Scalar, SeriesKey, SeriesRun, SummaryBatch, SummarySpan, TimeRange, Values,
 };
 
 use super::state::{Rows, Series, State};
+use super::summary::{FieldSummary, only};
 use super::{ReferenceOptions, SummaryMode};
 use crate::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
-    SeriesTable, StoreError, TagColumn, TimeOrder, Windows,
+    SeriesTable, StoreError, SummaryParts, TagColumn, TimeOrder, Windows,
 };
 
 pub(super) struct ReferenceScan {
@@ -136,7 +137,7 @@ impl ScanCursor for ReferenceCursor {
                 batch.memory_bytes()
             }
             ScanItem::Summaries(batch) => {
-                batch.spans.len() * batch.fields.len() * size_of::<FieldSummary>()
+                batch.fields.iter().map(FieldSummaries::memory_bytes).sum()
             }
         };
         self.held = Some(self.context.budget.reserve(bytes)?);
@@ -191,25 +192,33 @@ impl<'a> Items<'a> {
             match (mode, (at + series as usize) % 4) {
                 (SummaryMode::Mixed, 1) => self.add_rows(series, rows),
                 (SummaryMode::Mixed, 2) => {
-                    self.add_summary(series, &rows[half..]);
-                    self.add_summary(series, &rows[..half]);
+                    self.add_summary(series, &rows[half..], windows.parts);
+                    self.add_summary(series, &rows[..half], windows.parts);
                 }
                 (SummaryMode::Mixed, 3) => {
-                    self.add_summary(series, &rows[half..]);
+                    self.add_summary(series, &rows[half..], windows.parts);
                     self.add_rows(series, &rows[..half]);
                 }
-                _ => self.add_summary(series, rows),
+                _ => self.add_summary(series, rows, windows.parts),
             }
         }
     }
 
-    fn add_summary(&mut self, series: u32, rows: &[ScanRow]) {
+    fn add_summary(&mut self, series: u32, rows: &[ScanRow], parts: SummaryParts) {
         let times = rows.iter().map(|row| row.time_ns);
         let (Some(min_time), Some(max_time)) = (times.clone().min(), times.max()) else { return };
         self.flush_rows();
-        self.summaries.fields.resize(self.fields.len(), Vec::new());
+        if self.summaries.spans.is_empty() {
+            let empty = |(_, field_type): &(Name, FieldType)| FieldSummaries::empty(*field_type);
+            self.summaries.fields = self.fields.iter().map(empty).collect();
+        }
+        let mut ascending: Vec<&ScanRow> = rows.iter().collect();
+        ascending.sort_by_key(|row| row.time_ns);
         for (at, (_, field_type)) in self.fields.iter().enumerate() {
-            self.summaries.fields[at].push(summarise(*field_type, rows, at));
+            let values =
+                ascending.iter().filter_map(|row| Some((row.time_ns, row.values[at].as_ref()?)));
+            let summary = FieldSummary::of(*field_type, values);
+            summary.push_to(&mut self.summaries.fields[at], parts);
         }
         self.summaries.spans.push(SummarySpan { series, min_time, max_time });
         if self.summaries.spans.len() == self.item_rows {
@@ -273,7 +282,7 @@ fn passes(value: &Scalar, filter: &FieldFilter) -> bool {
     }
 }
 
-fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
+pub(super) fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
     match (a, b) {
         (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
         (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
@@ -288,67 +297,6 @@ fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
 pub(crate) fn window_of(time_ns: i64, windows: Windows) -> i128 {
     let since = i128::from(time_ns) - i128::from(windows.offset_ns);
     windows.every_ns.map_or(0, |every| since.div_euclid(i128::from(every)))
-}
-
-fn summarise(field_type: FieldType, rows: &[ScanRow], at: usize) -> FieldSummary {
-    let mut found: Option<FieldSummary> = None;
-    let mut ascending: Vec<&ScanRow> = rows.iter().collect();
-    ascending.sort_by_key(|row| row.time_ns);
-    for row in ascending {
-        let Some(value) = &row.values[at] else { continue };
-        let timed = (row.time_ns, value.clone());
-        let Some(sum) = &mut found else {
-            found = Some(FieldSummary {
-                count: 1,
-                sum: add(&zero(field_type), value),
-                min: value.clone(),
-                max: value.clone(),
-                first: timed.clone(),
-                last: timed,
-            });
-            continue;
-        };
-        sum.count += 1;
-        sum.sum = add(&sum.sum, value);
-        if compare(value, &sum.min) == Some(std::cmp::Ordering::Less) {
-            sum.min = value.clone();
-        }
-        if compare(value, &sum.max) == Some(std::cmp::Ordering::Greater) {
-            sum.max = value.clone();
-        }
-        sum.last = timed;
-    }
-    found.unwrap_or_else(|| {
-        let none = zero(field_type);
-        FieldSummary {
-            count: 0,
-            sum: none.clone(),
-            min: none.clone(),
-            max: none.clone(),
-            first: (0, none.clone()),
-            last: (0, none),
-        }
-    })
-}
-
-fn zero(field_type: FieldType) -> Scalar {
-    match field_type {
-        FieldType::Float => Scalar::Float(0.0),
-        FieldType::Integer => Scalar::Integer(0),
-        FieldType::Unsigned => Scalar::Unsigned(0),
-        FieldType::String => Scalar::String("".into()),
-        FieldType::Boolean => Scalar::Boolean(false),
-    }
-}
-
-/// Integers wrap; what has no sum stays as it is.
-fn add(a: &Scalar, b: &Scalar) -> Scalar {
-    match (a, b) {
-        (Scalar::Float(a), Scalar::Float(b)) => Scalar::Float(a + b),
-        (Scalar::Integer(a), Scalar::Integer(b)) => Scalar::Integer(a.wrapping_add(*b)),
-        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Scalar::Unsigned(a.wrapping_add(*b)),
-        _ => a.clone(),
-    }
 }
 
 fn series_table(keys: &[&SeriesKey], tags: &[Name]) -> SeriesTable {
@@ -376,18 +324,8 @@ fn push_row(batch: &mut ColumnBatch, row: &ScanRow) {
     for (column, value) in batch.columns[1..].iter_mut().zip(&row.values) {
         match value {
             None => column.extend_missing(1),
-            Some(value) => column.extend_from(&Column::new(one(value)), 0..1),
+            Some(value) => column.extend_from(&Column::new(only(value)), 0..1),
         }
     }
     batch.rows += 1;
-}
-
-fn one(value: &Scalar) -> Values {
-    match value {
-        Scalar::Float(v) => Values::Float(vec![*v]),
-        Scalar::Integer(v) => Values::Integer(vec![*v]),
-        Scalar::Unsigned(v) => Values::Unsigned(vec![*v]),
-        Scalar::String(v) => Values::String(Strings::from_iter([&**v])),
-        Scalar::Boolean(v) => Values::Boolean(model::Bitmap::filled(1, *v)),
-    }
 }

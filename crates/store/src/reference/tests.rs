@@ -5,8 +5,8 @@ use model::{
 use super::*;
 use crate::testing::{self, Row, read, read_all, scan_everything};
 use crate::{
-    DeleteTarget, MetadataKind, NameFilter, Policy, RejectReason, ScanItem, ScanSlice, TimeOrder,
-    Windows,
+    DeleteTarget, MetadataKind, NameFilter, Policy, RejectReason, ScanItem, ScanSlice,
+    SummaryParts, TimeOrder, Windows,
 };
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -98,8 +98,8 @@ fn summaries_count_every_row_once() {
             ReferenceStore::with_options(ReferenceOptions { summaries, ..Default::default() });
         testing::write(&store, POLICY, &rows, 0).unwrap();
         let mut request = scan_everything(&store, POLICY, "m").unwrap();
-        request.windows =
-            Some(Windows { every_ns: Some(7), offset_ns: 3, parts: Default::default() });
+        let parts = SummaryParts { sum: true, ..Default::default() };
+        request.windows = Some(Windows { every_ns: Some(7), offset_ns: 3, parts });
         let scan = store.scan(&request).unwrap();
         let mut cursor = scan.open(&ScanSlice::all()).unwrap();
         let (mut total, mut count, mut kinds) = (0, 0, [0, 0]);
@@ -112,14 +112,15 @@ fn summaries_count_every_row_once() {
                     kinds[0] += 1;
                 }
                 ScanItem::Summaries(batch) => {
-                    for (span, field) in batch.spans.iter().zip(&batch.fields[0]) {
-                        let Scalar::Integer(sum) = field.sum else { panic!() };
+                    let field = &batch.fields[0];
+                    let model::Values::Integer(sums) = &field.sums else { panic!() };
+                    for (at, span) in batch.spans.iter().enumerate() {
                         assert_eq!(
                             (span.min_time - 3).div_euclid(7),
                             (span.max_time - 3).div_euclid(7)
                         );
-                        total += sum;
-                        count += field.count;
+                        total += sums[at];
+                        count += field.counts[at];
                         kinds[1] += 1;
                     }
                 }

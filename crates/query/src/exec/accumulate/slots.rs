@@ -18,6 +18,14 @@ pub(crate) struct Run {
     pub series: u32,
 }
 
+/// A span of rows that was summed up, all of which belong to one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotSpan {
+    pub slot: u32,
+    /// Its number in the batch.
+    pub span: u32,
+}
+
 /// The slots of some groups.
 #[derive(Clone, Debug)]
 pub(crate) enum SlotMap {

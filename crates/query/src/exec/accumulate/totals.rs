@@ -3,10 +3,12 @@
 //! A slot is a group in a window. Every part is a column over slots, and only the parts that some
 //! function wants are kept. Also takes the store's summaries in place of rows.
 
-use model::{Bitmap, Column, FieldSummary, FieldType, Scalar, Values};
+use std::borrow::Cow;
+
+use model::{Bitmap, Column, FieldSummaries, FieldType, TimedValues, Values};
 
 use super::kernels::{self, Number};
-use super::slots::Run;
+use super::slots::{Run, SlotSpan};
 use crate::functions::Function;
 
 /// Which parts are kept besides the count.
@@ -129,29 +131,26 @@ impl Totals {
         }
     }
 
-    /// Adds a summary of rows of `slot`.
-    pub(crate) fn add_summary(&mut self, slot: usize, summary: &FieldSummary) {
-        if summary.count == 0 {
-            return;
-        }
+    /// Adds summaries of rows: of each span in `spans`, by its number, to the slot it belongs to.
+    pub(crate) fn add_summaries(&mut self, spans: &[SlotSpan], field: &FieldSummaries) {
         match self {
-            Self::Float(t) => t.add_summary(slot, summary, |s| match s {
-                Scalar::Float(v) => Some(*v),
+            Self::Float(t) => t.add_summaries(spans, field, |values| match values {
+                Values::Float(v) => Some(Cow::Borrowed(v)),
                 _ => None,
             }),
-            Self::Integer(t) => t.add_summary(slot, summary, |s| match s {
-                Scalar::Integer(v) => Some(*v),
+            Self::Integer(t) => t.add_summaries(spans, field, |values| match values {
+                Values::Integer(v) => Some(Cow::Borrowed(v)),
                 _ => None,
             }),
-            Self::Unsigned(t) => t.add_summary(slot, summary, |s| match s {
-                Scalar::Unsigned(v) => Some(*v),
+            Self::Unsigned(t) => t.add_summaries(spans, field, |values| match values {
+                Values::Unsigned(v) => Some(Cow::Borrowed(v)),
                 _ => None,
             }),
-            Self::Boolean(t) => t.add_summary(slot, summary, |s| match s {
-                Scalar::Boolean(v) => Some(u64::from(*v)),
+            Self::Boolean(t) => t.add_summaries(spans, field, |values| match values {
+                Values::Boolean(v) => Some((0..v.len()).map(|at| u64::from(v.get(at))).collect()),
                 _ => None,
             }),
-            Self::Text(t) => t.add_summary(slot, summary),
+            Self::Text(t) => t.add_summaries(spans, field),
         }
     }
 
@@ -331,36 +330,47 @@ impl<T: Number> NumberTotals<T> {
         }
     }
 
-    fn add_summary(
+    fn add_summaries<'a>(
         &mut self,
-        slot: usize,
-        summary: &FieldSummary,
-        number: impl Fn(&Scalar) -> Option<T>,
-    ) {
-        let value = |scalar: &Scalar| number(scalar).expect("BUG: a summary has the field's type");
-        let fresh = self.count[slot] == 0;
-        if self.parts.sum {
-            self.sum[slot] = self.sum[slot].plus(value(&summary.sum));
-        }
-        if self.parts.min {
-            let min = value(&summary.min);
-            if fresh || min < self.min[slot] {
-                self.min[slot] = min;
+        spans: &[SlotSpan],
+        field: &'a FieldSummaries,
+        numbers: impl Fn(&'a Values) -> Option<Cow<'a, [T]>>,
+    ) where
+        T: 'a,
+    {
+        let parts = self.parts;
+        let part = |is_used: bool, values: &'a Values| match is_used {
+            true => numbers(values).expect("BUG: a summary has the field's type"),
+            false => Cow::Borrowed(&[][..]),
+        };
+        let (sums, mins) = (part(parts.sum, &field.sums), part(parts.min, &field.mins));
+        let maxs = part(parts.max, &field.maxs);
+        let firsts = part(parts.first, &field.firsts.values);
+        let lasts = part(parts.last, &field.lasts.values);
+        for SlotSpan { slot, span } in spans {
+            let (slot, span) = (*slot as usize, *span as usize);
+            let count = field.counts[span];
+            if count == 0 {
+                continue;
             }
-        }
-        if self.parts.max {
-            let max = value(&summary.max);
-            if fresh || max > self.max[slot] {
-                self.max[slot] = max;
+            let fresh = self.count[slot] == 0;
+            if parts.sum {
+                self.sum[slot] = self.sum[slot].plus(sums[span]);
             }
+            if parts.min && (fresh || mins[span] < self.min[slot]) {
+                self.min[slot] = mins[span];
+            }
+            if parts.max && (fresh || maxs[span] > self.max[slot]) {
+                self.max[slot] = maxs[span];
+            }
+            if parts.first {
+                self.add_first(slot, (field.firsts.times[span], firsts[span]));
+            }
+            if parts.last {
+                self.add_last(slot, (field.lasts.times[span], lasts[span]));
+            }
+            self.count[slot] += count;
         }
-        if self.parts.first {
-            self.add_first(slot, (summary.first.0, value(&summary.first.1)));
-        }
-        if self.parts.last {
-            self.add_last(slot, (summary.last.0, value(&summary.last.1)));
-        }
-        self.count[slot] += summary.count;
     }
 
     fn merge(&mut self, other: &Self, slots: impl Iterator<Item = (usize, usize)>) {
@@ -462,14 +472,28 @@ impl TextTotals {
         }
     }
 
-    fn add_summary(&mut self, slot: usize, summary: &FieldSummary) {
-        if let (true, (time, Scalar::String(text))) = (self.parts.first, &summary.first) {
-            self.add_first(slot, *time, text);
+    fn add_summaries(&mut self, spans: &[SlotSpan], field: &FieldSummaries) {
+        fn end(ends: &TimedValues, span: usize) -> (i64, &str) {
+            match &ends.values {
+                Values::String(texts) => (ends.times[span], texts.get(span)),
+                _ => panic!("BUG: a summary has the field's type"),
+            }
         }
-        if let (true, (time, Scalar::String(text))) = (self.parts.last, &summary.last) {
-            self.add_last(slot, *time, text);
+        for SlotSpan { slot, span } in spans {
+            let (slot, span) = (*slot as usize, *span as usize);
+            if field.counts[span] == 0 {
+                continue;
+            }
+            if self.parts.first {
+                let (time, text) = end(&field.firsts, span);
+                self.add_first(slot, time, text);
+            }
+            if self.parts.last {
+                let (time, text) = end(&field.lasts, span);
+                self.add_last(slot, time, text);
+            }
+            self.count[slot] += field.counts[span];
         }
-        self.count[slot] += summary.count;
     }
 
     fn merge(&mut self, other: &Self, slots: impl Iterator<Item = (usize, usize)>) {

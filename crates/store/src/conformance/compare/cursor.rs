@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::{ColumnBatch, FieldType, SummaryBatch, Values};
+use model::{ColumnBatch, FieldSummaries, FieldType, SummaryBatch, TimedValues, Values};
 
 use super::in_order;
 use crate::conformance::apply::failed;
 use crate::reference::window_of;
 use crate::testing::{Row, series_key, value_at};
-use crate::{Scan, ScanItem, ScanRequest, ScanSlice, Windows};
+use crate::{Scan, ScanItem, ScanRequest, ScanSlice, SummaryParts, Windows};
 
 /// The rows of a cursor that may hand out nothing else.
 pub(super) fn read_cursor(
@@ -28,7 +28,8 @@ pub(super) fn read_items(
 ) -> Result<(Vec<Row>, Vec<SummaryBatch>), String> {
     let mut cursor = scan.open(slice).map_err(failed("open"))?;
     let (mut rows, mut summaries) = (Vec::new(), Vec::new());
-    let mut order = SeriesOrder { last: None, slice };
+    let order = || SeriesOrder { last: None, slice };
+    let (mut order, mut summary_order) = (order(), order());
     let mut last_times: BTreeMap<u32, i64> = BTreeMap::new();
     while let Some(item) = cursor.next().map_err(failed("next"))? {
         match item {
@@ -40,7 +41,7 @@ pub(super) fn read_items(
                 let Some(windows) = request.windows else {
                     return Err("summaries were not asked for".into());
                 };
-                check_summaries(request, slice, windows, &batch, &mut order)?;
+                check_summaries(request, slice, windows, &batch, &mut summary_order)?;
                 summaries.push(batch);
             }
         }
@@ -51,7 +52,7 @@ pub(super) fn read_items(
     Ok((rows, summaries))
 }
 
-/// Series must come in ascending order over all items.
+/// Series must come in ascending order over all items of a kind.
 struct SeriesOrder<'a> {
     last: Option<u32>,
     slice: &'a ScanSlice,
@@ -154,7 +155,8 @@ fn check_summaries(
     batch: &SummaryBatch,
     order: &mut SeriesOrder<'_>,
 ) -> Result<(), String> {
-    let lengths = batch.fields.iter().all(|field| field.len() == batch.spans.len());
+    let lengths =
+        batch.fields.iter().all(|field| has_parts(field, batch.spans.len(), windows.parts));
     if batch.spans.is_empty() || batch.fields.len() != request.fields.len() || !lengths {
         return Err(format!("summaries of a wrong shape: {batch:?}"));
     }
@@ -165,10 +167,19 @@ fn check_summaries(
             && time.contains(span.min_time)
             && time.contains(span.max_time);
         let one_window = window_of(span.min_time, windows) == window_of(span.max_time, windows);
-        let has_values = batch.fields.iter().any(|field| field[at].count > 0);
+        let has_values = batch.fields.iter().any(|field| field.counts[at] > 0);
         if !inside || !one_window || !has_values {
             return Err(format!("a summary does not lie in one window asked for: {span:?}"));
         }
     }
     Ok(())
+}
+
+/// Whether a field has all `parts` of so many spans.
+fn has_parts(field: &FieldSummaries, spans: usize, parts: SummaryParts) -> bool {
+    let timed = |ends: &TimedValues| ends.times.len() == spans && ends.values.len() == spans;
+    field.counts.len() == spans
+        && (!parts.sum || field.sums.len() == spans)
+        && (!parts.min_max || field.mins.len() == spans && field.maxs.len() == spans)
+        && (!parts.first_last || timed(&field.firsts) && timed(&field.lasts))
 }

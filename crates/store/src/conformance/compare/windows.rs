@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use model::{FieldSummary, FieldType, Scalar};
+use model::{FieldType, Scalar};
 
 use super::cursor::read_items;
 use super::{is_plain, without_hints};
 use crate::conformance::apply::failed;
-use crate::reference::window_of;
+use crate::reference::{FieldSummary, window_of};
 use crate::testing::{self, Row, same as same_bits};
 use crate::{Scan, ScanRequest, ScanSlice, SummaryParts};
 
@@ -44,7 +44,10 @@ pub(super) fn check_windows(
             let key = testing::series_key(scan, request, span.series);
             let sums = entry(&mut got, request, key, span.min_time);
             for (sum, field) in sums.iter_mut().zip(&batch.fields) {
-                add_summary(sum, &field[at], parts);
+                let summary = FieldSummary::read(field, at, parts);
+                if summary.count > 0 {
+                    add(sum, &summary);
+                }
             }
         }
     }
@@ -93,37 +96,8 @@ fn add_row(sums: &mut Sums, request: &ScanRequest, row: &Row) {
         let at = request.fields.iter().position(|f| f.0 == *name).expect("BUG: not asked for");
         let sum = &mut sums[at];
         sum.plain &= is_plain(value);
-        add(
-            sum,
-            &FieldSummary {
-                count: 1,
-                sum: value.clone(),
-                min: value.clone(),
-                max: value.clone(),
-                first: (row.time_ns, value.clone()),
-                last: (row.time_ns, value.clone()),
-            },
-        );
+        add(sum, &FieldSummary::one(row.time_ns, value));
     }
-}
-
-fn add_summary(sum: &mut Sum, field: &FieldSummary, parts: SummaryParts) {
-    if field.count == 0 {
-        return;
-    }
-    let mut field = field.clone();
-    // What was not asked for is unspecified: it must not be looked at.
-    let nothing = Scalar::Boolean(false);
-    if !parts.sum {
-        field.sum = nothing.clone();
-    }
-    if !parts.min_max {
-        (field.min, field.max) = (nothing.clone(), nothing.clone());
-    }
-    if !parts.first_last {
-        (field.first, field.last) = ((0, nothing.clone()), (0, nothing));
-    }
-    add(sum, &field);
 }
 
 fn add(sum: &mut Sum, field: &FieldSummary) {
