@@ -15,9 +15,21 @@ struct Influxd {
 }
 
 impl Influxd {
+    /// Starts it on ports that nobody listens at. Another test may take one of them in between: then
+    /// influxd ends at once, and it gets others.
     fn start(dir: &Path) -> Self {
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (address, backup) = (free(), free());
+        let log = dir.join("influxd.log");
+        let started = (0..5).find_map(|_| Self::start_once(dir, &log));
+        started.unwrap_or_else(|| {
+            panic!("influxd does not start: {}", std::fs::read_to_string(&log).unwrap())
+        })
+    }
+
+    /// `None` if it ends before it listens.
+    fn start_once(dir: &Path, log: &Path) -> Option<Self> {
+        // Both at once, or they could be the same.
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [address, backup] = free.map(|listener| listener.local_addr().unwrap());
         let root = dir.display();
         // With the other index a policy shows the tags of all policies.
         let config = format!(
@@ -27,21 +39,30 @@ impl Influxd {
         );
         let file = dir.join("influxd.conf");
         std::fs::write(&file, config).unwrap();
-        let log = std::fs::File::create(dir.join("influxd.log")).unwrap();
         let process = Command::new("influxd")
             .arg("-config")
             .arg(&file)
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(std::fs::File::create(log).unwrap())
             .spawn()
             .expect("`influxd` is needed: `cargo xtask packages` installs it (package influxdb)");
-        let server = Self { process, address };
+        let mut server = Self { process, address };
         let start = Instant::now();
-        while std::net::TcpStream::connect(address).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(60), "influxd does not start");
+        loop {
+            let answers = std::net::TcpStream::connect(address).is_ok();
+            // If it has ended, that was somebody else.
+            if server.process.try_wait().unwrap().is_some() {
+                return None;
+            }
+            if answers {
+                return Some(server);
+            }
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "influxd does not start in a minute"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
-        server
     }
 
     fn url(&self) -> String {

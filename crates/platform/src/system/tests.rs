@@ -53,6 +53,43 @@ fn files_are_created_written_read_renamed_and_removed() {
     assert!(SystemDisk.remove(&dir.path("b")).unwrap_err().is_not_found());
 }
 
+/// Written pages are soon read: they must not leave memory because they were sent to the disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_written_back_early_stays_in_memory() {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    const PIECE_LEN: usize = 256 << 10;
+    let dir = TempDir::new("writeback");
+    let path = dir.path("a");
+    let file = SystemDisk.create(&path).unwrap();
+    for piece in 0..64 {
+        let offset = (piece * PIECE_LEN) as u64;
+        file.write_at(&vec![piece as u8; PIECE_LEN], offset).unwrap();
+        file.start_writeback(offset, PIECE_LEN as u64);
+    }
+    file.sync().unwrap();
+    // Again, now that everything is clean.
+    file.start_writeback(0, 64 * PIECE_LEN as u64);
+    let opened = fs::File::open(&path).unwrap();
+    // Else one page that is missing brings its neighbours along.
+    rustix::fs::fadvise(&opened, 0, None, rustix::fs::Advice::Random).unwrap();
+    let is_in_memory = |page: u64| {
+        let mut buf = [0; 1];
+        let mut into = [io::IoSliceMut::new(&mut buf)];
+        match preadv2(&opened, &mut into, page * 4096, ReadWriteFlags::NOWAIT) {
+            Ok(1) => true,
+            Err(Errno::AGAIN) => false,
+            // Not every file system tells.
+            Err(Errno::OPNOTSUPP) => true,
+            other => panic!("{other:?}"),
+        }
+    };
+    let pages = 64 * PIECE_LEN as u64 / 4096;
+    let kept = (0..pages).filter(|page| is_in_memory(*page)).count() as u64;
+    // The system may need the memory, but hardly just now.
+    assert!(kept * 10 >= pages * 9, "{kept} of {pages} pages");
+}
+
 #[test]
 fn reserving_leaves_the_length_alone() {
     let dir = TempDir::new("reserve");
