@@ -57,12 +57,13 @@ fn number_at(values: &Values, at: usize) -> f64 {
     value_at(&column, at).map_or(f64::NAN, |value| number(&value))
 }
 
-/// Adds up what a scan hands out; also how many spans were summaries.
+/// Adds up what a scan hands out, whose rows must come in `order`; also how many spans were summaries.
 fn totals(
     store: &LocalStore,
     time: TimeRange,
     windows: Option<Windows>,
     every: i64,
+    order: TimeOrder,
 ) -> (Totals, usize) {
     let request = ScanRequest {
         policy: POLICY,
@@ -72,7 +73,7 @@ fn totals(
         series: TagExpr::True,
         time,
         filters: Vec::new(),
-        order: TimeOrder::Ascending,
+        order,
         rows_per_series: None,
         windows,
         context: unlimited(),
@@ -84,13 +85,18 @@ fn totals(
         let t = totals.entry(key).or_insert((0, 0.0, f64::INFINITY, f64::NEG_INFINITY));
         *t = (t.0 + count, t.1 + sum, t.2.min(min), t.3.max(max));
     };
+    let mut last_row = BTreeMap::new();
     while let Some(item) = cursor.next().unwrap() {
         match item {
             ScanItem::Rows(batch) => {
                 let mut row = 0;
                 for run in &batch.runs {
                     for _ in 0..run.rows {
-                        let window = batch.times()[row].div_euclid(every);
+                        let time = batch.times()[row];
+                        if let Some(before) = last_row.insert(run.series, time) {
+                            assert_eq!(before < time, order == TimeOrder::Ascending);
+                        }
+                        let window = time.div_euclid(every);
                         for field in 0..2 {
                             if let Some(value) = value_at(&batch.columns[field + 1], row) {
                                 let v = number(&value);
@@ -154,11 +160,13 @@ fn windows_add_up_from_summaries_and_rows_alike() {
         for every in [60, 3600, 7200].map(|s| s * SECOND) {
             for time in [TimeRange::ALL, TimeRange::new(1_234 * SECOND, 17_000 * SECOND + 5)] {
                 let windows = Windows { every_ns: Some(every), offset_ns: 0, parts };
-                let (with, spans) = totals(&store, time, Some(windows), every);
-                let (without, none) = totals(&store, time, None, every);
-                assert_eq!(none, 0);
-                assert_eq!(with, without, "{stage}, windows of {every} ns over {time:?}");
-                summed_up += spans;
+                for order in [TimeOrder::Ascending, TimeOrder::Descending] {
+                    let (with, spans) = totals(&store, time, Some(windows), every, order);
+                    let (without, none) = totals(&store, time, None, every, order);
+                    assert_eq!(none, 0);
+                    assert_eq!(with, without, "{stage}, windows of {every} ns over {time:?}");
+                    summed_up += spans;
+                }
             }
         }
         assert!(summed_up > 0, "{stage}: no summary was used");
