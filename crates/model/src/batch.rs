@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Bitmap, FieldType, Strings};
+use crate::{Bitmap, FieldType, Scalar, Strings};
 
 /// Some rows, column by column.
 ///
@@ -125,6 +125,39 @@ impl Values {
         }
     }
 
+    /// The entry at `index`; a time is an integer.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Scalar {
+        match self {
+            Self::Float(v) => Scalar::Float(v[index]),
+            Self::Time(v) | Self::Integer(v) => Scalar::Integer(v[index]),
+            Self::Unsigned(v) => Scalar::Unsigned(v[index]),
+            Self::Boolean(v) => Scalar::Boolean(v.get(index)),
+            Self::String(v) => Scalar::String(v.get(index).into()),
+            Self::Dictionary(codes, texts) => {
+                Scalar::String(texts.get(codes[index] as usize).into())
+            }
+        }
+    }
+
+    /// Adds an entry; a time is an integer.
+    ///
+    /// # Panics
+    /// If it is of another type, or this is a dictionary.
+    pub fn push(&mut self, value: &Scalar) {
+        match (self, value) {
+            (Self::Float(v), Scalar::Float(x)) => v.push(*x),
+            (Self::Time(v) | Self::Integer(v), Scalar::Integer(x)) => v.push(*x),
+            (Self::Unsigned(v), Scalar::Unsigned(x)) => v.push(*x),
+            (Self::Boolean(v), Scalar::Boolean(x)) => v.push(*x),
+            (Self::String(v), Scalar::String(x)) => v.push(x),
+            _ => panic!("BUG: {value:?} in a column of another type"),
+        }
+    }
+
     /// Adds `count` entries that stand for missing values.
     pub fn extend_missing(&mut self, count: usize) {
         match self {
@@ -162,6 +195,27 @@ impl Column {
     #[must_use]
     pub fn is_valid(&self, index: usize) -> bool {
         self.validity.as_ref().is_none_or(|v| v.get(index))
+    }
+
+    /// The value of row `index`, if it has one.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Scalar> {
+        self.is_valid(index).then(|| self.values.get(index))
+    }
+
+    /// Adds a row, with a value or without.
+    ///
+    /// # Panics
+    /// As [`Values::push`].
+    pub fn push(&mut self, value: Option<&Scalar>) {
+        let Some(value) = value else { return self.extend_missing(1) };
+        self.values.push(value);
+        if let Some(validity) = &mut self.validity {
+            validity.push(true);
+        }
     }
 
     /// Number of entries.

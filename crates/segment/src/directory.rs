@@ -283,6 +283,12 @@ impl Block {
         self.entry().end - self.entry().times.offset
     }
 
+    /// Whether some row has a value of a field, by its number in the directory.
+    #[must_use]
+    pub fn has_values(&self, field: usize) -> bool {
+        self.page_place(field).is_some()
+    }
+
     /// What is known of a field, by its number in the directory. `None`: no row has a value.
     #[must_use]
     pub fn summary(&self, field: usize) -> Option<PageSummary> {

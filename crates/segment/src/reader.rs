@@ -227,7 +227,8 @@ impl SegmentReader {
 
     /// Adds the values of fields in several parts of a block to a column each, as
     /// [`SegmentReader::column`] does for one; the parts ascend. A page that cannot be read in parts is
-    /// decoded once for all of them. What one field waits for overlaps with what the next one does.
+    /// decoded once for all of them. What one field waits for overlaps with what the next one does. A field
+    /// without a number is one that the measurement does not have: all of its values are missing.
     ///
     /// # Errors
     /// If the disk fails or a page is damaged; the columns are of no use then.
@@ -238,7 +239,7 @@ impl SegmentReader {
         &self,
         block: &Block,
         parts: &[Range<usize>],
-        fields: &mut [(usize, Vec<Column>)],
+        fields: &mut [(Option<usize>, Vec<Column>)],
     ) -> Result<(), SegmentError> {
         fields::columns(self, block, parts, fields)
     }

@@ -92,6 +92,12 @@ impl WindowIndex {
         from as usize..self.ends[span] as usize
     }
 
+    /// The span that a row lies in; the number of spans, if the block does not have it.
+    #[must_use]
+    pub fn span_at(&self, row: usize) -> usize {
+        self.ends.partition_point(|end| *end as usize <= row)
+    }
+
     /// The spans of a series.
     #[must_use]
     pub fn spans_of(&self, series: SeriesId) -> Range<usize> {
@@ -166,21 +172,6 @@ impl BlockWindows {
     #[must_use]
     pub fn field(&self, place: usize) -> &WindowSummaries {
         self.fields[place].get().expect("BUG: a place that was not given out")
-    }
-
-    /// Looks at the sums of a field from span `span` on, so that they are on their way from memory while
-    /// others are looked for. What it gives stands for nothing but keeps that from being left out.
-    ///
-    /// # Panics
-    /// As [`Self::field`].
-    #[must_use]
-    pub fn touch(&self, place: usize, span: usize) -> u64 {
-        match &self.field(place).sums {
-            Values::Float(sums) => sums.get(span).map_or(0, |sum| sum.to_bits()),
-            Values::Integer(sums) => sums.get(span).map_or(0, |sum| *sum as u64),
-            Values::Unsigned(sums) => sums.get(span).copied().unwrap_or(0),
-            _ => 0,
-        }
     }
 
     /// Without fields: what those take is added when they come.

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Column, DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange, Values};
+use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange, Values};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{Row, unlimited, value_at, write};
+use store::testing::{Row, unlimited, write};
 use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
 use store_local::{LocalStore, StoreOptions};
 
@@ -52,11 +52,6 @@ fn number(value: &Scalar) -> f64 {
     }
 }
 
-fn number_at(values: &Values, at: usize) -> f64 {
-    let column = Column::new(values.clone());
-    value_at(&column, at).map_or(f64::NAN, |value| number(&value))
-}
-
 /// Adds up what a scan hands out, whose rows must come in `order`; also how many spans were summaries.
 fn totals(
     store: &LocalStore,
@@ -98,7 +93,7 @@ fn totals(
                         }
                         let window = time.div_euclid(every);
                         for field in 0..2 {
-                            if let Some(value) = value_at(&batch.columns[field + 1], row) {
+                            if let Some(value) = batch.columns[field + 1].get(row) {
                                 let v = number(&value);
                                 add((run.series, window, field), 1, v, v, v);
                             }
@@ -115,7 +110,7 @@ fn totals(
                     assert_eq!(window, span.max_time.div_euclid(every));
                     for field in 0..2 {
                         let s = &batch.fields[field];
-                        let number = |values| number_at(values, at);
+                        let number = |values: &Values| number(&values.get(at));
                         if s.counts[at] > 0 {
                             let key = (span.series, window, field);
                             let (sum, min, max) =

@@ -231,28 +231,6 @@ pub fn names(store: &dyn Store, request: &MetadataRequest) -> Result<Vec<Vec<Str
     Ok(rows)
 }
 
-/// The value at `row` of a scan's column, if it has one.
-///
-/// # Panics
-/// If the column is of a kind that no field has.
-#[must_use]
-pub fn value_at(column: &Column, row: usize) -> Option<Scalar> {
-    column.is_valid(row).then(|| entry(&column.values, row))
-}
-
-/// An entry of some values.
-pub(crate) fn entry(values: &Values, at: usize) -> Scalar {
-    match values {
-        Values::Float(v) => Scalar::Float(v[at]),
-        Values::Integer(v) => Scalar::Integer(v[at]),
-        Values::Unsigned(v) => Scalar::Unsigned(v[at]),
-        Values::Boolean(v) => Scalar::Boolean(v.get(at)),
-        Values::String(v) => Scalar::String(v.get(at).into()),
-        Values::Dictionary(codes, texts) => Scalar::String(texts.get(codes[at] as usize).into()),
-        Values::Time(_) => panic!("a field is no time"),
-    }
-}
-
 /// A delete of `rows` of one measurement and policy, as they are: with the values that they have of
 /// `fields`, or none. Keys are canonical.
 ///
@@ -310,7 +288,7 @@ pub(crate) fn column_of(field_type: FieldType, value: Option<&Scalar>) -> Column
 fn row_at(request: &ScanRequest, batch: &ColumnBatch, key: &str, row: usize) -> Row {
     let mut fields: Vec<(Name, Scalar)> = Vec::new();
     for ((name, _), column) in request.fields.iter().zip(&batch.columns[1..]) {
-        if let Some(value) = value_at(column, row) {
+        if let Some(value) = column.get(row) {
             fields.push((name.clone(), value));
         }
     }

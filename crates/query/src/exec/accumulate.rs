@@ -19,7 +19,7 @@ use self::pick::Pick;
 pub(crate) use self::points::Points;
 use self::slots::{Run, SlotMap, SlotSpan};
 use self::totals::{Parts, Totals};
-use super::column::{self, Cell, cast_scalar, cell};
+use super::column::{self, Cell, cast_scalar};
 use super::input::{ColumnSource, Input};
 use crate::QueryError;
 use crate::functions::Function;
@@ -414,7 +414,7 @@ fn aux_cells(input: &Input, aux: &[Cow<'_, Column>], row: usize, series: u32) ->
     let of = |(source, column): (&ColumnSource, &Cow<'_, Column>)| match source {
         ColumnSource::Tag { at, blank } => input.tag_cell(*at, *blank, series),
         ColumnSource::Missing(_) => None,
-        ColumnSource::Column { .. } => cell(column, row),
+        ColumnSource::Column { .. } => column.get(row),
     };
     input.aux.iter().zip(aux).map(of).collect()
 }
@@ -474,9 +474,9 @@ impl PointsOutput<'_> {
         for (slot, start) in slots {
             let Some(point) = pick.point(*slot) else { continue };
             points.times.push(if own_times { point.time } else { *start });
-            column::push(&mut points.values, Some(&point.value));
+            points.values.push(Some(&point.value));
             for (column, cell) in points.aux.iter_mut().zip(&point.aux) {
-                column::push(column, cell.as_ref());
+                column.push(cell.as_ref());
             }
         }
         points
@@ -499,21 +499,21 @@ impl PointsOutput<'_> {
                 let Some(row) = found.row else {
                     points.times.push(*start);
                     let value = found.value.and_then(|value| cast_scalar(&value, result));
-                    column::push(&mut points.values, value.as_ref());
+                    points.values.push(value.as_ref());
                     points.aux.iter_mut().for_each(|column| column.extend_missing(1));
                     continue;
                 };
                 points.times.push(if own_times { finished.time(row) } else { *start });
-                let value = cell(finished.values(), row as usize);
-                column::push(&mut points.values, value.as_ref());
+                let value = finished.values().get(row as usize);
+                points.values.push(value.as_ref());
                 let origin = finished.origin(row);
                 let input = &self.inputs[origin.input as usize];
                 for (at, column) in points.aux.iter_mut().enumerate() {
                     let cell = match input.aux[at] {
                         ColumnSource::Tag { at, blank } => input.tag_cell(at, blank, origin.series),
-                        _ => cell(finished.aux(at), row as usize),
+                        _ => finished.aux(at).get(row as usize),
                     };
-                    column::push(column, cell.as_ref());
+                    column.push(cell.as_ref());
                 }
             }
         }

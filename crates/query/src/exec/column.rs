@@ -43,40 +43,6 @@ pub(crate) fn repeated(cell: &Scalar, rows: usize) -> Column {
     })
 }
 
-/// The cell at `row`.
-pub(crate) fn cell(column: &Column, row: usize) -> Cell {
-    if !column.is_valid(row) {
-        return None;
-    }
-    Some(match &column.values {
-        Values::Float(v) => Scalar::Float(v[row]),
-        Values::Time(v) | Values::Integer(v) => Scalar::Integer(v[row]),
-        Values::Unsigned(v) => Scalar::Unsigned(v[row]),
-        Values::Boolean(v) => Scalar::Boolean(v.get(row)),
-        Values::String(v) => Scalar::String(v.get(row).into()),
-        Values::Dictionary(codes, texts) => Scalar::String(texts.get(codes[row] as usize).into()),
-    })
-}
-
-/// Adds a cell of the column's own type.
-pub(crate) fn push(column: &mut Column, cell: Option<&Scalar>) {
-    let Some(cell) = cell else {
-        column.extend_missing(1);
-        return;
-    };
-    match (&mut column.values, cell) {
-        (Values::Float(v), Scalar::Float(x)) => v.push(*x),
-        (Values::Time(v) | Values::Integer(v), Scalar::Integer(x)) => v.push(*x),
-        (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(*x),
-        (Values::Boolean(v), Scalar::Boolean(x)) => v.push(*x),
-        (Values::String(v), Scalar::String(x)) => v.push(x),
-        (column, cell) => panic!("BUG: {cell:?} in a column of {}", type_of(column)),
-    }
-    if let Some(validity) = &mut column.validity {
-        validity.push(true);
-    }
-}
-
 /// The rows `rows` of a column, in that order; [`NO_ROW`] and [`ABSENT`] give missing values.
 pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
     let has_gaps = rows.iter().any(|row| *row >= ABSENT);
@@ -223,7 +189,7 @@ pub(crate) fn cast(column: Column, to: FieldType) -> Column {
 /// A number as `to`; `None` where it has no such form.
 pub(crate) fn cast_scalar(value: &Scalar, to: FieldType) -> Cell {
     let column = cast(repeated(value, 1), to);
-    cell(&column, 0)
+    column.get(0)
 }
 
 /// Gives missing values the last value before them, or `last` at the start; `last` becomes the last
@@ -231,7 +197,7 @@ pub(crate) fn cast_scalar(value: &Scalar, to: FieldType) -> Cell {
 pub(crate) fn fill_forward(column: &mut Column, last: &mut Cell) {
     let Some(validity) = &column.validity else {
         if !column.is_empty() {
-            *last = cell(column, column.len() - 1);
+            *last = column.get(column.len() - 1);
         }
         return;
     };
@@ -241,10 +207,10 @@ pub(crate) fn fill_forward(column: &mut Column, last: &mut Cell) {
     undictionary(column);
     let mut out = Column::new(Values::empty(type_of(&column.values)));
     for row in 0..column.len() {
-        if let Some(value) = cell(column, row) {
+        if let Some(value) = column.get(row) {
             *last = Some(value);
         }
-        push(&mut out, last.as_ref());
+        out.push(last.as_ref());
     }
     *column = out;
 }

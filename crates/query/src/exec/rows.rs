@@ -334,8 +334,8 @@ fn fill_gaps(column: &mut Column, rows: &[u32], value: &Scalar, absent: bool) {
     }
     let mut out = Column::new(Values::empty(column::type_of(&column.values)));
     for (at, row) in rows.iter().enumerate() {
-        let cell = if gap(row) { Some(value.clone()) } else { column::cell(column, at) };
-        column::push(&mut out, cell.as_ref());
+        let cell = if gap(row) { Some(value.clone()) } else { column.get(at) };
+        out.push(cell.as_ref());
     }
     *column = out;
 }
@@ -343,15 +343,15 @@ fn fill_gaps(column: &mut Column, rows: &[u32], value: &Scalar, absent: bool) {
 /// A function that has no row at some time repeats the row before.
 fn carry_over(column: &mut Column, rows: Option<&[u32]>, last: &mut Cell) {
     let Some(rows) = rows.filter(|rows| rows.contains(&ABSENT)) else {
-        *last = column.len().checked_sub(1).and_then(|row| column::cell(column, row));
+        *last = column.len().checked_sub(1).and_then(|row| column.get(row));
         return;
     };
     let mut out = Column::new(Values::empty(column::type_of(&column.values)));
     for (at, row) in rows.iter().enumerate() {
         if *row != ABSENT {
-            *last = column::cell(column, at);
+            *last = column.get(at);
         }
-        column::push(&mut out, last.as_ref());
+        out.push(last.as_ref());
     }
     *column = out;
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 use influxql::{Params, parse_query};
-use model::{Column, ResultBatch, Scalar, Values};
+use model::{Column, ResultBatch, Scalar};
 use query::{QueryContext, execute};
 use store::Store;
 use store::reference::{ReferenceOptions, ReferenceStore};
-use store::testing::{Row, value_at, write};
+use store::testing::{Row, write};
 
 /// The present, unless a test says otherwise.
 pub(crate) const NOW_NS: i64 = 1_000_000_000_000_000_000;
@@ -142,10 +142,7 @@ fn result(batches: &[ResultBatch]) -> String {
 }
 
 fn cell(column: &Column, row: usize) -> String {
-    if let Values::Time(times) = &column.values {
-        return times[row].to_string();
-    }
-    match value_at(column, row) {
+    match column.get(row) {
         None => "null".to_owned(),
         Some(Scalar::Float(v)) => v.to_string(),
         Some(Scalar::Integer(v)) => v.to_string(),

@@ -31,7 +31,7 @@ pub(super) fn columns(
     reader: &SegmentReader,
     block: &Block,
     parts: &[Range<usize>],
-    fields: &mut [(usize, Vec<Column>)],
+    fields: &mut [(Option<usize>, Vec<Column>)],
 ) -> Result<(), SegmentError> {
     check(block, parts);
     let mut groups = Groups::new(reader, block);
@@ -39,8 +39,9 @@ pub(super) fn columns(
     // all fields before any is decoded, they are waited for together.
     let (wanted, mut touched) = (wanted(parts), 0);
     for (field, _) in fields.iter() {
-        let Some((place, page)) = block.page_place(*field) else { continue };
-        if may_thaw(reader, shape(block, page), wanted, block.field_type(*field))
+        let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
+        let field_type = block.field_type(page.field as usize);
+        if may_thaw(reader, shape(block, page), wanted, field_type)
             && let Some(thawed) = groups.of(place).and_then(|group| group.page(place))
         {
             parts.iter().for_each(|rows| touched ^= thawed.touch(rows));
@@ -48,7 +49,10 @@ pub(super) fn columns(
     }
     std::hint::black_box(touched);
     for (field, out) in fields {
-        read(&mut groups, *field, parts, out)?;
+        match field {
+            Some(field) => read(&mut groups, *field, parts, out)?,
+            None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
+        }
     }
     Ok(())
 }
@@ -101,12 +105,15 @@ fn decode(
     }
     let bytes = reader.shared.source.page(&page.extent, reader.keep_pages)?;
     let is_tight = field_type.is_numeric() && is_entropy_coded(&bytes, shape);
-    if may_thaw
-        && is_tight
-        && let Some(group) = groups.thaw((place, page), shape)?
-        && let Some(thawed) = group.page(place)
-    {
-        return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
+    if may_thaw && is_tight {
+        match groups.thaw((place, page), &bytes, shape) {
+            Err(malformed) => return Ok(Err(malformed)),
+            Ok(None) => {}
+            Ok(Some(group)) => {
+                let thawed = group.page(place).expect("BUG: thawed just now");
+                return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
+            }
+        }
     }
     if let ([first, .., last], true) = (parts, is_tight) {
         let all = first.start..last.end;

@@ -348,10 +348,15 @@ fn parts_are_read_together_as_they_are_one_by_one() {
         };
         // As the pages are, then thawed, then found so; some fields a time later than the others.
         for fields in [2..20, 0..20, 0..20, 0..20] {
-            let column = |field| (field, vec![empty(field); parts.len()]);
+            let column = |field| (Some(field), vec![empty(field); parts.len()]);
             let mut together: Vec<_> = fields.map(column).collect();
+            together.push((None, vec![empty(0); parts.len()]));
             reader.columns(&block, &parts, &mut together).unwrap();
+            let (_, missing) = together.pop().unwrap();
+            assert!(missing.iter().zip(&parts).all(|(column, rows)| column.len() == rows.len()));
+            assert!(missing.iter().all(|column| (0..column.len()).all(|at| !column.is_valid(at))));
             for (field, together) in &together {
+                let field = &field.unwrap();
                 for (together, alone) in together.iter().zip(&alone(*field)) {
                     assert_eq!(together.values, alone.values);
                     assert!((0..alone.len()).all(|at| together.is_valid(at) == alone.is_valid(at)));

@@ -18,7 +18,6 @@ use model::{Column, FieldType, Values};
 use super::SegmentReader;
 use super::column::{self, PageShape};
 use super::source::Kind;
-use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::format::Extent;
 use crate::input::{Input, Malformed};
@@ -149,50 +148,43 @@ impl<'a> Groups<'a> {
 
     /// The group of the page at a place of the block, if any of it was touched.
     pub(super) fn of(&mut self, place: usize) -> Option<&Arc<ThawedPages>> {
-        let group = place / GROUP_PAGES;
-        let at = match self.found.iter().position(|(known, _)| *known == group) {
-            Some(at) => at,
-            None => {
-                let source = &self.reader.shared.source;
-                let found = source.cached(Kind::Thawed, extent_of(self.block, group));
-                self.found.push((group, found));
-                self.found.len() - 1
-            }
-        };
-        self.found[at].1.as_ref()
+        self.slot(place / GROUP_PAGES).as_ref()
     }
 
-    /// The group of a page, and the page thawed if it is worth it: not the first time.
+    fn slot(&mut self, group: usize) -> &mut Option<Arc<ThawedPages>> {
+        let at = self.found.iter().position(|(known, _)| *known == group).unwrap_or_else(|| {
+            let source = &self.reader.shared.source;
+            let found = source.cached(Kind::Thawed, extent_of(self.block, group));
+            self.found.push((group, found));
+            self.found.len() - 1
+        });
+        &mut self.found[at].1
+    }
+
+    /// The group of a page that has these bytes, and the page thawed if it is worth it: not the first
+    /// time.
     pub(super) fn thaw(
         &mut self,
         (place, page): (usize, &PageEntry),
+        bytes: &[u8],
         shape: PageShape,
-    ) -> Result<Option<Arc<ThawedPages>>, SegmentError> {
-        let (source, field) = (&self.reader.shared.source, page.field as usize);
-        let group_extent = extent_of(self.block, place / GROUP_PAGES);
-        let group = match self.of(place) {
-            Some(group) => Arc::clone(group),
-            None => {
-                let made: Arc<ThawedPages> = source.entry(Kind::Thawed, group_extent);
-                self.found.retain(|(known, _)| *known != place / GROUP_PAGES);
-                self.found.push((place / GROUP_PAGES, Some(Arc::clone(&made))));
-                made
-            }
-        };
+    ) -> Result<Option<Arc<ThawedPages>>, Malformed> {
+        let (block, source) = (self.block, &self.reader.shared.source);
+        let of_group = extent_of(block, place / GROUP_PAGES);
+        let slot = self.slot(place / GROUP_PAGES);
+        let group = slot.get_or_insert_with(|| source.entry(Kind::Thawed, of_group));
         let cell = &group.pages[place % GROUP_PAGES];
         if !cell.touched.swap(true, Ordering::Relaxed) {
             return Ok(None);
         }
-        let bytes = source.page(&page.extent, false)?;
-        let mut whole = Column::new(Values::empty(self.block.field_type(field)));
-        column::decode(&bytes, shape, 0..shape.rows, &mut whole)
-            .map_err(|e| source.malformed(page.extent.offset, &e))?;
+        let mut whole = Column::new(Values::empty(block.field_type(page.field as usize)));
+        column::decode(bytes, shape, 0..shape.rows, &mut whole)?;
         let thawed = Thawed::new(&whole);
         let bytes_added = thawed.bytes.len();
         if cell.thawed.set(thawed).is_ok() {
-            source.grew(Kind::Thawed, group_extent, &group, bytes_added);
+            source.grew(Kind::Thawed, of_group, group, bytes_added);
         }
-        Ok(Some(group))
+        Ok(Some(Arc::clone(group)))
     }
 }
 

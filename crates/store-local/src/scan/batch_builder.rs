@@ -7,7 +7,6 @@ use model::{
 };
 use store::{ScanItem, SummaryParts};
 
-use super::edge::push;
 use super::piece::Piece;
 use super::summarise::SpanSummaries;
 
@@ -101,7 +100,7 @@ impl BatchBuilder {
         }
         let (times, columns) = self.columns();
         times.push(time);
-        columns.iter_mut().zip(row).for_each(|(column, value)| push(column, value.as_ref()));
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value.as_ref()));
         self.count(SeriesRun { series: ordinal, rows: 1 }, ready);
     }
 

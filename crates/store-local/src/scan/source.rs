@@ -495,28 +495,13 @@ impl SegmentSource {
         block: &Block,
         parts: &[Range<usize>],
     ) -> Result<Vec<Vec<Column>>, StoreError> {
-        let mut there = Vec::with_capacity(self.fields.len());
-        for (field, field_type) in &self.fields {
-            if let Some(field) = field {
-                self.count_read(block, *field);
-                let empty = || Column::new(Values::empty(*field_type));
-                there.push((*field, parts.iter().map(|_| empty()).collect()));
-            }
-        }
-        self.reader.columns(block, parts, &mut there).map_err(segment_error)?;
-        let mut there = there.into_iter();
-        let columns = |(field, field_type): &(Option<usize>, FieldType)| match field {
-            Some(_) => there.next().expect("BUG: one was pushed for each field").1,
-            None => {
-                let mut columns = vec![Column::new(Values::empty(*field_type)); parts.len()];
-                parts
-                    .iter()
-                    .zip(&mut columns)
-                    .for_each(|(rows, out)| out.extend_missing(rows.len()));
-                columns
-            }
+        let empty = |(field, field_type): &(Option<usize>, FieldType)| {
+            (*field, vec![Column::new(Values::empty(*field_type)); parts.len()])
         };
-        Ok(self.fields.iter().map(columns).collect())
+        let mut columns: Vec<_> = self.fields.iter().map(empty).collect();
+        self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
+        self.reader.columns(block, parts, &mut columns).map_err(segment_error)?;
+        Ok(columns.into_iter().map(|(_, parts)| parts).collect())
     }
 
     /// One requested field of some rows.

@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{FieldSummaries, FieldType, SummaryBatch, SummarySpan, TimeRange, Values};
-use segment::{Block, BlockWindows, SegmentReader, SummaryNumbers, WindowIndex, WindowSummaries};
+use segment::{Block, BlockWindows, SegmentReader, SummaryNumbers, WindowSummaries};
 use store::{StoreError, SummaryParts, Windows};
 
-use super::edge::push_value;
 use crate::error::segment_error;
 
 /// Rows of one series that were cut: some are summed up, the others are to be read.
@@ -97,7 +96,7 @@ fn cut(
     let index = kept.index();
     let (mut spans, mut left, mut done) = (Vec::new(), Vec::new(), rows.start);
     let mut times = Vec::new();
-    for at in first_span(index, rows.start)..index.len() {
+    for at in index.span_at(rows.start)..index.len() {
         let of_span = index.rows(at);
         if of_span.end > rows.end {
             break;
@@ -141,23 +140,9 @@ fn cut(
     Ok(Some(Cut { summaries, rows: left }))
 }
 
-/// The span that row `row` lies in.
-fn first_span(index: &WindowIndex, row: usize) -> usize {
-    let (mut low, mut high) = (0, index.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if index.rows(middle).end <= row {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
 /// The field's number if the block has values of it.
 fn present(block: &Block, field: Option<usize>) -> Option<usize> {
-    field.filter(|field| block.summary(*field).is_some())
+    field.filter(|field| block.has_values(*field))
 }
 
 /// The summary of a block of one series, as its directory has it. `None`: it has none.
@@ -188,9 +173,7 @@ impl SpanSummaries {
         batch.spans.extend(self.spans.iter().map(span));
         match &self.of {
             Summed::Windows(kept, places) => {
-                let first = self.spans.first().map_or(0, |span| span.at);
-                let touch = |all, place: &usize| all ^ kept.touch(*place, first);
-                std::hint::black_box(places.iter().flatten().fold(0, touch));
+                self.touch(kept, places, parts);
                 for (place, out) in places.iter().zip(&mut batch.fields) {
                     match place {
                         Some(place) => self.add_windows(kept.field(*place), out, parts),
@@ -207,6 +190,24 @@ impl SpanSummaries {
                 }
             }
         }
+    }
+
+    /// Looks at what will be copied of each field, so that all of it is on its way from memory before
+    /// the first is copied.
+    fn touch(&self, kept: &BlockWindows, places: &[Option<usize>], parts: SummaryParts) {
+        let first = self.spans.first().map_or(0, |span| span.at);
+        let bits = |values: &Values| match values {
+            Values::Float(values) => values[first].to_bits(),
+            Values::Integer(values) => values[first] as u64,
+            Values::Unsigned(values) => values[first],
+            _ => 0,
+        };
+        let touched = places.iter().flatten().fold(0, |all, place| {
+            let field = kept.field(*place);
+            let sum = if parts.sum { bits(&field.sums) } else { 0 };
+            all ^ sum ^ if parts.min_max { bits(&field.mins) ^ bits(&field.maxs) } else { 0 }
+        });
+        std::hint::black_box(touched);
     }
 
     fn add_windows(&self, kept: &WindowSummaries, out: &mut FieldSummaries, parts: SummaryParts) {
@@ -239,11 +240,11 @@ fn add_numbers(
 ) {
     out.counts.push(count);
     if parts.sum {
-        push_value(&mut out.sums, &numbers.sum);
+        out.sums.push(&numbers.sum);
     }
     if parts.min_max {
-        push_value(&mut out.mins, &numbers.min);
-        push_value(&mut out.maxs, &numbers.max);
+        out.mins.push(&numbers.min);
+        out.maxs.push(&numbers.max);
     }
 }
 

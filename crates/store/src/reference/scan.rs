@@ -10,7 +10,7 @@ use model::{
 };
 
 use super::state::{Rows, Series, State};
-use super::summary::{FieldSummary, only};
+use super::summary::FieldSummary;
 use super::{ReferenceOptions, SummaryMode};
 use crate::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
@@ -319,13 +319,9 @@ fn empty_batch(fields: &[(Name, FieldType)]) -> ColumnBatch {
 }
 
 fn push_row(batch: &mut ColumnBatch, row: &ScanRow) {
-    let time = Column::new(Values::Time(vec![row.time_ns]));
-    batch.columns[0].extend_from(&time, 0..1);
+    batch.columns[0].push(Some(&Scalar::Integer(row.time_ns)));
     for (column, value) in batch.columns[1..].iter_mut().zip(&row.values) {
-        match value {
-            None => column.extend_missing(1),
-            Some(value) => column.extend_from(&Column::new(only(value)), 0..1),
-        }
+        column.push(value.as_ref());
     }
     batch.rows += 1;
 }

@@ -2,11 +2,10 @@
 
 use std::cmp::Ordering;
 
-use model::{Bitmap, FieldSummaries, FieldType, Scalar, Strings, TimedValues, Values};
+use model::{FieldSummaries, FieldType, Scalar, TimedValues, Values};
 
 use super::scan::compare;
 use crate::SummaryParts;
-use crate::testing::entry;
 
 /// One field over one span. With a count of 0 the rest says nothing.
 #[derive(Clone, Debug)]
@@ -62,27 +61,26 @@ impl FieldSummary {
 
     /// Adds what of it is in `parts` to `columns`.
     pub(super) fn push_to(&self, columns: &mut FieldSummaries, parts: SummaryParts) {
-        let push = |values: &mut Values, value: &Scalar| values.extend_from(&only(value), 0..1);
         columns.counts.push(self.count);
         if parts.sum {
-            push(&mut columns.sums, &self.sum);
+            columns.sums.push(&self.sum);
         }
         if parts.min_max {
-            push(&mut columns.mins, &self.min);
-            push(&mut columns.maxs, &self.max);
+            columns.mins.push(&self.min);
+            columns.maxs.push(&self.max);
         }
         if parts.first_last {
             columns.firsts.times.push(self.first.0);
-            push(&mut columns.firsts.values, &self.first.1);
+            columns.firsts.values.push(&self.first.1);
             columns.lasts.times.push(self.last.0);
-            push(&mut columns.lasts.values, &self.last.1);
+            columns.lasts.values.push(&self.last.1);
         }
     }
 
     /// What a store says of a span. What is not in `parts` is not looked at, and false here.
     pub(crate) fn read(columns: &FieldSummaries, at: usize, parts: SummaryParts) -> Self {
         let value = |values: &Values, is_wanted: bool| {
-            if is_wanted { entry(values, at) } else { Scalar::Boolean(false) }
+            if is_wanted { values.get(at) } else { Scalar::Boolean(false) }
         };
         let timed = |ends: &TimedValues| {
             let time_ns = if parts.first_last { ends.times[at] } else { 0 };
@@ -96,17 +94,6 @@ impl FieldSummary {
             first: timed(&columns.firsts),
             last: timed(&columns.lasts),
         }
-    }
-}
-
-/// A column of one value.
-pub(super) fn only(value: &Scalar) -> Values {
-    match value {
-        Scalar::Float(v) => Values::Float(vec![*v]),
-        Scalar::Integer(v) => Values::Integer(vec![*v]),
-        Scalar::Unsigned(v) => Values::Unsigned(vec![*v]),
-        Scalar::String(v) => Values::String(Strings::from_iter([&**v])),
-        Scalar::Boolean(v) => Values::Boolean(Bitmap::filled(1, *v)),
     }
 }
 

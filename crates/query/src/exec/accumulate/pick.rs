@@ -6,7 +6,7 @@ use model::{Column, Scalar, Values};
 
 use super::kernels::{self, Number};
 use super::slots::Run;
-use crate::exec::column::{Cell, cell};
+use crate::exec::column::Cell;
 use crate::functions::Function;
 
 /// The chosen point of each slot.
@@ -47,7 +47,7 @@ impl Pick {
     ) {
         for run in runs {
             let Some(row) = self.candidate(column, run, ascending) else { continue };
-            let value = cell(column, row).expect("BUG: a candidate has a value");
+            let value = column.get(row).expect("BUG: a candidate has a value");
             let time = times[row];
             let slot = &mut self.points[run.slot as usize];
             if slot.as_ref().is_none_or(|best| wins(&self.function, time, &value, best)) {

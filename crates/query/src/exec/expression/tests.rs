@@ -1,5 +1,4 @@
 use super::*;
-use crate::exec::column::cell;
 use model::{Bitmap, Values};
 use proptest::prelude::*;
 
@@ -21,7 +20,7 @@ fn division_follows_influxdb() {
     let by = |divisor, division| {
         let e = binary(ArithmeticOp::Div, Expression::Slot(0), int(divisor));
         let out = e.evaluate(&[&seven], 3, division);
-        (0..3).map(|row| cell(&out, row).unwrap()).collect::<Vec<_>>()
+        (0..3).map(|row| out.get(row).unwrap()).collect::<Vec<_>>()
     };
     let floats = |v: [f64; 3]| v.map(Scalar::Float).to_vec();
     let ints = |v: [i64; 3]| v.map(Scalar::Integer).to_vec();
@@ -38,7 +37,7 @@ fn a_missing_boolean_counts_as_false_beside_a_known_one() {
     let b = column(bits([true, true, true]), &[false, true, false]);
     let e = binary(ArithmeticOp::BitOr, Expression::Slot(0), Expression::Slot(1));
     let out = e.evaluate(&[&a, &b], 3, Division::Float);
-    let cells: Vec<_> = (0..3).map(|row| cell(&out, row)).collect();
+    let cells: Vec<_> = (0..3).map(|row| out.get(row)).collect();
     let yes = Some(Scalar::Boolean(true));
     assert_eq!(cells, [yes.clone(), yes, None]);
 }
@@ -49,7 +48,7 @@ fn functions_keep_or_change_types() {
     let apply = |function| {
         let e = Expression::Math { function, args: vec![Expression::Slot(0)] };
         let out = e.evaluate(&[&ints], 2, Division::Float).into_owned();
-        (cell(&out, 0), cell(&out, 1))
+        (out.get(0), out.get(1))
     };
     assert_eq!(apply(MathFunction::Abs), (Some(Scalar::Integer(3)), None));
     assert_eq!(apply(MathFunction::Floor), (Some(Scalar::Integer(-3)), None));
@@ -77,7 +76,7 @@ proptest! {
             let divisor = y.wrapping_sub(3);
             let product = x.wrapping_mul(*y);
             let want = if divisor == 0 { 0 } else { product.wrapping_rem(divisor) };
-            prop_assert_eq!(cell(&out, row), valid.then_some(Scalar::Integer(want)));
+            prop_assert_eq!(out.get(row), valid.then_some(Scalar::Integer(want)));
         }
     }
 }

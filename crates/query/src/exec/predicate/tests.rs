@@ -36,7 +36,7 @@ proptest! {
         let (left, right) = (kind % 3, kind / 3);
         let mut values = Column::new(Values::empty(as_kind(0, left).field_type()));
         for (v, valid) in &rows {
-            column::push(&mut values, valid.then(|| as_kind(*v, left)).as_ref());
+            values.push(valid.then(|| as_kind(*v, left)).as_ref());
         }
         for op in OPS {
             let got = select(&compare_slot(op, as_kind(constant, right)), &[&values], rows.len());

@@ -1,5 +1,4 @@
 use super::*;
-use crate::exec::column::cell;
 use crate::exec::window::Windows;
 use crate::functions::Function;
 use crate::plan::CallPlan;
@@ -59,7 +58,7 @@ fn rows(select: Select, points: Vec<Points>, block: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     while let Some(block) = maker.next(block).unwrap() {
         for (row, time) in block.times.iter().enumerate() {
-            let value = |column: &Column| match cell(column, row) {
+            let value = |column: &Column| match column.get(row) {
                 Some(Scalar::Integer(v)) => Some(v),
                 None => None,
                 other => panic!("{other:?}"),

@@ -7,7 +7,7 @@ use model::{ColumnBatch, FieldSummaries, FieldType, SummaryBatch, TimedValues, V
 use super::in_order;
 use crate::conformance::apply::failed;
 use crate::reference::window_of;
-use crate::testing::{Row, series_key, value_at};
+use crate::testing::{Row, series_key};
 use crate::{Scan, ScanItem, ScanRequest, ScanSlice, SummaryParts, Windows};
 
 /// The rows of a cursor that may hand out nothing else.
@@ -135,7 +135,7 @@ fn read_rows(
             }
             let mut fields = Vec::new();
             for ((name, _), column) in request.fields.iter().zip(&batch.columns[1..]) {
-                fields.extend(value_at(column, row).map(|value| (name.clone(), value)));
+                fields.extend(column.get(row).map(|value| (name.clone(), value)));
             }
             if fields.is_empty() {
                 return Err(format!("the row at {time_ns} has no value"));
