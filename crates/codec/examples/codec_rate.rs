@@ -8,7 +8,7 @@ mod data;
 
 use std::{hint::black_box, time::Instant};
 
-use codec::{Effort, encoding_name, kernels};
+use codec::{Effort, NumbersOut, PagePart, encoding_name, kernels};
 
 /// What the server uses: buffers of a page do not go back to the system each time.
 #[global_allocator]
@@ -52,6 +52,31 @@ fn integers(what: &str, values: &[i64], efforts: &[Effort]) {
         let name = encoding_name(&page);
         line(what, &format!("{effort:?}"), name, values.len(), page.len(), encode, decode);
     }
+}
+
+/// Decodes tight pages of different columns at once, as a query about several fields does.
+fn together(n: usize, pages: usize) {
+    let columns: Vec<Vec<i64>> = (0..pages).map(|seed| data::cpu(n, seed as u64)).collect();
+    let encode = |values: &Vec<i64>| {
+        let mut page = Vec::new();
+        codec::encode_i64(values, Effort::Cold, &mut page);
+        page
+    };
+    let encoded: Vec<Vec<u8>> = columns.iter().map(encode).collect();
+    let mut outs = vec![Vec::with_capacity(n); pages];
+    let decode = best(|| {
+        outs.iter_mut().for_each(Vec::clear);
+        let part = |(bytes, out)| {
+            let out = NumbersOut::I64(out);
+            PagePart { bytes, count: n, range: 0..n, out }
+        };
+        let mut parts: Vec<_> =
+            encoded.iter().map(Vec::as_slice).zip(&mut outs).map(part).collect();
+        codec::decode_together(black_box(&mut parts)).expect("sound pages");
+    });
+    assert_eq!(outs, columns);
+    let rate = (n * pages) as f64 / decode / 1e6;
+    println!("{pages} tight pages of {n} together {rate:>30.0} M values/s");
 }
 
 fn pco(what: &str, values: &[i64]) {
@@ -186,6 +211,9 @@ fn main() {
     );
     for n in [100, 1000, 8192, 65_536] {
         integers("cpu walk", &data::cpu(n, 42), &ALL);
+    }
+    for pages in [1, 2, 3, 4, 5, 10] {
+        together(8192, pages);
     }
     pco("cpu walk", &data::cpu(8192, 42));
     pco("cpu walk", &data::cpu(65_536, 42));

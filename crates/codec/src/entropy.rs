@@ -7,34 +7,28 @@
 //! A page is cut into chunks of `CHUNK_ROWS` rows that decode independently of each other; they
 //! share one table of symbol frequencies.
 //!
-//! Invariants
-//! - Chunk lengths are checked against the page before anything in them is read.
-//! - A chunk that was decoded to its end must leave every state where the encoder began: damage
-//!   shows there.
+//! Here: writing pages, and telling which are such. Reading them is in `page`.
 
+mod page;
 mod rans;
+mod streams;
 mod symbols;
 
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use crate::{
     bitpack::BLOCK,
     encoding::id,
-    error::{DecodeError, Result},
     float::decimal_integers,
-    int::{
-        Sink,
-        delta::{differences, write_restarts},
-    },
+    int::delta::{differences, write_restarts},
     patched::median,
-    prefix::prefix_sum,
     wire::{Reader, put_ivarint, put_uvarint, zigzag},
 };
-use rans::{Frequencies, SymbolDecoder};
-use symbols::{BitReader, BitWriter, N_SYMBOLS_MAX, Split, join, split};
+pub(crate) use page::{TightPart, decode_symbols};
+use rans::Frequencies;
+pub(crate) use streams::STREAMS_TOGETHER;
+use symbols::{BitWriter, N_SYMBOLS_MAX, Split, split};
 
 /// Rows that decode together; a range read costs at most this many more.
 pub(crate) const CHUNK_ROWS: usize = 16_384;
@@ -49,21 +43,25 @@ const SAMPLE: usize = 2048;
 /// integers are entropy-coded. Whoever reads such rows again may keep the page in another encoding.
 #[must_use]
 pub fn is_entropy_coded(page: &[u8]) -> bool {
+    body_of(page).is_some()
+}
+
+/// The entropy-coded integers of a page of numbers, if that is how it is coded: whether differences are,
+/// and what follows the encoding id.
+fn body_of(page: &[u8]) -> Option<(bool, Reader<'_>)> {
     let mut reader = Reader::new(page);
     // As deep as pages can be nested: decimal floats of scaled integers.
     for _ in 0..3 {
-        let nested = match reader.u8() {
-            Ok(id::INT_FOR_ENTROPY | id::INT_DELTA_ENTROPY) => return true,
-            Ok(id::INT_SCALED) => reader.ivarint().and_then(|_| reader.uvarint()).map(drop),
-            Ok(id::FLOAT_BITS) => Ok(()),
-            Ok(id::FLOAT_DECIMAL) => decimal_integers(&mut reader),
-            _ => return false,
-        };
-        if nested.is_err() {
-            return false;
+        match reader.u8().ok()? {
+            id::INT_FOR_ENTROPY => return Some((false, reader)),
+            id::INT_DELTA_ENTROPY => return Some((true, reader)),
+            id::INT_SCALED => reader.ivarint().and_then(|_| reader.uvarint()).map(drop).ok()?,
+            id::FLOAT_BITS => {}
+            id::FLOAT_DECIMAL => decimal_integers(&mut reader).ok()?,
+            _ => return None,
         }
     }
-    false
+    None
 }
 
 /// Appends a page, unless it would not stay below `bytes_max`.
@@ -233,151 +231,4 @@ fn encode_chunk(rows: &[u64], form: Form, frequencies: &Frequencies, out: &mut V
     put_uvarint(out, stream.len() as u64);
     out.extend_from_slice(&stream);
     out.extend_from_slice(&raw.finish());
-}
-
-/// The fields between the restarts and the chunks.
-struct Header<'a> {
-    center: u64,
-    decoder: rans::Table,
-    /// Which of `chunks` belong to chunk `i`.
-    bounds: Vec<Range<usize>>,
-    chunks: &'a [u8],
-}
-
-impl<'a> Header<'a> {
-    fn read(mut reader: Reader<'a>, count: usize) -> Result<Self> {
-        let center = reader.ivarint()? as u64;
-        let decoder = Frequencies::read(&mut reader)?.into_table();
-        let mut bounds = Vec::with_capacity(count.div_ceil(CHUNK_ROWS));
-        let mut end = 0u64;
-        for _ in 0..count.div_ceil(CHUNK_ROWS) {
-            let start = end;
-            end = end.saturating_add(reader.uvarint()?);
-            bounds.push(start..end);
-        }
-        let chunks = reader.rest();
-        if end > chunks.len() as u64 {
-            return Err(DecodeError::Truncated { needed: end - chunks.len() as u64 });
-        }
-        if end < chunks.len() as u64 {
-            return Err(DecodeError::TrailingBytes(chunks.len() - end as usize));
-        }
-        let bounds = bounds.into_iter().map(|b| b.start as usize..b.end as usize).collect();
-        Ok(Self { center, decoder, bounds, chunks })
-    }
-
-    fn chunk(&self, index: usize) -> Result<ChunkReader<'_>> {
-        let mut reader = Reader::new(&self.chunks[self.bounds[index].clone()]);
-        let stream = reader.length_prefixed()?;
-        Ok(ChunkReader {
-            symbols: SymbolDecoder::new(&self.decoder, stream)?,
-            raw: BitReader::new(reader.rest()),
-            has_raw: self.decoder.has_raw_symbols(),
-        })
-    }
-}
-
-/// Reads the coded values of one chunk in order.
-struct ChunkReader<'a> {
-    symbols: SymbolDecoder<'a>,
-    raw: BitReader<'a>,
-    has_raw: bool,
-}
-
-impl ChunkReader<'_> {
-    /// Gives `x - center` for the next `out.len()` values; all calls but the last take a multiple of
-    /// eight.
-    fn read(&mut self, out: &mut [u64]) -> Result<()> {
-        let mut symbols = [0u8; BLOCK];
-        let symbols = &mut symbols[..out.len()];
-        self.symbols.read(symbols)?;
-        if self.has_raw {
-            join(symbols, &mut self.raw, out)
-        } else {
-            symbols::join_small(symbols, out);
-            Ok(())
-        }
-    }
-
-    fn finish(self) -> Result<()> {
-        self.symbols.finish()?;
-        self.raw.finish()
-    }
-}
-
-/// Decodes a page of entropy-coded values.
-pub(crate) fn decode_for(
-    reader: Reader<'_>,
-    count: usize,
-    range: Range<usize>,
-    sink: &mut Sink<'_>,
-) -> Result<()> {
-    let header = Header::read(reader, count)?;
-    let mut block = [0u64; BLOCK];
-    for chunk_index in range.start / CHUNK_ROWS..range.end.div_ceil(CHUNK_ROWS) {
-        let mut chunk = header.chunk(chunk_index)?;
-        let mut row = chunk_index * CHUNK_ROWS;
-        let chunk_end = (row + CHUNK_ROWS).min(count);
-        while row < chunk_end.min(range.end) {
-            let rows = BLOCK.min(chunk_end - row);
-            let block = &mut block[..rows];
-            chunk.read(block)?;
-            for value in block.iter_mut() {
-                *value = value.wrapping_add(header.center);
-            }
-            emit(block, row, &range, sink);
-            row += rows;
-        }
-        if row == chunk_end {
-            chunk.finish()?;
-        }
-    }
-    Ok(())
-}
-
-/// Decodes a page of entropy-coded differences.
-pub(crate) fn decode_delta(
-    mut reader: Reader<'_>,
-    count: usize,
-    range: Range<usize>,
-    sink: &mut Sink<'_>,
-) -> Result<()> {
-    let mut restarts = Vec::with_capacity(count.div_ceil(CHUNK_ROWS));
-    let mut restart = 0u64;
-    for _ in 0..count.div_ceil(CHUNK_ROWS) {
-        restart = restart.wrapping_add(reader.ivarint()? as u64);
-        restarts.push(restart);
-    }
-    let header = Header::read(reader, count)?;
-    let mut block = [0u64; BLOCK];
-    let wanted = range.start / CHUNK_ROWS..range.end.div_ceil(CHUNK_ROWS);
-    for (chunk_index, restart) in wanted.clone().zip(&restarts[wanted]) {
-        let mut chunk = header.chunk(chunk_index)?;
-        let mut row = chunk_index * CHUNK_ROWS;
-        let chunk_end = (row + CHUNK_ROWS).min(count);
-        let mut carry = *restart;
-        emit(&mut [carry], row, &range, sink);
-        row += 1;
-        while row < chunk_end.min(range.end) {
-            let rows = BLOCK.min(chunk_end - row);
-            let block = &mut block[..rows];
-            chunk.read(block)?;
-            carry = prefix_sum(block, carry, header.center);
-            emit(block, row, &range, sink);
-            row += rows;
-        }
-        if row == chunk_end {
-            chunk.finish()?;
-        }
-    }
-    Ok(())
-}
-
-/// Hands over those rows of a block starting at `row` that are in `range`.
-fn emit(block: &mut [u64], row: usize, range: &Range<usize>, sink: &mut Sink<'_>) {
-    let from = range.start.saturating_sub(row).min(block.len());
-    let to = range.end.saturating_sub(row).min(block.len());
-    if from < to {
-        sink(&mut block[from..to]);
-    }
 }

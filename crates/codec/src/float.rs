@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use crate::{
     encoding::{Effort, id},
+    entropy::TightPart,
     error::{DecodeError, Result, check_range},
     int::{self, Nesting, Sink, as_i64, encode_page},
     simd::multiversion,
@@ -67,10 +68,21 @@ pub fn decode_f64_range(
     range: Range<usize>,
     out: &mut Vec<f64>,
 ) -> Result<()> {
+    append(bytes, count, range, None, out)
+}
+
+/// See [`decode_f64_range`]; for `ahead` see [`int::decode_page`].
+pub(crate) fn append(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    ahead: Option<TightPart<'_>>,
+    out: &mut Vec<f64>,
+) -> Result<()> {
     let before = out.len();
     check_range(&range, count)?;
     out.reserve(range.len());
-    decode(bytes, count, range, &mut |block| out.extend_from_slice(as_f64(block)))
+    decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_f64(block)))
         .inspect_err(|_| out.truncate(before))
 }
 
@@ -84,15 +96,21 @@ pub fn visit_f64(
     range: Range<usize>,
     mut visit: impl FnMut(&[f64]),
 ) -> Result<()> {
-    decode(bytes, count, range, &mut |block| visit(as_f64(block)))
+    decode(bytes, count, range, None, &mut |block| visit(as_f64(block)))
 }
 
-fn decode(bytes: &[u8], count: usize, range: Range<usize>, sink: &mut Sink<'_>) -> Result<()> {
+fn decode(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    ahead: Option<TightPart<'_>>,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
     check_range(&range, count)?;
     let mut reader = Reader::new(bytes);
     match reader.u8()? {
-        id::FLOAT_DECIMAL => decimal::decode(reader, count, range, sink),
-        id::FLOAT_BITS => int::decode(reader.rest(), count, range, &mut |block| {
+        id::FLOAT_DECIMAL => decimal::decode(reader, count, range, ahead, sink),
+        id::FLOAT_BITS => int::decode(reader.rest(), count, range, ahead, &mut |block| {
             from_ordered(block);
             sink(block);
         }),

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::{
-    DecodeError, Effort, decode_bool, decode_bool_range, decode_f64, decode_f64_range, decode_i64,
-    decode_i64_range, decode_strings, decode_strings_range, decode_u64, decode_u64_range,
-    decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings,
-    encode_u64, encode_validity,
+    DecodeError, Effort, NumbersOut, PagePart, decode_bool, decode_bool_range, decode_f64,
+    decode_f64_range, decode_i64, decode_i64_range, decode_strings, decode_strings_range,
+    decode_together, decode_u64, decode_u64_range, decode_validity, decode_validity_range,
+    encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -64,6 +64,13 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let whole = decoded(|out| decode_u64(page, count, out));
     let part = decoded(|out| decode_u64_range(page, count, range.clone(), out));
     check_range(&whole, &part, count, range);
+
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut parts = [(range.clone(), &mut first), (0..count, &mut second)]
+        .map(|(range, out)| PagePart { bytes: page, count, range, out: NumbersOut::U64(out) });
+    let together = decode_together(&mut parts);
+    assert_eq!(together.is_ok(), whole.is_ok(), "BUG: a page depends on what is beside it");
+    check_range(&whole, &together.map(|()| first).map_err(|(_, e)| e), count, range);
 
     let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
     let whole = decoded(|out| decode_f64(page, count, out)).map(bits);

@@ -22,7 +22,7 @@ pub(crate) use simple::decode_raw;
 use crate::{
     bitpack::BLOCK,
     encoding::{Effort, id},
-    entropy,
+    entropy::{self, TightPart},
     error::{DecodeError, Result, check_range},
     wire::Reader,
 };
@@ -67,10 +67,21 @@ pub fn decode_i64_range(
     range: Range<usize>,
     out: &mut Vec<i64>,
 ) -> Result<()> {
+    append_i64(bytes, count, range, None, out)
+}
+
+/// See [`decode_i64_range`]; for `ahead` see [`decode_page`].
+pub(crate) fn append_i64(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    ahead: Option<TightPart<'_>>,
+    out: &mut Vec<i64>,
+) -> Result<()> {
     let before = out.len();
     check_range(&range, count)?;
     out.reserve(range.len());
-    decode(bytes, count, range, &mut |block| out.extend_from_slice(as_i64(block)))
+    decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block)))
         .inspect_err(|_| out.truncate(before))
 }
 
@@ -88,10 +99,21 @@ pub fn decode_u64_range(
     range: Range<usize>,
     out: &mut Vec<u64>,
 ) -> Result<()> {
+    append_u64(bytes, count, range, None, out)
+}
+
+/// See [`decode_u64_range`]; for `ahead` see [`decode_page`].
+pub(crate) fn append_u64(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    ahead: Option<TightPart<'_>>,
+    out: &mut Vec<u64>,
+) -> Result<()> {
     let before = out.len();
     check_range(&range, count)?;
     out.reserve(range.len());
-    decode(bytes, count, range, &mut |block| out.extend_from_slice(block))
+    decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block))
         .inspect_err(|_| out.truncate(before))
 }
 
@@ -105,7 +127,7 @@ pub fn visit_i64(
     range: Range<usize>,
     mut visit: impl FnMut(&[i64]),
 ) -> Result<()> {
-    decode(bytes, count, range, &mut |block| visit(as_i64(block)))
+    decode(bytes, count, range, None, &mut |block| visit(as_i64(block)))
 }
 
 /// Decodes rows of a page that is not nested in another integer page.
@@ -113,10 +135,13 @@ pub(crate) fn decode(
     bytes: &[u8],
     count: usize,
     range: Range<usize>,
+    ahead: Option<TightPart<'_>>,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     check_range(&range, count)?;
-    with_block(range.len(), |block| decode_page(bytes, count, range, Nesting::Top, block, sink))
+    with_block(range.len(), |block| {
+        decode_page(bytes, count, range, Nesting::Top, block, ahead, sink)
+    })
 }
 
 /// A block that begins at a cache line: wide stores must not straddle two.
@@ -132,13 +157,15 @@ pub(crate) fn with_block<R>(rows: usize, decode: impl FnOnce(&mut [u64]) -> R) -
     }
 }
 
-/// `range` has been checked against `count`, and `count` against the limit.
+/// `range` has been checked against `count`, and `count` against the limit. If the page is entropy-coded,
+/// or what it nests is, its symbols may have been decoded: then that is `ahead`.
 pub(crate) fn decode_page(
     bytes: &[u8],
     count: usize,
     range: Range<usize>,
     nesting: Nesting,
     block: &mut [u64],
+    ahead: Option<TightPart<'_>>,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     let mut reader = Reader::new(bytes);
@@ -155,10 +182,16 @@ pub(crate) fn decode_page(
         id::INT_RAW => decode_raw(reader, count, range, block, sink),
         id::INT_FOR => simple::decode_for(reader, count, range, block, sink),
         id::INT_DELTA => delta::decode(reader, count, range, block, sink),
-        id::INT_FOR_ENTROPY => entropy::decode_for(reader, count, range, sink),
-        id::INT_DELTA_ENTROPY => entropy::decode_delta(reader, count, range, sink),
+        id::INT_FOR_ENTROPY | id::INT_DELTA_ENTROPY => {
+            if let Some(part) = ahead {
+                return part.emit(sink);
+            }
+            let mut part = TightPart::open(id == id::INT_DELTA_ENTROPY, reader, count, range)?;
+            entropy::decode_symbols(&mut [&mut part]);
+            part.emit(sink)
+        }
         id::INT_SCALED if nesting < Nesting::Scaled => {
-            scale::decode(reader, count, range, block, sink)
+            scale::decode(reader, count, range, block, ahead, sink)
         }
         id::INT_RUNS if nesting < Nesting::Runs => runs::decode(reader, count, range, block, sink),
         id::INT_SCALED | id::INT_RUNS => Err(DecodeError::Corrupt("pages nested too deep")),

@@ -24,6 +24,7 @@ mod patched;
 mod prefix;
 mod simd;
 mod strings;
+mod together;
 mod wire;
 
 pub use bits::{
@@ -39,6 +40,7 @@ pub use int::{
 };
 pub use simd::simd_name;
 pub use strings::{decode_strings, decode_strings_range, encode_strings};
+pub use together::{NumbersOut, PagePart, decode_together};
 
 /// The most values one page may hold.
 pub const PAGE_COUNT_MAX: usize = 1 << 24;

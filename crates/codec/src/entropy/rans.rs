@@ -2,7 +2,7 @@
 //!
 //! Symbol `i` of a stream belongs to state `i % LANES`. A state is in `STATE_LOW .. 2^32`; decoding
 //! a symbol shrinks it, and when it falls below `STATE_LOW` it takes in the next 16-bit word. The
-//! encoder works from the last symbol to the first, so that the decoder goes forward.
+//! encoder works from the last symbol to the first, so that the decoder (`streams`) goes forward.
 
 use super::symbols::{DIRECT, N_SYMBOLS_MAX};
 use crate::{
@@ -13,12 +13,17 @@ use crate::{
 
 /// Interleaved states: enough independent work to hide the latency of a table lookup and a
 /// multiplication.
-const LANES: usize = 8;
-const PROBABILITY_BITS: u32 = 12;
-const PROBABILITY_ONE: u32 = 1 << PROBABILITY_BITS;
-const STATE_LOW: u32 = 1 << 16;
+pub(super) const LANES: usize = 8;
+pub(super) const PROBABILITY_BITS: u32 = 12;
+pub(super) const PROBABILITY_ONE: u32 = 1 << PROBABILITY_BITS;
+pub(super) const STATE_LOW: u32 = 1 << 16;
 /// Bytes of the states at the head of a stream.
 pub(super) const STATE_BYTES: usize = LANES * 4;
+
+/// One for each of the low bits a state can have. Some more, so that the place does not end with a page
+/// of memory: short fills use masked stores, which take microseconds where they would reach, did the
+/// mask not keep them from it, into a page that is not there.
+const SLOTS: usize = PROBABILITY_ONE as usize + 64;
 
 /// Symbol frequencies that add up to `PROBABILITY_ONE`, none of them all of it.
 #[derive(Clone, Debug)]
@@ -97,17 +102,18 @@ impl Frequencies {
         })
     }
 
-    /// What the decoder looks up: for each of the possible low bits of a state, the symbol.
+    /// What the decoder looks up.
     pub(super) fn into_table(self) -> Table {
-        let mut slots = Box::new([Slot::default(); PROBABILITY_ONE as usize]);
-        let starts = self.starts();
-        for (symbol, (&frequency, &start)) in self.of.iter().zip(&starts).enumerate() {
-            for offset in 0..frequency {
-                slots[start as usize + usize::from(offset)] =
-                    Slot::new(symbol as u8, frequency, offset);
-            }
+        let mut symbols = Vec::with_capacity(SLOTS);
+        let mut ranges = [0; N_SYMBOLS_MAX];
+        for (symbol, &frequency) in self.of.iter().enumerate() {
+            ranges[symbol] = u32::from(frequency) << 16 | symbols.len() as u32;
+            symbols.resize(symbols.len() + usize::from(frequency), symbol as u8);
         }
-        Table { slots, has_raw_symbols: self.n_symbols() as u64 > DIRECT }
+        symbols.resize(SLOTS, 0);
+        let symbols = symbols.into_boxed_slice().try_into();
+        let symbols = symbols.expect("BUG: frequencies do not add up");
+        Table { symbols, ranges, n_symbols: self.n_symbols() }
     }
 }
 
@@ -130,42 +136,22 @@ fn best_adjustment(
         .expect("BUG: at most 256 symbols share 4096 slots")
 }
 
-/// Symbol, frequency and offset within the symbol in one word: one load a symbol.
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot(u32);
-
-impl Slot {
-    fn new(symbol: u8, frequency: u16, offset: u16) -> Self {
-        Self(u32::from(symbol) | u32::from(offset) << 8 | u32::from(frequency) << 20)
-    }
-
-    #[inline]
-    fn symbol(self) -> u8 {
-        self.0 as u8
-    }
-
-    #[inline]
-    fn offset(self) -> u32 {
-        self.0 >> 8 & 0xfff
-    }
-
-    #[inline]
-    fn frequency(self) -> u32 {
-        self.0 >> 20
-    }
-}
-
-/// The lookup table of a page.
+/// The lookup tables of a page. Small, since those of several pages are in use at once, and made anew
+/// for each page that is read.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    slots: Box<[Slot; PROBABILITY_ONE as usize]>,
-    has_raw_symbols: bool,
+    /// For each of the possible low bits of a state, the symbol.
+    pub(super) symbols: Box<[u8; SLOTS]>,
+    /// Of each symbol: its frequency in the upper half, the sum of those before it in the lower.
+    pub(super) ranges: [u32; N_SYMBOLS_MAX],
+    /// Symbols from this one on do not occur.
+    pub(super) n_symbols: usize,
 }
 
 impl Table {
     /// Whether any symbol is followed by raw bits.
     pub(super) fn has_raw_symbols(&self) -> bool {
-        self.has_raw_symbols
+        self.n_symbols as u64 > DIRECT
     }
 }
 
@@ -194,90 +180,4 @@ pub(super) fn encode(symbols: &[u8], frequencies: &Frequencies) -> Vec<u8> {
         out.extend_from_slice(&word.to_le_bytes());
     }
     out
-}
-
-/// Reads one stream from its start.
-#[derive(Debug)]
-pub(super) struct SymbolDecoder<'a> {
-    table: &'a Table,
-    states: [u32; LANES],
-    words: &'a [[u8; 2]],
-    /// The next word to take in.
-    next: usize,
-}
-
-impl<'a> SymbolDecoder<'a> {
-    pub(super) fn new(table: &'a Table, stream: &'a [u8]) -> Result<Self> {
-        let mut reader = Reader::new(stream);
-        let mut states = [0; LANES];
-        for state in &mut states {
-            *state = u32::from_le_bytes(reader.array()?);
-        }
-        let (words, odd) = reader.rest().as_chunks::<2>();
-        if !odd.is_empty() {
-            return Err(DecodeError::Corrupt("half a word in the symbol stream"));
-        }
-        Ok(Self { table, states, words, next: 0 })
-    }
-
-    /// Decodes the next symbols; all calls but the last take a multiple of eight.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<()> {
-        let slots = &*self.table.slots;
-        let mut states = self.states;
-        let (steps, rest) = out.as_chunks_mut::<LANES>();
-        let mut words = &self.words[self.next..];
-        for step in steps {
-            // Words past the end read as zero; they are counted, and refused below.
-            let mut padded = [[0u8; 2]; LANES];
-            let window = match words.first_chunk::<LANES>() {
-                Some(window) => window,
-                None => {
-                    padded[..words.len()].copy_from_slice(words);
-                    &padded
-                }
-            };
-            let mut taken = 0;
-            for (state, symbol) in states.iter_mut().zip(step) {
-                let slot = slots[(*state % PROBABILITY_ONE) as usize];
-                *symbol = slot.symbol();
-                let next = slot.frequency() * (*state >> PROBABILITY_BITS) + slot.offset();
-                // Never more than LANES words a step; the mask spares a bounds check.
-                let word = u32::from(u16::from_le_bytes(window[taken % LANES]));
-                // Whether to take in a word is as random as the data: arithmetic instead of a branch.
-                let low = u32::from(next < STATE_LOW);
-                *state = next << (16 * low) | word & low.wrapping_neg();
-                taken += low as usize;
-            }
-            let Some(left) = words.get(taken..) else {
-                return Err(DecodeError::Truncated { needed: 2 * (taken - words.len()) as u64 });
-            };
-            words = left;
-        }
-        for (state, symbol) in states.iter_mut().zip(rest) {
-            let slot = slots[(*state % PROBABILITY_ONE) as usize];
-            *symbol = slot.symbol();
-            *state = slot.frequency() * (*state >> PROBABILITY_BITS) + slot.offset();
-            if *state < STATE_LOW {
-                let Some((word, left)) = words.split_first() else {
-                    return Err(DecodeError::Truncated { needed: 2 });
-                };
-                *state = *state << 16 | u32::from(u16::from_le_bytes(*word));
-                words = left;
-            }
-        }
-        self.next = self.words.len() - words.len();
-        self.states = states;
-        Ok(())
-    }
-
-    /// After the last symbol: every word was used, and the states are where the encoder began.
-    pub(super) fn finish(self) -> Result<()> {
-        if self.next != self.words.len() {
-            return Err(DecodeError::TrailingBytes(2 * (self.words.len() - self.next)));
-        }
-        if self.states != [STATE_LOW; LANES] {
-            return Err(DecodeError::Corrupt("symbol stream does not end where it should"));
-        }
-        Ok(())
-    }
 }

@@ -5,6 +5,7 @@
 //! probability within such a range is nearly flat, so little is lost by not modelling it.
 
 use crate::error::{DecodeError, Result};
+use crate::simd::multiversion;
 use crate::wire::unzigzag;
 
 /// Numbers below this are symbols without raw bits.
@@ -64,11 +65,31 @@ pub(super) fn join(symbols: &[u8], raw: &mut BitReader<'_>, out: &mut [u64]) -> 
     raw.check()
 }
 
-/// The same when every symbol is its number.
-pub(super) fn join_small(symbols: &[u8], out: &mut [u64]) {
-    for (slot, &symbol) in out.iter_mut().zip(symbols) {
-        *slot = unzigzag(u64::from(symbol)) as u64;
+multiversion! {
+    /// The same when every symbol is its number.
+    pub(super) fn join_small / join_small_at(symbols: &[u8], out: &mut [u64]) {
+        for (slot, &symbol) in out.iter_mut().zip(symbols) {
+            *slot = i64::from(unzigzag_small(symbol)) as u64;
+        }
     }
+}
+
+multiversion! {
+    /// The sum of what `join_small` gives.
+    pub(super) fn sum_small / sum_small_at(symbols: &[u8]) -> u64 {
+        // Symbols below `DIRECT` stand for -8 to 7: 4,096 of them add up in 16 bits.
+        let sums = symbols.chunks(4096).map(|symbols| {
+            let sum: i16 = symbols.iter().map(|symbol| i16::from(unzigzag_small(*symbol))).sum();
+            i64::from(sum) as u64
+        });
+        sums.fold(0, u64::wrapping_add)
+    }
+}
+
+/// What a symbol that is its number stands for.
+#[inline]
+fn unzigzag_small(symbol: u8) -> i8 {
+    (symbol >> 1) as i8 ^ -((symbol & 1) as i8)
 }
 
 /// Writes bits, least significant first.

@@ -1,6 +1,11 @@
 use proptest::prelude::*;
 
+use super::rans::Table;
+use super::streams::Stream;
+use super::symbols::{BitReader, join};
 use super::*;
+use crate::error::DecodeError;
+use crate::simd::SimdLevel;
 
 proptest! {
     #[test]
@@ -21,43 +26,93 @@ proptest! {
     }
 
     #[test]
-    fn symbols_round_trip(symbols in prop::collection::vec(0u8..=255, 1..600), modulus in 1u8..=255) {
-        let symbols: Vec<u8> = symbols.iter().map(|s| s % modulus).collect();
-        let mut histogram = [0u32; N_SYMBOLS_MAX];
-        for symbol in &symbols {
-            histogram[*symbol as usize] += 1;
+    fn symbols_round_trip(
+        all in prop::collection::vec(
+            (prop::collection::vec(0u8..=255, 1..600), 1u8..=255, any::<prop::sample::Index>()), 1..7
+        ),
+    ) {
+        let all: Vec<_> = all.iter().map(|(symbols, modulus, wanted)| {
+            let symbols: Vec<u8> = symbols.iter().map(|s| s % modulus).collect();
+            (coded(&symbols), wanted.index(symbols.len() + 1), symbols)
+        }).collect();
+        for level in SimdLevel::available() {
+            let mut outs: Vec<_> = all.iter().map(|(_, wanted, _)| vec![0; *wanted]).collect();
+            let streams = outs.iter_mut().zip(&all).map(|(out, ((table, stream), _, symbols))| {
+                let is_whole = out.len() == symbols.len();
+                ((), Stream::new(table, stream, is_whole, out).unwrap())
+            });
+            streams::decode_at(level, &mut streams.collect::<Vec<_>>(), |(), e| panic!("{e}"));
+            for (out, (_, wanted, symbols)) in outs.iter().zip(&all) {
+                prop_assert_eq!(out, &symbols[..*wanted]);
+            }
         }
-        let frequencies = Frequencies::normalize(&histogram);
-        let mut header = Vec::new();
-        frequencies.write(&mut header);
-        let stream = rans::encode(&symbols, &frequencies);
-        let table = Frequencies::read(&mut Reader::new(&header)).unwrap().into_table();
-        let mut decoder = SymbolDecoder::new(&table, &stream).unwrap();
-        let mut out = vec![0; symbols.len()];
-        let split_at = symbols.len() / 16 * 8;
-        decoder.read(&mut out[..split_at]).unwrap();
-        decoder.read(&mut out[split_at..]).unwrap();
-        prop_assert_eq!(&out, &symbols);
-        prop_assert_eq!(decoder.finish(), Ok(()));
-        let expected = frequencies.cost_bits(&histogram) as usize / 8 + rans::STATE_BYTES;
-        prop_assert!(stream.len() <= expected + 8, "{} for {expected}", stream.len());
+    }
+
+    #[test]
+    fn damage_is_the_same_whatever_is_beside_it(
+        at in any::<prop::sample::Index>(), bit in 0u8..8, cut in any::<prop::sample::Index>(), place in 0usize..3,
+    ) {
+        let symbols: Vec<u8> = (0..4000u32).map(|i| (i * i / 7 % 5) as u8).collect();
+        let (table, stream) = coded(&symbols);
+        let mut flipped = stream.clone();
+        flipped[at.index(stream.len())] ^= 1 << bit;
+        let words = cut.index((stream.len() - rans::STATE_BYTES) / 2);
+        let short = &stream[..rans::STATE_BYTES + words * 2];
+        let bytes = |i| if i == place { &flipped } else if i == 3 { short } else { &stream[..] };
+        let mut alone = vec![vec![0; symbols.len()]; 4];
+        let mut expected = Vec::new();
+        for (i, out) in alone.iter_mut().enumerate() {
+            let mut one = [(i, Stream::new(&table, bytes(i), true, out).unwrap())];
+            streams::decode_at(SimdLevel::Portable, &mut one, |i, e| expected.push((i, e)));
+        }
+        let is_short = |e: &DecodeError| matches!(e, DecodeError::Truncated { .. });
+        prop_assert!(expected.iter().any(|(i, e)| *i == 3 && is_short(e)));
+        for level in SimdLevel::available() {
+            let mut outs = vec![vec![0; symbols.len()]; 4];
+            let streams = outs.iter_mut().enumerate();
+            let streams = streams.map(|(i, out)| (i, Stream::new(&table, bytes(i), true, out).unwrap()));
+            let mut failed = Vec::new();
+            streams::decode_at(level, &mut streams.collect::<Vec<_>>(), |i, e| failed.push((i, e)));
+            prop_assert_eq!(&failed, &expected);
+            for i in (0..4).filter(|i| !expected.iter().any(|(at, _)| at == i)) {
+                prop_assert_eq!(&outs[i], &alone[i]);
+            }
+        }
     }
 }
 
 #[test]
 fn a_damaged_stream_is_noticed() {
     let symbols: Vec<u8> = (0..4000u32).map(|i| (i * i / 7 % 5) as u8).collect();
+    let (table, mut stream) = coded(&symbols);
+    let at = stream.len() / 2;
+    stream[at] ^= 1;
+    let mut out = vec![0; symbols.len()];
+    let mut failed = false;
+    let mut one = [((), Stream::new(&table, &stream, true, &mut out).unwrap())];
+    streams::decode(&mut one, |(), _| failed = true);
+    assert!(failed, "one flipped bit went unnoticed");
+}
+
+/// Symbols as they are coded, and the table for that.
+fn coded(symbols: &[u8]) -> (Table, Vec<u8>) {
     let mut histogram = [0u32; N_SYMBOLS_MAX];
-    for symbol in &symbols {
+    for symbol in symbols {
         histogram[*symbol as usize] += 1;
     }
     let frequencies = Frequencies::normalize(&histogram);
-    let mut stream = rans::encode(&symbols, &frequencies);
-    let table = frequencies.into_table();
-    let at = stream.len() / 2;
-    stream[at] ^= 1;
-    let mut decoder = SymbolDecoder::new(&table, &stream).unwrap();
-    let mut out = vec![0; symbols.len()];
-    let result = decoder.read(&mut out).and_then(|()| decoder.finish());
-    assert!(result.is_err(), "one flipped bit went unnoticed");
+    let mut header = Vec::new();
+    frequencies.write(&mut header);
+    let stream = rans::encode(symbols, &frequencies);
+    let expected = frequencies.cost_bits(&histogram) as usize / 8 + rans::STATE_BYTES;
+    assert!(stream.len() <= expected + 8, "{} for {expected}", stream.len());
+    (Frequencies::read(&mut Reader::new(&header)).unwrap().into_table(), stream)
+}
+
+#[test]
+fn symbols_add_up() {
+    let symbols: Vec<u8> = (0..10_000u32).map(|i| (i * i % 16) as u8).chain([1; 9000]).collect();
+    let mut numbers = vec![0; symbols.len()];
+    symbols::join_small(&symbols, &mut numbers);
+    assert_eq!(symbols::sum_small(&symbols), numbers.iter().copied().fold(0, u64::wrapping_add));
 }

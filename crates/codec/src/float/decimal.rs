@@ -14,6 +14,7 @@ use std::ops::Range;
 use crate::{
     bitpack::{BLOCK, bits_of},
     encoding::{Effort, id},
+    entropy::TightPart,
     error::{DecodeError, Result},
     int::{self, Nesting, Sink, encode_page},
     simd::multiversion,
@@ -202,6 +203,7 @@ pub(super) fn decode(
     mut reader: Reader<'_>,
     count: usize,
     range: Range<usize>,
+    ahead: Option<TightPart<'_>>,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     let flags = reader.u8()?;
@@ -209,18 +211,18 @@ pub(super) fn decode(
         return Err(DecodeError::Corrupt("digits after the decimal point"));
     };
     if flags & HAS_CORRECTIONS == 0 {
-        return int::decode(reader.rest(), count, range, &mut |block| {
+        return int::decode(reader.rest(), count, range, ahead, &mut |block| {
             to_floats(block, power);
             sink(block);
         });
     }
     let integers = reader.length_prefixed()?;
     let mut corrections = Vec::with_capacity(range.len());
-    int::decode(reader.rest(), count, range.clone(), &mut |block| {
+    int::decode(reader.rest(), count, range.clone(), None, &mut |block| {
         corrections.extend_from_slice(block);
     })?;
     let mut corrections = &corrections[..];
-    int::decode(integers, count, range, &mut |block| {
+    int::decode(integers, count, range, ahead, &mut |block| {
         to_floats(block, power);
         let (here, later) = corrections.split_at(block.len());
         for (bits, correction) in block.iter_mut().zip(here) {

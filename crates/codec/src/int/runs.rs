@@ -44,7 +44,7 @@ pub(super) fn decode(
     let read_nested = |page: &[u8]| -> Result<Vec<u64>> {
         let mut values = Vec::with_capacity(n_runs);
         with_block(n_runs, |block| {
-            decode_page(page, n_runs, 0..n_runs, Nesting::Runs, block, &mut |block| {
+            decode_page(page, n_runs, 0..n_runs, Nesting::Runs, block, None, &mut |block| {
                 values.extend_from_slice(block);
             })
         })?;

@@ -9,6 +9,7 @@ use super::{Nesting, Sink, decode_page, encode_page};
 use crate::{
     bitpack::BLOCK,
     encoding::{Effort, id},
+    entropy::TightPart,
     error::Result,
     simd::multiversion,
     wire::{Reader, put_ivarint, put_uvarint},
@@ -118,6 +119,7 @@ pub(super) fn decode(
     count: usize,
     range: Range<usize>,
     block: &mut [u64],
+    ahead: Option<TightPart<'_>>,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     let base = reader.ivarint()? as u64;
@@ -126,7 +128,7 @@ pub(super) fn decode(
         multiply(values, factor, base);
         sink(values);
     };
-    decode_page(reader.rest(), count, range, Nesting::Scaled, block, &mut scale)
+    decode_page(reader.rest(), count, range, Nesting::Scaled, block, ahead, &mut scale)
 }
 
 #[cfg(test)]

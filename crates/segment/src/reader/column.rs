@@ -1,7 +1,8 @@
-//! Decoding a part of one field's page, missing values included.
+//! Decoding parts of fields' pages, missing values included.
 
 use std::ops::Range;
 
+use codec::NumbersOut;
 use model::{Bitmap, Column, Strings, Values};
 
 use crate::bits;
@@ -27,32 +28,89 @@ pub(crate) fn decode(
     if rows.is_empty() {
         return Ok(());
     }
-    let mut input = Input::new(page);
-    if shape.count == shape.rows {
-        decode_values(input, shape.count, rows.clone(), &mut out.values)?;
-        if let Some(validity) = &mut out.validity {
-            validity.extend_filled(rows.len(), true);
-        }
-        return Ok(());
-    }
-    let present = decode_present(&mut input, shape)?;
-    let before = bits::count_ones(&present, 0..rows.start);
-    let values = before..before + bits::count_ones(&present, rows.clone());
-    if values.is_empty() {
-        out.extend_missing(rows.len());
-        return Ok(());
-    }
+    let part = PagePart::new(page, shape, rows)?;
     let had = out.len();
-    let complete = values.len() == rows.len();
-    decode_values(input, shape.count, values, &mut out.values)?;
-    if !complete {
-        spread(&mut out.values, had, &present, rows.clone());
+    if !part.values.is_empty() {
+        decode_values(part.input, shape.count, part.values.clone(), &mut out.values)?;
     }
-    if !complete || out.validity.is_some() {
-        let validity = out.validity.get_or_insert_with(|| Bitmap::filled(had, true));
-        validity.extend_from(&present, rows);
+    part.finish(had, out);
+    Ok(())
+}
+
+/// Adds some entries of several pages of numbers, each to its column, as [`decode`] would one by one. If
+/// a page is damaged, says which.
+pub(crate) fn decode_together(
+    pages: &mut [(&[u8], PageShape, Range<usize>, &mut Column)],
+) -> Result<(), (usize, Malformed)> {
+    let mut parts = Vec::with_capacity(pages.len());
+    for (at, (page, shape, rows, out)) in pages.iter().enumerate() {
+        let part = PagePart::new(page, *shape, rows.clone()).map_err(|e| (at, e))?;
+        parts.push((part, out.len()));
+    }
+    let numbers = parts.iter().zip(&mut *pages).map(|((part, _), (_, shape, _, out))| {
+        let out = match &mut out.values {
+            Values::Integer(v) => NumbersOut::I64(v),
+            Values::Unsigned(v) => NumbersOut::U64(v),
+            Values::Float(v) => NumbersOut::F64(v),
+            _ => panic!("BUG: not a column of numbers"),
+        };
+        let (bytes, range) = (part.input.rest(), part.values.clone());
+        codec::PagePart { bytes, count: shape.count, range, out }
+    });
+    codec::decode_together(&mut numbers.collect::<Vec<_>>()).map_err(|(at, error)| {
+        let what = error.to_string();
+        (at, Malformed { at: parts[at].0.input.at(), what })
+    })?;
+    for ((part, had), (.., out)) in parts.into_iter().zip(pages) {
+        part.finish(had, out);
     }
     Ok(())
+}
+
+/// Some rows of a page, and which of its values they have.
+struct PagePart<'a> {
+    rows: Range<usize>,
+    /// Where the values begin.
+    input: Input<'a>,
+    values: Range<usize>,
+    /// Which rows of the page have a value, if not all do.
+    present: Option<Bitmap>,
+}
+
+impl<'a> PagePart<'a> {
+    fn new(page: &'a [u8], shape: PageShape, rows: Range<usize>) -> Result<Self, Malformed> {
+        let mut input = Input::new(page);
+        if shape.count == shape.rows {
+            return Ok(Self { values: rows.clone(), rows, input, present: None });
+        }
+        let present = decode_present(&mut input, shape)?;
+        let before = bits::count_ones(&present, 0..rows.start);
+        let values = before..before + bits::count_ones(&present, rows.clone());
+        Ok(Self { rows, input, values, present: Some(present) })
+    }
+
+    /// Completes `out`, which had so many entries and to which the values were added.
+    fn finish(self, had: usize, out: &mut Column) {
+        let rows = self.rows;
+        let Some(present) = self.present else {
+            if let Some(validity) = &mut out.validity {
+                validity.extend_filled(rows.len(), true);
+            }
+            return;
+        };
+        if self.values.is_empty() {
+            out.extend_missing(rows.len());
+            return;
+        }
+        let complete = self.values.len() == rows.len();
+        if !complete {
+            spread(&mut out.values, had, &present, rows.clone());
+        }
+        if !complete || out.validity.is_some() {
+            let validity = out.validity.get_or_insert_with(|| Bitmap::filled(had, true));
+            validity.extend_from(&present, rows);
+        }
+    }
 }
 
 /// Which rows have a value.

@@ -1,8 +1,13 @@
 //! Reading fields of a block: from the thawed form of a page, from its bytes, or nothing.
+//!
+//! Tight pages are decoded last, several at once: each of them spends most of its time waiting for its
+//! own last step.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::{Column, Values};
+use platform::Page;
 
 use super::SegmentReader;
 use super::column::{self, PageShape};
@@ -11,6 +16,10 @@ use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
 use crate::rows::fits;
+
+/// Tight pages that are decoded at once: enough to keep a processor busy, and few enough to stay in its
+/// caches.
+const PAGES_TOGETHER: usize = 4;
 
 /// See [`SegmentReader::column`].
 pub(super) fn column(
@@ -23,7 +32,10 @@ pub(super) fn column(
     check(block, std::slice::from_ref(&rows));
     let mut groups = Groups::new(reader, block);
     let (parts, out) = (std::slice::from_ref(&rows), std::slice::from_mut(out));
-    read(&mut groups, field, parts, out)
+    match read(&mut groups, field, parts, out)? {
+        Some(tight) => read_tight(&mut groups, vec![(tight, out)], parts),
+        None => Ok(()),
+    }
 }
 
 /// See [`SegmentReader::columns`].
@@ -48,13 +60,17 @@ pub(super) fn columns(
         }
     }
     std::hint::black_box(touched);
+    let mut tight = Vec::new();
     for (field, out) in fields {
         match field {
-            Some(field) => read(&mut groups, *field, parts, out)?,
+            Some(field) => {
+                let page = read(&mut groups, *field, parts, out)?;
+                tight.extend(page.map(|page| (page, &mut out[..])));
+            }
             None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
         }
     }
-    Ok(())
+    read_tight(&mut groups, tight, parts)
 }
 
 fn check(block: &Block, parts: &[Range<usize>]) {
@@ -71,59 +87,87 @@ fn shape(block: &Block, page: &PageEntry) -> PageShape {
     PageShape { rows: block.rows(), count: page.count as usize }
 }
 
-/// Reads parts of one field.
-fn read(
-    groups: &mut Groups<'_>,
+/// A tight page that is to be decoded.
+struct TightPage<'a> {
+    place: usize,
+    page: &'a PageEntry,
+    bytes: Arc<Page>,
+    /// Whether its thawed form shall be kept.
+    thaw: bool,
+}
+
+/// Reads parts of one field, unless its page is tight: that is returned.
+fn read<'a>(
+    groups: &mut Groups<'a>,
     field: usize,
     parts: &[Range<usize>],
     out: &mut [Column],
-) -> Result<(), SegmentError> {
+) -> Result<Option<TightPage<'a>>, SegmentError> {
     let (reader, block) = (groups.reader, groups.block);
     let field_type = block.field_type(field);
     assert!(out.iter().all(|c| fits(&c.values, field_type)), "BUG: a column of another type");
+    let mut each = parts.iter().cloned().zip(out);
     let Some((place, page)) = block.page_place(field) else {
-        parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len()));
-        return Ok(());
+        each.for_each(|(rows, out)| out.extend_missing(rows.len()));
+        return Ok(None);
     };
     let (source, shape) = (&reader.shared.source, shape(block, page));
-    let decoded = decode(groups, (place, page), shape, parts, out)?;
-    decoded.map_err(|e| source.malformed(page.extent.offset, &e))
-}
-
-fn decode(
-    groups: &mut Groups<'_>,
-    (place, page): (usize, &PageEntry),
-    shape: PageShape,
-    parts: &[Range<usize>],
-    out: &mut [Column],
-) -> Result<Result<(), Malformed>, SegmentError> {
-    let (reader, field_type) = (groups.reader, groups.block.field_type(page.field as usize));
-    let mut each = parts.iter().cloned().zip(out);
+    let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
     let may_thaw = may_thaw(reader, shape, wanted(parts), field_type);
     if may_thaw && let Some(thawed) = groups.of(place).and_then(|group| group.page(place)) {
-        return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
+        return each
+            .try_for_each(|(rows, out)| thawed.decode(rows, out))
+            .map_err(malformed)
+            .map(|()| None);
     }
-    let bytes = reader.shared.source.page(&page.extent, reader.keep_pages)?;
-    let is_tight = field_type.is_numeric() && is_entropy_coded(&bytes, shape);
-    if may_thaw && is_tight {
-        match groups.thaw((place, page), &bytes, shape) {
-            Err(malformed) => return Ok(Err(malformed)),
-            Ok(None) => {}
-            Ok(Some(group)) => {
-                let thawed = group.page(place).expect("BUG: thawed just now");
-                return Ok(each.try_for_each(|(rows, out)| thawed.decode(rows, out)));
+    let bytes = source.page(&page.extent, reader.keep_pages)?;
+    if field_type.is_numeric() && is_entropy_coded(&bytes, shape) {
+        let thaw = may_thaw && groups.touch(place);
+        return Ok(Some(TightPage { place, page, bytes, thaw }));
+    }
+    each.try_for_each(|(rows, out)| column::decode(&bytes, shape, rows, out)).map_err(malformed)?;
+    Ok(None)
+}
+
+/// Reads parts of tight pages, each to its columns: a page is decoded once for all parts of it.
+fn read_tight(
+    groups: &mut Groups<'_>,
+    mut pages: Vec<(TightPage<'_>, &mut [Column])>,
+    parts: &[Range<usize>],
+) -> Result<(), SegmentError> {
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
+    let block = groups.block;
+    for pages in pages.chunks_mut(PAGES_TOGETHER) {
+        // What lies between the parts is decoded as well, and of what is to be thawed all.
+        let of_part = |page: &TightPage<'_>| match (page.thaw, parts.len()) {
+            (true, _) => Some(0..block.rows()),
+            (false, 1) => None,
+            (false, _) => Some(first.start..last.end),
+        };
+        let type_of = |page: &TightPage<'_>| block.field_type(page.page.field as usize);
+        let mut wider: Vec<Column> =
+            pages.iter().map(|(page, _)| Column::new(Values::empty(type_of(page)))).collect();
+        let mut together = Vec::with_capacity(pages.len());
+        for ((page, out), wider) in pages.iter_mut().zip(&mut wider) {
+            let (rows, out) = match of_part(page) {
+                Some(rows) => (rows, wider),
+                None => (first.clone(), &mut out[0]),
+            };
+            together.push((&page.bytes[..], shape(block, page.page), rows, out));
+        }
+        column::decode_together(&mut together).map_err(|(at, error)| {
+            let source = &groups.reader.shared.source;
+            source.malformed(pages[at].0.page.extent.offset, &error)
+        })?;
+        for ((page, out), wider) in pages.iter_mut().zip(wider) {
+            let Some(all) = of_part(page) else { continue };
+            for (rows, out) in parts.iter().zip(&mut **out) {
+                out.extend_from(&wider, rows.start - all.start..rows.end - all.start);
+            }
+            if page.thaw {
+                groups.keep(page.place, &wider);
             }
         }
     }
-    if let ([first, .., last], true) = (parts, is_tight) {
-        let all = first.start..last.end;
-        let mut whole = Column::new(Values::empty(field_type));
-        let decoded = column::decode(&bytes, shape, all.clone(), &mut whole);
-        return Ok(decoded.map(|()| {
-            each.for_each(|(rows, out)| {
-                out.extend_from(&whole, rows.start - all.start..rows.end - all.start);
-            });
-        }));
-    }
-    Ok(each.try_for_each(|(rows, out)| column::decode(&bytes, shape, rows, out)))
+    Ok(())
 }

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use codec::Effort;
-use model::{Column, FieldType, Values};
+use model::{Column, FieldType};
 
 use super::SegmentReader;
 use super::column::{self, PageShape};
 use super::source::Kind;
-use crate::directory::{Block, PageEntry};
+use crate::directory::Block;
 use crate::format::Extent;
 use crate::input::{Input, Malformed};
 use crate::writer::block::encode_page;
@@ -161,30 +161,26 @@ impl<'a> Groups<'a> {
         &mut self.found[at].1
     }
 
-    /// The group of a page that has these bytes, and the page thawed if it is worth it: not the first
-    /// time.
-    pub(super) fn thaw(
-        &mut self,
-        (place, page): (usize, &PageEntry),
-        bytes: &[u8],
-        shape: PageShape,
-    ) -> Result<Option<Arc<ThawedPages>>, Malformed> {
-        let (block, source) = (self.block, &self.reader.shared.source);
-        let of_group = extent_of(block, place / GROUP_PAGES);
+    /// Says that some rows of the page at a place are wanted and are not there thawed. Whether they
+    /// should be: not the first time.
+    pub(super) fn touch(&mut self, place: usize) -> bool {
+        let source = &self.reader.shared.source;
+        let of_group = extent_of(self.block, place / GROUP_PAGES);
         let slot = self.slot(place / GROUP_PAGES);
         let group = slot.get_or_insert_with(|| source.entry(Kind::Thawed, of_group));
-        let cell = &group.pages[place % GROUP_PAGES];
-        if !cell.touched.swap(true, Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let mut whole = Column::new(Values::empty(block.field_type(page.field as usize)));
-        column::decode(bytes, shape, 0..shape.rows, &mut whole)?;
-        let thawed = Thawed::new(&whole);
+        group.pages[place % GROUP_PAGES].touched.swap(true, Ordering::Relaxed)
+    }
+
+    /// Keeps the page at a place, which was touched and has these values, in its thawed form.
+    pub(super) fn keep(&mut self, place: usize, whole: &Column) {
+        let thawed = Thawed::new(whole);
         let bytes_added = thawed.bytes.len();
-        if cell.thawed.set(thawed).is_ok() {
-            source.grew(Kind::Thawed, of_group, group, bytes_added);
+        let group = Arc::clone(self.of(place).expect("BUG: a page nobody has touched"));
+        if group.pages[place % GROUP_PAGES].thawed.set(thawed).is_ok() {
+            let of_group = extent_of(self.block, place / GROUP_PAGES);
+            let source = &self.reader.shared.source;
+            source.grew(Kind::Thawed, of_group, &group, bytes_added);
         }
-        Ok(Some(Arc::clone(group)))
     }
 }
 
@@ -204,7 +200,7 @@ pub(super) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::Bitmap;
+    use model::{Bitmap, Values};
     use proptest::prelude::*;
 
     use super::*;

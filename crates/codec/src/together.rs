@@ -1,0 +1,146 @@
+//! Parts of several pages at once: what decoding one of them waits for overlaps with the others.
+
+use std::ops::Range;
+
+use crate::{
+    entropy::{STREAMS_TOGETHER, TightPart, decode_symbols},
+    error::{DecodeError, check_range},
+    float, int,
+};
+
+/// Rows of a page of numbers, and where they go.
+#[derive(Debug)]
+pub struct PagePart<'a> {
+    /// The page.
+    pub bytes: &'a [u8],
+    /// How many values it has.
+    pub count: usize,
+    /// Which of them are wanted.
+    pub range: Range<usize>,
+    /// They are appended here.
+    pub out: NumbersOut<'a>,
+}
+
+/// Where numbers go.
+#[derive(Debug)]
+pub enum NumbersOut<'a> {
+    /// Signed integers.
+    I64(&'a mut Vec<i64>),
+    /// Unsigned integers.
+    U64(&'a mut Vec<u64>),
+    /// Floats.
+    F64(&'a mut Vec<f64>),
+}
+
+/// Decodes parts of several pages, each as its `decode_.._range` alone would, but faster if they are
+/// entropy-coded.
+///
+/// # Errors
+/// The first page that is damaged, by its place, and how; pages before it were decoded.
+pub fn decode_together(parts: &mut [PagePart<'_>]) -> Result<(), (usize, DecodeError)> {
+    let mut done = 0;
+    while done < parts.len() {
+        // What is decoded ahead is kept small enough for the processor's caches.
+        let (mut ahead, mut n_streams) = (Vec::new(), 0);
+        for part in &parts[done..] {
+            let PagePart { bytes, count, ref range, .. } = *part;
+            let is_valid = check_range(range, count).is_ok() && !range.is_empty();
+            let found = is_valid.then(|| TightPart::find(bytes, count, range.clone())).flatten();
+            n_streams += found.as_ref().map_or(0, TightPart::n_streams);
+            ahead.push(found);
+            if n_streams >= STREAMS_TOGETHER {
+                break;
+            }
+        }
+        decode_symbols(&mut ahead.iter_mut().flatten().collect::<Vec<_>>());
+        for ahead in ahead {
+            let PagePart { bytes, count, range, out } = &mut parts[done];
+            let (count, range) = (*count, range.clone());
+            let decoded = match out {
+                NumbersOut::I64(out) => int::append_i64(bytes, count, range, ahead, out),
+                NumbersOut::U64(out) => int::append_u64(bytes, count, range, ahead, out),
+                NumbersOut::F64(out) => float::append(bytes, count, range, ahead, out),
+            };
+            decoded.map_err(|error| (done, error))?;
+            done += 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Effort, encode_f64, encode_i64};
+
+    /// A column of one of several kinds: noise, a walk, few values, decimals; longer than a chunk or not.
+    fn values() -> impl Strategy<Value = (Vec<i64>, u8)> {
+        let walk = |(n, step, seed): (usize, i64, u64)| {
+            let (mut state, mut value) = (seed | 1, 0);
+            let mut next = || {
+                // xorshift64
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                value += (state >> 33) as i64 % (2 * step + 1) - step;
+                value
+            };
+            (0..n).map(|_| next()).collect()
+        };
+        (
+            (1usize..40_000, prop_oneof![Just(0i64), Just(3), Just(1 << 20)], any::<u64>())
+                .prop_map(walk),
+            0u8..3,
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn pages_are_what_each_is_alone(
+            columns in prop::collection::vec((values(), any::<[prop::sample::Index; 2]>()), 1..9),
+            damaged in prop::option::of(any::<[prop::sample::Index; 3]>()),
+        ) {
+            let mut pages = Vec::new();
+            for ((values, kind), ends) in &columns {
+                let mut page = Vec::new();
+                let [a, b] = ends.map(|end| end.index(values.len() + 1));
+                match kind {
+                    0 => encode_i64(values, Effort::Cold, &mut page),
+                    1 => encode_i64(&values.iter().map(|v| v * 1000).collect::<Vec<_>>(), Effort::Cold, &mut page),
+                    _ => encode_f64(&values.iter().map(|v| *v as f64 / 100.0).collect::<Vec<_>>(), Effort::Cold, &mut page),
+                }
+                pages.push((page, values.len(), a.min(b)..a.max(b), *kind));
+            }
+            if let Some([which, at, bit]) = damaged {
+                let page = which.get_mut(&mut pages[..]);
+                let at = at.index(page.0.len());
+                page.0[at] ^= 1 << bit.index(8);
+            }
+            let alone = pages.iter().map(|(page, count, range, kind)| {
+                let (mut integers, mut floats) = (Vec::new(), Vec::new());
+                match kind {
+                    0 | 1 => crate::decode_i64_range(page, *count, range.clone(), &mut integers)?,
+                    _ => crate::decode_f64_range(page, *count, range.clone(), &mut floats)?,
+                }
+                Ok((integers, floats))
+            });
+            let alone: Vec<Result<_, DecodeError>> = alone.collect();
+            let mut outs = vec![(Vec::new(), Vec::new()); pages.len()];
+            let parts = pages.iter().zip(&mut outs).map(|((bytes, count, range, kind), out)| {
+                let out = if *kind < 2 { NumbersOut::I64(&mut out.0) } else { NumbersOut::F64(&mut out.1) };
+                PagePart { bytes, count: *count, range: range.clone(), out }
+            });
+            let decoded = decode_together(&mut parts.collect::<Vec<_>>());
+            let failed = alone.iter().position(Result::is_err);
+            prop_assert_eq!(decoded.as_ref().err().map(|(at, _)| *at), failed);
+            for (alone, out) in alone.iter().zip(&outs).take(failed.unwrap_or(pages.len())) {
+                let (integers, floats) = alone.as_ref().unwrap();
+                prop_assert_eq!(integers, &out.0);
+                prop_assert!(floats.iter().map(|f| f.to_bits()).eq(out.1.iter().map(|f| f.to_bits())));
+            }
+        }
+    }
+}
