@@ -78,8 +78,9 @@ const TOMBSTONES_MAX: usize = wal::RECORD_BYTES_MAX / 4;
 /// Log bytes that may wait for a flush, as a multiple of a full memtable: batches of wide rows take
 /// far less in the log than in memory, text about the same.
 const LOG_PER_MEMTABLE: u64 = 4;
-/// Files the log is cut into before a flush lets go of the oldest.
-const LOG_FILES: u64 = 4;
+/// Files the log is cut into before a flush lets go of the oldest. The one that is written and a spare
+/// take their whole length on the disk, and what a flush lets go of is rounded down to files.
+const LOG_FILES: u64 = 16;
 
 impl MemoryPlan {
     /// Shares out `total` bytes.

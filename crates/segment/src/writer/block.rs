@@ -126,7 +126,8 @@ impl BlockWriter {
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
             let start = out.position();
-            let found = page.encode(self.effort, &mut self.scratch, out.buffer());
+            page.encode(self.effort, &mut self.scratch, out.buffer());
+            let found = page.find(&mut self.scratch);
             let extent = out.extent_from(start);
             if let (Some(spans), Some(ends)) = (found.spans, &page.span_ends) {
                 let (counts, complete) = (differences(ends), page.present.is_none());
@@ -207,45 +208,46 @@ impl<'a> FieldPage<'a> {
         plan.ends.iter().map(values_until).collect()
     }
 
-    fn encode(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) -> Found {
+    fn encode(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) {
         if let Some(present) = &self.present {
             scratch.bytes.clear();
             codec::encode_validity(present.words(), present.len(), &mut scratch.bytes);
             put_bytes(out, &scratch.bytes);
         }
-        self.encode_values(effort, scratch, out)
-    }
-
-    fn encode_values(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) -> Found {
         match &self.column.values {
             Values::Integer(values) => {
-                let values = self.compact(values, &mut scratch.integers);
-                codec::encode_i64(values, effort, out);
-                self.find(values)
+                codec::encode_i64(self.compact(values, &mut scratch.integers), effort, out);
             }
             Values::Unsigned(values) => {
-                let values = self.compact(values, &mut scratch.unsigneds);
-                codec::encode_u64(values, effort, out);
-                self.find(values)
+                codec::encode_u64(self.compact(values, &mut scratch.unsigneds), effort, out);
             }
             Values::Float(values) => {
-                let values = self.compact(values, &mut scratch.floats);
-                codec::encode_f64(values, effort, out);
-                self.find(values)
+                codec::encode_f64(self.compact(values, &mut scratch.floats), effort, out);
             }
             Values::Boolean(values) => {
                 let bits = self.compact_bits(values);
                 codec::encode_bool(bits.words(), bits.len(), out);
+            }
+            Values::String(values) => self.encode_strings(values, effort, scratch, out),
+            Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
+        }
+    }
+
+    /// What the directory and the window summaries say of the values.
+    fn find(&self, scratch: &mut Scratch) -> Found {
+        match &self.column.values {
+            Values::Integer(values) => self.sum_up(self.compact(values, &mut scratch.integers)),
+            Values::Unsigned(values) => self.sum_up(self.compact(values, &mut scratch.unsigneds)),
+            Values::Float(values) => self.sum_up(self.compact(values, &mut scratch.floats)),
+            Values::Boolean(values) => {
+                let bits = self.compact_bits(values);
                 let trues = bits.count_ones();
                 let (all, some) = (trues == bits.len(), trues > 0);
                 let numbers =
                     Numbers { min: u64::from(all), max: u64::from(some), sum: trues as u64 };
                 Found { numbers: Some(numbers), spans: None }
             }
-            Values::String(values) => {
-                self.encode_strings(values, effort, scratch, out);
-                Found::default()
-            }
+            Values::String(_) => Found::default(),
             Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
         }
     }
@@ -293,7 +295,7 @@ impl<'a> FieldPage<'a> {
         codec::encode_strings(&offsets, &scratch.bytes, effort, out);
     }
 
-    fn find<T: Number>(&self, values: &[T]) -> Found {
+    fn sum_up<T: Number>(&self, values: &[T]) -> Found {
         let Some(numbers) = T::numbers(values) else { return Found::default() };
         let spans = self.span_ends.as_ref().map(|ends| {
             let mut parts = SpanParts::default();
