@@ -72,7 +72,7 @@ impl<'a> TightPart<'a> {
         for index in wanted {
             let first_row = index * CHUNK_ROWS;
             let chunk_end = (first_row + CHUNK_ROWS).min(count);
-            let mut reader = Reader::new(&bytes[index]);
+            let mut reader = Reader::new(bytes[index]);
             let stream = reader.length_prefixed()?;
             chunks.push(Chunk {
                 first_row,
@@ -93,7 +93,7 @@ impl<'a> TightPart<'a> {
 
     /// Hands over the rows, of which the symbols were decoded.
     pub(crate) fn emit(self, sink: &mut Sink<'_>) -> Result<()> {
-        self.outcome.clone()?;
+        self.outcome?;
         let mut symbols = &self.symbols[..];
         for (at, chunk) in self.chunks.iter().enumerate() {
             let (of_chunk, rest) = symbols.split_at(chunk.coded);
