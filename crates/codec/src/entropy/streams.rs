@@ -106,10 +106,10 @@ pub(super) fn decode_at<K: Copy>(
     streams: &mut [(K, Stream<'_>)],
     mut failed: impl FnMut(K, DecodeError),
 ) {
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = level;
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512 {
-        x86::advance(streams.iter_mut().map(|(_, stream)| stream).collect());
-    }
+    x86::advance(level, streams.iter_mut().map(|(_, stream)| stream).collect());
     for (owner, stream) in streams {
         if let Err(error) = stream.decode_alone() {
             failed(*owner, error);
