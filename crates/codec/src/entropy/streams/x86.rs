@@ -17,6 +17,7 @@ use std::arch::x86_64::{
 };
 
 use super::{LANES, PROBABILITY_BITS, PROBABILITY_ONE, STATE_LOW, STREAMS_TOGETHER, Stream, Table};
+use crate::entropy::symbols::N_SYMBOLS_MAX;
 use crate::simd::SimdLevel;
 
 /// Advances streams as far as whole steps go that cannot leave their words; not at all where that is not
@@ -69,9 +70,6 @@ macro_rules! kernel {
             #[target_feature(enable = $features)]
             fn run<const N: usize, const SMALL: bool>(mut streams: [&mut &mut Stream<'_>; N]) {
                 let tables: [&Table; N] = std::array::from_fn(|k| streams[k].table);
-                // SAFETY: there are more than sixteen ranges, and eight states.
-                let load =
-                    |from: &[u32]| unsafe { _mm256_loadu_si256(from[..LANES].as_ptr().cast()) };
                 let ranges = tables.map(|t| [load(&t.ranges), load(&t.ranges[LANES..])]);
                 let mut states: [__m256i; N] = std::array::from_fn(|k| load(&streams[k].states));
                 let words: [&[[u8; 2]]; N] = std::array::from_fn(|k| streams[k].words);
@@ -82,20 +80,17 @@ macro_rules! kernel {
                     for k in 0..N {
                         let out = outs[k][done * LANES..].first_chunk_mut();
                         let out = out.expect("BUG: steps too many");
-                        // SAFETY: eight words are left, as was just seen.
-                        let window =
-                            unsafe { _mm_loadu_si128(words[k].as_ptr().add(taken[k]).cast()) };
-                        let window = _mm256_cvtepu16_epi32(window);
+                        let window = words[k][taken[k]..].first_chunk();
+                        let window = window.expect("BUG: fewer words than counted");
                         let next = step::<SMALL>(tables[k], ranges[k], states[k], out);
-                        let (next, words_taken) = $refill(next, window);
+                        let (next, words_taken) = $refill(next, load_words(window));
                         states[k] = next;
                         taken[k] += words_taken;
                     }
                     done += 1;
                 }
                 for (k, (stream, out)) in streams.into_iter().zip(outs).enumerate() {
-                    // SAFETY: there are eight states.
-                    unsafe { _mm256_storeu_si256(stream.states.as_mut_ptr().cast(), states[k]) };
+                    store(states[k], &mut stream.states);
                     stream.words = &words[k][taken[k]..];
                     stream.out = &mut out[done * LANES..];
                 }
@@ -115,8 +110,7 @@ macro_rules! kernel {
                 let ranges = if SMALL {
                     $ranges_of(ranges, symbols)
                 } else {
-                    // SAFETY: there is a range for each value of a byte.
-                    unsafe { _mm256_i32gather_epi32::<4>(table.ranges.as_ptr().cast(), symbols) }
+                    gather(&table.ranges, symbols)
                 };
                 let starts = _mm256_and_si256(ranges, _mm256_set1_epi32(0xffff));
                 let product = _mm256_mullo_epi32(
@@ -137,13 +131,44 @@ kernel!(
 );
 kernel!(avx2, "avx2,bmi1,bmi2,lzcnt,popcnt", ranges_avx2, refill_avx2);
 
+/// The first eight of some numbers.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(from: &[u32]) -> __m256i {
+    // SAFETY: the slice has eight numbers.
+    unsafe { _mm256_loadu_si256(from[..LANES].as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(numbers: __m256i, to: &mut [u32; LANES]) {
+    // SAFETY: there is room for eight numbers.
+    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), numbers) }
+}
+
+/// A word a lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_words(words: &[[u8; 2]; LANES]) -> __m256i {
+    // SAFETY: sixteen bytes.
+    _mm256_cvtepu16_epi32(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
+}
+
+/// The ranges of symbols, which are bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn gather(ranges: &[u32; N_SYMBOLS_MAX], symbols: __m256i) -> __m256i {
+    let symbols = _mm256_and_si256(symbols, _mm256_set1_epi32(0xff));
+    // SAFETY: there is a range for each value of a byte.
+    unsafe { _mm256_i32gather_epi32::<4>(ranges.as_ptr().cast(), symbols) }
+}
+
 /// Looks symbols up by the low bits of their states; they also go to `out`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn symbols_of(table: &Table, slots: __m256i, out: &mut [u8; LANES]) -> __m256i {
     let mut slot = [0u32; LANES];
-    // SAFETY: eight slots.
-    unsafe { _mm256_storeu_si256(slot.as_mut_ptr().cast(), slots) };
+    store(slots, &mut slot);
     let symbol = |lane: usize| i32::from(table.symbols[(slot[lane] % PROBABILITY_ONE) as usize]);
     let mut symbols = _mm_cvtsi32_si128(symbol(0));
     symbols = _mm_insert_epi8::<1>(symbols, symbol(1));
