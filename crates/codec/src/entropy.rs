@@ -27,7 +27,7 @@ use crate::{
 };
 pub(crate) use page::{TightPart, decode_symbols};
 use rans::Frequencies;
-pub(crate) use streams::STREAMS_TOGETHER;
+pub use streams::STREAMS_TOGETHER;
 use symbols::{BitWriter, N_SYMBOLS_MAX, Split, split};
 
 /// Rows that decode together; a range read costs at most this many more.

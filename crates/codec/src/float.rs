@@ -79,11 +79,9 @@ pub(crate) fn append(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<f64>,
 ) -> Result<()> {
-    let before = out.len();
-    check_range(&range, count)?;
-    out.reserve(range.len());
-    decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_f64(block)))
-        .inspect_err(|_| out.truncate(before))
+    int::append_to(out, &range.clone(), count, |out| {
+        decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_f64(block)))
+    })
 }
 
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.

@@ -78,11 +78,9 @@ pub(crate) fn append_i64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<i64>,
 ) -> Result<()> {
-    let before = out.len();
-    check_range(&range, count)?;
-    out.reserve(range.len());
-    decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block)))
-        .inspect_err(|_| out.truncate(before))
+    append_to(out, &range.clone(), count, |out| {
+        decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block)))
+    })
 }
 
 /// Appends the `count` values of a page to `out`, which is left as it was on error.
@@ -110,11 +108,23 @@ pub(crate) fn append_u64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<u64>,
 ) -> Result<()> {
+    append_to(out, &range.clone(), count, |out| {
+        decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block))
+    })
+}
+
+/// Adds the rows `range`, which `decode` gives, and leaves `out` as it was if that fails.
+pub(crate) fn append_to<T>(
+    out: &mut Vec<T>,
+    range: &Range<usize>,
+    count: usize,
+    decode: impl FnOnce(&mut Vec<T>) -> Result<()>,
+) -> Result<()> {
     let before = out.len();
-    check_range(&range, count)?;
+    // No place is taken for rows that a page cannot have.
+    check_range(range, count)?;
     out.reserve(range.len());
-    decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block))
-        .inspect_err(|_| out.truncate(before))
+    decode(out).inspect_err(|_| out.truncate(before))
 }
 
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.

@@ -18,8 +18,9 @@ use crate::{
     wire::Reader,
 };
 
-/// Streams that advance side by side: with more, registers run out.
-pub(crate) const STREAMS_TOGETHER: usize = 4;
+/// Streams that advance side by side: with more, registers run out. So many pages, or chunks of pages, gain
+/// from being decoded together.
+pub const STREAMS_TOGETHER: usize = 4;
 
 /// The rest of a stream, and the place for its symbols.
 #[derive(Debug)]

@@ -17,10 +17,6 @@ use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
 use crate::rows::fits;
 
-/// Tight pages that are decoded at once: enough to keep a processor busy, and few enough to stay in its
-/// caches.
-const PAGES_TOGETHER: usize = 4;
-
 /// See [`SegmentReader::column`].
 pub(super) fn column(
     reader: &SegmentReader,
@@ -137,7 +133,8 @@ fn read_tight(
 ) -> Result<(), SegmentError> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let block = groups.block;
-    for pages in pages.chunks_mut(PAGES_TOGETHER) {
+    // No more at once than help each other: what is decoded stays in the processor's caches.
+    for pages in pages.chunks_mut(codec::STREAMS_TOGETHER) {
         // What lies between the parts is decoded as well, and of what is to be thawed all.
         let of_part = |page: &TightPage<'_>| match (page.thaw, parts.len()) {
             (true, _) => Some(0..block.rows()),

@@ -126,8 +126,7 @@ impl BlockWriter {
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
             let start = out.position();
-            page.encode(self.effort, &mut self.scratch, out.buffer());
-            let found = page.find(&mut self.scratch);
+            let found = page.encode(self.effort, true, &mut self.scratch, out.buffer());
             let extent = out.extent_from(start);
             if let (Some(spans), Some(ends)) = (found.spans, &page.span_ends) {
                 let (counts, complete) = (differences(ends), page.present.is_none());
@@ -157,7 +156,7 @@ pub(crate) fn encode_page(
     out: &mut Vec<u8>,
 ) -> usize {
     let Some(page) = FieldPage::of(column, rows) else { return 0 };
-    page.encode(effort, &mut Scratch::default(), out);
+    page.encode(effort, false, &mut Scratch::default(), out);
     page.count
 }
 
@@ -208,7 +207,15 @@ impl<'a> FieldPage<'a> {
         plan.ends.iter().map(values_until).collect()
     }
 
-    fn encode(&self, effort: Effort, scratch: &mut Scratch, out: &mut Vec<u8>) {
+    /// Appends the page. What is found out about its numbers is given back if it is wanted, which takes
+    /// about as long as packing them.
+    fn encode(
+        &self,
+        effort: Effort,
+        wanted: bool,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Found {
         if let Some(present) = &self.present {
             scratch.bytes.clear();
             codec::encode_validity(present.words(), present.len(), &mut scratch.bytes);
@@ -216,38 +223,33 @@ impl<'a> FieldPage<'a> {
         }
         match &self.column.values {
             Values::Integer(values) => {
-                codec::encode_i64(self.compact(values, &mut scratch.integers), effort, out);
+                let values = self.compact(values, &mut scratch.integers);
+                codec::encode_i64(values, effort, out);
+                self.find(values, wanted)
             }
             Values::Unsigned(values) => {
-                codec::encode_u64(self.compact(values, &mut scratch.unsigneds), effort, out);
+                let values = self.compact(values, &mut scratch.unsigneds);
+                codec::encode_u64(values, effort, out);
+                self.find(values, wanted)
             }
             Values::Float(values) => {
-                codec::encode_f64(self.compact(values, &mut scratch.floats), effort, out);
+                let values = self.compact(values, &mut scratch.floats);
+                codec::encode_f64(values, effort, out);
+                self.find(values, wanted)
             }
             Values::Boolean(values) => {
                 let bits = self.compact_bits(values);
                 codec::encode_bool(bits.words(), bits.len(), out);
-            }
-            Values::String(values) => self.encode_strings(values, effort, scratch, out),
-            Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
-        }
-    }
-
-    /// What the directory and the window summaries say of the values.
-    fn find(&self, scratch: &mut Scratch) -> Found {
-        match &self.column.values {
-            Values::Integer(values) => self.sum_up(self.compact(values, &mut scratch.integers)),
-            Values::Unsigned(values) => self.sum_up(self.compact(values, &mut scratch.unsigneds)),
-            Values::Float(values) => self.sum_up(self.compact(values, &mut scratch.floats)),
-            Values::Boolean(values) => {
-                let bits = self.compact_bits(values);
                 let trues = bits.count_ones();
                 let (all, some) = (trues == bits.len(), trues > 0);
                 let numbers =
                     Numbers { min: u64::from(all), max: u64::from(some), sum: trues as u64 };
                 Found { numbers: Some(numbers), spans: None }
             }
-            Values::String(_) => Found::default(),
+            Values::String(values) => {
+                self.encode_strings(values, effort, scratch, out);
+                Found::default()
+            }
             Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
         }
     }
@@ -295,8 +297,9 @@ impl<'a> FieldPage<'a> {
         codec::encode_strings(&offsets, &scratch.bytes, effort, out);
     }
 
-    fn sum_up<T: Number>(&self, values: &[T]) -> Found {
-        let Some(numbers) = T::numbers(values) else { return Found::default() };
+    fn find<T: Number>(&self, values: &[T], wanted: bool) -> Found {
+        let numbers = wanted.then(|| T::numbers(values)).flatten();
+        let Some(numbers) = numbers else { return Found::default() };
         let spans = self.span_ends.as_ref().map(|ends| {
             let mut parts = SpanParts::default();
             let mut from = 0;
