@@ -7,8 +7,9 @@
 //! A page is cut into chunks of `CHUNK_ROWS` rows that decode independently of each other; they
 //! share one table of symbol frequencies.
 //!
-//! Here: writing pages, and telling which are such. Reading them is in `page`.
+//! Here: writing pages, and telling which are such. Reading them is in `page`, from `marks` if there are any.
 
+mod marks;
 mod page;
 mod rans;
 mod streams;
@@ -25,7 +26,8 @@ use crate::{
     patched::median,
     wire::{Reader, put_ivarint, put_uvarint, zigzag},
 };
-pub(crate) use page::{TightPart, decode_symbols};
+pub use marks::{Mark, Marks};
+pub(crate) use page::{Learned, TightPart, decode_symbols};
 use rans::Frequencies;
 pub use streams::STREAMS_TOGETHER;
 use symbols::{BitWriter, N_SYMBOLS_MAX, Split, split};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    DecodeError, Effort, NumbersOut, PagePart, decode_bool, decode_bool_range, decode_f64,
+    DecodeError, Effort, Marks, NumbersOut, PagePart, decode_bool, decode_bool_range, decode_f64,
     decode_f64_range, decode_i64, decode_i64_range, decode_strings, decode_strings_range,
     decode_together, decode_u64, decode_u64_range, decode_validity, decode_validity_range,
     encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity,
@@ -65,12 +65,23 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let part = decoded(|out| decode_u64_range(page, count, range.clone(), out));
     check_range(&whole, &part, count, range);
 
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let (mut first, mut second, mut passed) = (Vec::new(), Vec::new(), Vec::new());
     let mut parts = [(range.clone(), &mut first), (0..count, &mut second)]
-        .map(|(range, out)| PagePart { bytes: page, count, range, out: NumbersOut::U64(out) });
+        .map(|(range, out)| PagePart::new(page, count, range, NumbersOut::U64(out)));
+    parts[1].passed = Some(&mut passed);
     let together = decode_together(&mut parts);
     assert_eq!(together.is_ok(), whole.is_ok(), "BUG: a page depends on what is beside it");
     check_range(&whole, &together.map(|()| first).map_err(|(_, e)| e), count, range);
+
+    // Marks of a damaged page lead somewhere or nowhere.
+    let mut marks = Marks::default();
+    marks.add(&passed);
+    let part = decoded(|out| {
+        let mut part = PagePart::new(page, count, range.clone(), NumbersOut::U64(out));
+        part.from = marks.before(range.start);
+        decode_together(&mut [part]).map_err(|(_, e)| e)
+    });
+    check_range(&whole, &part, count, range);
 
     let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
     let whole = decoded(|out| decode_f64(page, count, out)).map(bits);

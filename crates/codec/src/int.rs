@@ -22,7 +22,7 @@ pub(crate) use simple::decode_raw;
 use crate::{
     bitpack::BLOCK,
     encoding::{Effort, id},
-    entropy::{self, TightPart},
+    entropy::{self, Learned, TightPart},
     error::{DecodeError, Result, check_range},
     wire::Reader,
 };
@@ -196,7 +196,9 @@ pub(crate) fn decode_page(
             if let Some(part) = ahead {
                 return part.emit(sink);
             }
-            let mut part = TightPart::open(id == id::INT_DELTA_ENTROPY, reader, count, range)?;
+            let has_differences = id == id::INT_DELTA_ENTROPY;
+            let nothing = Learned::default();
+            let mut part = TightPart::open(has_differences, reader, count, range, nothing)?;
             entropy::decode_symbols(&mut [&mut part]);
             part.emit(sink)
         }

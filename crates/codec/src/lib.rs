@@ -32,7 +32,7 @@ pub use bits::{
     encode_validity,
 };
 pub use encoding::{Effort, encoding_name};
-pub use entropy::{STREAMS_TOGETHER, is_entropy_coded};
+pub use entropy::{Mark, Marks, STREAMS_TOGETHER, is_entropy_coded};
 pub use error::DecodeError;
 pub use float::{decode_f64, decode_f64_range, encode_f64, visit_f64};
 pub use int::{

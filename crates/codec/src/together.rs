@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    entropy::{STREAMS_TOGETHER, TightPart, decode_symbols},
+    entropy::{Learned, Mark, STREAMS_TOGETHER, TightPart, decode_symbols},
     error::{DecodeError, check_range},
     float, int,
 };
@@ -19,6 +19,18 @@ pub struct PagePart<'a> {
     pub range: Range<usize>,
     /// They are appended here.
     pub out: NumbersOut<'a>,
+    /// A place at or before the first wanted value, where decoding starts if the page is entropy-coded;
+    /// without one it starts further ahead.
+    pub from: Option<Mark>,
+    /// Receives the places that are passed, ascending, for those who will want other values.
+    pub passed: Option<&'a mut Vec<Mark>>,
+}
+
+impl<'a> PagePart<'a> {
+    /// Values of a page of which nothing is known, and nothing shall be.
+    pub fn new(bytes: &'a [u8], count: usize, range: Range<usize>, out: NumbersOut<'a>) -> Self {
+        Self { bytes, count, range, out, from: None, passed: None }
+    }
 }
 
 /// Where numbers go.
@@ -42,10 +54,11 @@ pub fn decode_together(parts: &mut [PagePart<'_>]) -> Result<(), (usize, DecodeE
     while done < parts.len() {
         // What is decoded ahead is kept small enough for the processor's caches.
         let (mut ahead, mut n_streams) = (Vec::new(), 0);
-        for part in &parts[done..] {
-            let PagePart { bytes, count, ref range, .. } = *part;
-            let is_valid = check_range(range, count).is_ok() && !range.is_empty();
-            let found = is_valid.then(|| TightPart::find(bytes, count, range.clone())).flatten();
+        for part in &mut parts[done..] {
+            let is_valid = check_range(&part.range, part.count).is_ok() && !part.range.is_empty();
+            let learned = Learned { from: part.from, passed: part.passed.take() };
+            let find = || TightPart::find(part.bytes, part.count, part.range.clone(), learned);
+            let found = is_valid.then(find).flatten();
             n_streams += found.as_ref().map_or(0, TightPart::n_streams);
             ahead.push(found);
             if n_streams >= STREAMS_TOGETHER {
@@ -54,7 +67,7 @@ pub fn decode_together(parts: &mut [PagePart<'_>]) -> Result<(), (usize, DecodeE
         }
         decode_symbols(&mut ahead.iter_mut().flatten().collect::<Vec<_>>());
         for ahead in ahead {
-            let PagePart { bytes, count, range, out } = &mut parts[done];
+            let PagePart { bytes, count, range, out, .. } = &mut parts[done];
             let (count, range) = (*count, range.clone());
             let decoded = match out {
                 NumbersOut::I64(out) => int::append_i64(bytes, count, range, ahead, out),
@@ -99,6 +112,48 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
+        fn marks_change_nothing_but_the_work(
+            (values, kind) in values(),
+            ranges in prop::collection::vec(any::<[prop::sample::Index; 2]>(), 1..12),
+        ) {
+            let mut page = Vec::new();
+            match kind {
+                0 => encode_i64(&values, Effort::Cold, &mut page),
+                1 => encode_i64(&values.iter().map(|v| v * 1000).collect::<Vec<_>>(), Effort::Cold, &mut page),
+                _ => encode_f64(&values.iter().map(|v| *v as f64 / 100.0).collect::<Vec<_>>(), Effort::Cold, &mut page),
+            }
+            let (mut marks, mut n_marks) = (crate::Marks::default(), 0);
+            for ends in ranges {
+                let [a, b] = ends.map(|end| end.index(values.len() + 1));
+                let range = a.min(b)..a.max(b);
+                let (mut integers, mut floats, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+                let out = if kind < 2 { NumbersOut::I64(&mut integers) } else { NumbersOut::F64(&mut floats) };
+                let mut part = PagePart::new(&page, values.len(), range.clone(), out);
+                part.from = marks.before(range.start);
+                part.passed = Some(&mut passed);
+                decode_together(&mut [part]).unwrap();
+                let wanted = &values[range.clone()];
+                match kind {
+                    0 => prop_assert_eq!(&integers, &wanted),
+                    1 => prop_assert!(integers.iter().eq(wanted.iter().map(|v| v * 1000).collect::<Vec<_>>().iter())),
+                    _ => prop_assert!(floats.iter().eq(wanted.iter().map(|v| *v as f64 / 100.0).collect::<Vec<_>>().iter())),
+                }
+                prop_assert!(passed.is_sorted_by_key(Mark::next));
+                n_marks += marks.add(&passed);
+                prop_assert_eq!(marks.add(&passed), 0);
+                // Whoever asks for the end of the same rows starts close to it.
+                let last = range.end.saturating_sub(1);
+                if crate::is_entropy_coded(&page) && !range.is_empty() && last % 16_384 > 512 {
+                    prop_assert!(marks.reach(last), "{last} is not reached");
+                }
+            }
+            prop_assert!(n_marks <= values.len() / 512);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
         fn pages_are_what_each_is_alone(
             columns in prop::collection::vec((values(), any::<[prop::sample::Index; 2]>()), 1..9),
             damaged in prop::option::of(any::<[prop::sample::Index; 3]>()),
@@ -131,7 +186,7 @@ mod tests {
             let mut outs = vec![(Vec::new(), Vec::new()); pages.len()];
             let parts = pages.iter().zip(&mut outs).map(|((bytes, count, range, kind), out)| {
                 let out = if *kind < 2 { NumbersOut::I64(&mut out.0) } else { NumbersOut::F64(&mut out.1) };
-                PagePart { bytes, count: *count, range: range.clone(), out }
+                PagePart::new(bytes, *count, range.clone(), out)
             });
             let decoded = decode_together(&mut parts.collect::<Vec<_>>());
             let failed = alone.iter().position(Result::is_err);

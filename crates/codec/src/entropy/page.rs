@@ -5,53 +5,79 @@
 //! - Chunk lengths are checked against the page before anything in them is read.
 //! - A chunk that was decoded to its end must leave every state where the encoder began. Most damage
 //!   shows there, not all: symbols of one frequency can take each other's place. Checksums are for that.
+//! - A mark changes where decoding starts, not what it gives.
 
 use std::ops::Range;
 
 use super::{
     CHUNK_ROWS, body_of,
+    marks::{MARK_SYMBOLS, Mark},
     rans::{Frequencies, Table},
-    streams::{self, Stream},
+    streams::{self, Place, Stream},
     symbols::{BitReader, join, join_small, sum_small},
 };
 use crate::{
-    bitpack::BLOCK,
     error::{DecodeError, Result},
     int::Sink,
     prefix::prefix_sum,
     wire::Reader,
 };
 
+/// What is known of a page from reading it before, and what is to be known from now on.
+#[derive(Debug, Default)]
+pub(crate) struct Learned<'a> {
+    /// A mark at or before the first wanted row.
+    pub(crate) from: Option<Mark>,
+    /// Receives the marks that are passed.
+    pub(crate) passed: Option<&'a mut Vec<Mark>>,
+}
+
 /// Some rows of an entropy-coded page, of which the chunks are known but not decoded.
 #[derive(Debug)]
 pub(crate) struct TightPart<'a> {
     range: Range<usize>,
-    /// The value in the first row of each wanted chunk, if differences are coded.
-    restarts: Option<Vec<u64>>,
+    has_differences: bool,
     center: u64,
-    table: Table,
+    table: Box<Table>,
     chunks: Vec<Chunk<'a>>,
     /// The symbols of the wanted chunks, one after the other, and how reading them went.
     symbols: Vec<u8>,
     outcome: Result<()>,
+    passed: Option<&'a mut Vec<Mark>>,
 }
 
 /// A chunk up to the last row that is wanted.
 #[derive(Debug)]
 struct Chunk<'a> {
     first_row: usize,
-    /// Coded numbers that are wanted, and whether it has no more.
+    start: Start,
+    /// Coded numbers from there that are wanted, and whether it has no more.
     coded: usize,
     is_whole: bool,
     stream: &'a [u8],
     raw: &'a [u8],
+    /// Where each `MARK_SYMBOLS` end, if marks are wanted.
+    passed: Vec<Place>,
+}
+
+/// Where in a chunk decoding starts.
+#[derive(Debug)]
+enum Start {
+    /// At its head; if differences are coded, with its first value.
+    Head(Option<u64>),
+    Mark(Mark),
 }
 
 impl<'a> TightPart<'a> {
     /// Rows of a page of numbers, if its integers are entropy-coded and its header is in order.
-    pub(crate) fn find(page: &'a [u8], count: usize, range: Range<usize>) -> Option<Self> {
+    pub(crate) fn find(
+        page: &'a [u8],
+        count: usize,
+        range: Range<usize>,
+        learned: Learned<'a>,
+    ) -> Option<Self> {
         let (has_differences, reader) = body_of(page)?;
-        Self::open(has_differences, reader, count, range).ok()
+        Self::open(has_differences, reader, count, range, learned).ok()
     }
 
     /// Rows of a page, of which what follows the encoding id is given.
@@ -60,11 +86,12 @@ impl<'a> TightPart<'a> {
         mut reader: Reader<'a>,
         count: usize,
         range: Range<usize>,
+        learned: Learned<'a>,
     ) -> Result<Self> {
         let n_chunks = count.div_ceil(CHUNK_ROWS);
         let wanted = range.start / CHUNK_ROWS..range.end.div_ceil(CHUNK_ROWS);
         let restarts = has_differences.then(|| read_restarts(&mut reader, n_chunks, &wanted));
-        let restarts = restarts.transpose()?;
+        let mut restarts = restarts.transpose()?.map(Vec::into_iter);
         let center = reader.ivarint()? as u64;
         let table = Frequencies::read(&mut reader)?.into_table();
         let bytes = chunk_bytes(reader, n_chunks)?;
@@ -74,16 +101,26 @@ impl<'a> TightPart<'a> {
             let chunk_end = (first_row + CHUNK_ROWS).min(count);
             let mut reader = Reader::new(bytes[index]);
             let stream = reader.length_prefixed()?;
+            let restart = restarts.as_mut().and_then(Iterator::next);
+            let first_coded = first_row + usize::from(has_differences);
+            // A mark of a chunk before is no nearer than this one's head.
+            let from =
+                learned.from.filter(|mark| (first_coded + 1..=range.start).contains(&mark.next()));
+            let from_row = from.map_or(first_coded, |mark| mark.next());
             chunks.push(Chunk {
                 first_row,
-                coded: chunk_end.min(range.end) - first_row - usize::from(has_differences),
+                start: from.map_or(Start::Head(restart), Start::Mark),
+                // Of a chunk may be wanted what comes before its first coded number.
+                coded: chunk_end.min(range.end).saturating_sub(from_row),
                 is_whole: chunk_end <= range.end,
                 stream,
                 raw: reader.rest(),
+                passed: Vec::new(),
             });
         }
         let symbols = vec![0; chunks.iter().map(|chunk| chunk.coded).sum()];
-        Ok(Self { range, restarts, center, table, chunks, symbols, outcome: Ok(()) })
+        let (outcome, passed) = (Ok(()), learned.passed);
+        Ok(Self { range, has_differences, center, table, chunks, symbols, outcome, passed })
     }
 
     /// Streams of symbols that reading it takes.
@@ -92,49 +129,69 @@ impl<'a> TightPart<'a> {
     }
 
     /// Hands over the rows, of which the symbols were decoded.
-    pub(crate) fn emit(self, sink: &mut Sink<'_>) -> Result<()> {
-        self.outcome?;
+    pub(crate) fn emit(mut self, sink: &mut Sink<'_>) -> Result<()> {
+        std::mem::replace(&mut self.outcome, Ok(()))?;
+        let mut marks = self.passed.take();
         let mut symbols = &self.symbols[..];
-        for (at, chunk) in self.chunks.iter().enumerate() {
+        for chunk in &self.chunks {
             let (of_chunk, rest) = symbols.split_at(chunk.coded);
-            self.emit_chunk(at, of_chunk, sink)?;
+            self.emit_chunk(chunk, of_chunk, marks.as_deref_mut(), sink)?;
             symbols = rest;
         }
         Ok(())
     }
 
-    fn emit_chunk(&self, at: usize, symbols: &[u8], sink: &mut Sink<'_>) -> Result<()> {
-        let chunk = &self.chunks[at];
+    fn emit_chunk(
+        &self,
+        chunk: &Chunk<'_>,
+        symbols: &[u8],
+        mut marks: Option<&mut Vec<Mark>>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
         let has_raw = self.table.has_raw_symbols();
-        let mut raw = BitReader::new(chunk.raw);
-        let mut block = [0u64; BLOCK];
-        let mut row = chunk.first_row;
-        let mut carry = self.restarts.as_ref().map(|restarts| restarts[at]);
-        if let Some(restart) = carry {
+        let (mut row, mut carry, raw_bit) = match &chunk.start {
+            Start::Head(restart) => (chunk.first_row, *restart, 0),
+            Start::Mark(mark) => {
+                let before = self.has_differences.then_some(mark.value);
+                (mark.next(), before, mark.raw_bit as usize)
+            }
+        };
+        let mut raw = BitReader::new(chunk.raw, raw_bit);
+        if let Start::Head(Some(restart)) = chunk.start {
             self.emit_rows(&mut [restart], row, sink);
             row += 1;
         }
-        for symbols in symbols.chunks(BLOCK) {
+        let mut block = [0u64; MARK_SYMBOLS];
+        let mut places = chunk.passed.iter();
+        for symbols in symbols.chunks(MARK_SYMBOLS) {
             let is_wanted = row + symbols.len() > self.range.start;
             if !is_wanted && !has_raw {
                 // Of rows before the wanted ones only the sum counts.
                 let centers = self.center.wrapping_mul(symbols.len() as u64);
                 carry = carry.map(|c| c.wrapping_add(sum_small(symbols)).wrapping_add(centers));
-                row += symbols.len();
-                continue;
-            }
-            let block = &mut block[..symbols.len()];
-            if has_raw {
-                join(symbols, &mut raw, block)?;
             } else {
-                join_small(symbols, block);
+                let block = &mut block[..symbols.len()];
+                if has_raw {
+                    join(symbols, &mut raw, block)?;
+                } else {
+                    join_small(symbols, block);
+                }
+                match &mut carry {
+                    Some(carry) => *carry = prefix_sum(block, *carry, self.center),
+                    None => block.iter_mut().for_each(|x| *x = x.wrapping_add(self.center)),
+                }
+                self.emit_rows(block, row, sink);
             }
-            match &mut carry {
-                Some(carry) => *carry = prefix_sum(block, *carry, self.center),
-                None => block.iter_mut().for_each(|x| *x = x.wrapping_add(self.center)),
-            }
-            self.emit_rows(block, row, sink);
             row += symbols.len();
+            if let (Some(marks), Some(place)) = (&mut marks, places.next()) {
+                marks.push(Mark {
+                    next: row as u32,
+                    word: place.word as u32,
+                    raw_bit: raw.bit() as u32,
+                    states: place.states,
+                    value: carry.unwrap_or(0),
+                });
+            }
         }
         if chunk.is_whole { raw.finish() } else { Ok(()) }
     }
@@ -188,10 +245,20 @@ pub(crate) fn decode_symbols(pages: &mut [&mut TightPart<'_>]) {
     let (mut streams, mut outcomes) = (Vec::new(), Vec::new());
     for page in pages {
         let mut symbols = &mut page.symbols[..];
-        for chunk in &page.chunks {
+        for chunk in &mut page.chunks {
             let (out, rest) = symbols.split_at_mut(chunk.coded);
             symbols = rest;
-            match Stream::new(&page.table, chunk.stream, chunk.is_whole, out) {
+            let stream = Stream::new(&page.table, chunk.stream, chunk.is_whole, out);
+            let stream = stream.and_then(|mut stream| {
+                if let Start::Mark(Mark { states, word, .. }) = chunk.start {
+                    stream.go_on(&Place { states, word: word as usize })?;
+                }
+                if page.passed.is_some() {
+                    stream.note(&mut chunk.passed);
+                }
+                Ok(stream)
+            });
+            match stream {
                 Ok(stream) => streams.push((outcomes.len(), stream)),
                 Err(error) => page.outcome = Err(error),
             }

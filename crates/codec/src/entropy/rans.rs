@@ -86,11 +86,14 @@ impl Frequencies {
         let n = usize::from(reader.u8()?) + 1;
         let packed = reader.take(packed_len(n, PROBABILITY_BITS))?;
         let mut words = [0u64; N_SYMBOLS_MAX];
-        unpack(packed, 0, PROBABILITY_BITS, &mut words[..n]);
+        let words = &mut words[..n];
+        unpack(packed, 0, PROBABILITY_BITS, words);
         if words.iter().sum::<u64>() != u64::from(PROBABILITY_ONE) {
             return Err(DecodeError::Corrupt("symbol frequencies do not add up"));
         }
-        Ok(Self { of: words.map(|f| f as u16) })
+        let mut of = [0; N_SYMBOLS_MAX];
+        of.iter_mut().zip(words).for_each(|(of, frequency)| *of = *frequency as u16);
+        Ok(Self { of })
     }
 
     fn starts(&self) -> [u32; N_SYMBOLS_MAX] {
@@ -103,17 +106,19 @@ impl Frequencies {
     }
 
     /// What the decoder looks up.
-    pub(super) fn into_table(self) -> Table {
+    pub(super) fn into_table(self) -> Box<Table> {
+        let n_symbols = self.n_symbols();
         let mut symbols = Vec::with_capacity(SLOTS);
         let mut ranges = [0; N_SYMBOLS_MAX];
-        for (symbol, &frequency) in self.of.iter().enumerate() {
+        for (symbol, &frequency) in self.of[..n_symbols].iter().enumerate() {
             ranges[symbol] = u32::from(frequency) << 16 | symbols.len() as u32;
             symbols.resize(symbols.len() + usize::from(frequency), symbol as u8);
         }
         symbols.resize(SLOTS, 0);
         let symbols = symbols.into_boxed_slice().try_into();
         let symbols = symbols.expect("BUG: frequencies do not add up");
-        Table { symbols, ranges, n_symbols: self.n_symbols() }
+        // Whoever has it is handed around: in a box that costs nothing.
+        Box::new(Table { symbols, ranges, n_symbols })
     }
 }
 

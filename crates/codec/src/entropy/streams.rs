@@ -11,6 +11,7 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use super::marks::MARK_SYMBOLS;
 use super::rans::{LANES, PROBABILITY_BITS, PROBABILITY_ONE, STATE_LOW, Table};
 use crate::{
     error::{DecodeError, Result},
@@ -22,15 +23,26 @@ use crate::{
 /// from being decoded together.
 pub const STREAMS_TOGETHER: usize = 4;
 
+/// A place in a stream: its states, and how many of its words they took in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) states: [u32; LANES],
+    pub(super) word: usize,
+}
+
 /// The rest of a stream, and the place for its symbols.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     table: &'a Table,
     states: [u32; LANES],
     words: &'a [[u8; 2]],
+    n_words: usize,
     /// Symbols that are still to be decoded, and whether that is all there are.
     out: &'a mut [u8],
     is_whole: bool,
+    /// Where each `MARK_SYMBOLS` end, and how many symbols there are until the next of these.
+    passed: Option<&'a mut Vec<Place>>,
+    until_passed: usize,
 }
 
 impl<'a> Stream<'a> {
@@ -51,14 +63,64 @@ impl<'a> Stream<'a> {
         if !odd.is_empty() {
             return Err(DecodeError::Corrupt("half a word in the symbol stream"));
         }
-        Ok(Self { table, states, words, out, is_whole })
+        let (n_words, until_passed) = (words.len(), usize::MAX);
+        Ok(Self { table, states, words, n_words, out, is_whole, passed: None, until_passed })
+    }
+
+    /// Goes on from a place of the stream, not from its head.
+    pub(super) fn go_on(&mut self, place: &Place) -> Result<()> {
+        let words = self.words.get(place.word..);
+        self.words = words.ok_or(DecodeError::Corrupt("a mark of another page"))?;
+        self.states = place.states;
+        Ok(())
+    }
+
+    /// Notes where each `MARK_SYMBOLS` from here on end.
+    pub(super) fn note(&mut self, passed: &'a mut Vec<Place>) {
+        (self.passed, self.until_passed) = (Some(passed), MARK_SYMBOLS);
+    }
+
+    /// Symbols that can be decoded without passing a place to note.
+    fn ready(&self) -> usize {
+        self.out.len().min(self.until_passed)
+    }
+
+    /// So many symbols, at most those that are ready, were decoded, and left the stream as it is now.
+    fn decoded(&mut self, symbols: usize) {
+        if let Some(passed) = &mut self.passed {
+            self.until_passed -= symbols;
+            if self.until_passed == 0 {
+                let word = self.n_words - self.words.len();
+                passed.push(Place { states: self.states, word });
+                self.until_passed = MARK_SYMBOLS;
+            }
+        }
     }
 
     /// Decodes what is left of the symbols.
     fn decode_alone(&mut self) -> Result<()> {
+        while !self.out.is_empty() {
+            let ready = self.ready();
+            let (out, rest) = std::mem::take(&mut self.out).split_at_mut(ready);
+            self.out = rest;
+            self.decode_to(out)?;
+            self.decoded(ready);
+        }
+        // After the last symbol every word was used, and the states are where the encoder began.
+        if self.is_whole && !self.words.is_empty() {
+            return Err(DecodeError::TrailingBytes(2 * self.words.len()));
+        }
+        if self.is_whole && self.states != [STATE_LOW; LANES] {
+            return Err(DecodeError::Corrupt("symbol stream does not end where it should"));
+        }
+        Ok(())
+    }
+
+    /// Decodes symbols: whole steps, unless they are the last.
+    fn decode_to(&mut self, out: &mut [u8]) -> Result<()> {
         let (symbols, ranges) = (&*self.table.symbols, &self.table.ranges);
         let (mut states, mut words) = (self.states, self.words);
-        for step in std::mem::take(&mut self.out).chunks_mut(LANES) {
+        for step in out.chunks_mut(LANES) {
             // Words past the end read as zero; they are counted, and refused below.
             let mut padded = [[0u8; 2]; LANES];
             let window = match words.first_chunk::<LANES>() {
@@ -86,13 +148,7 @@ impl<'a> Stream<'a> {
             };
             words = left;
         }
-        // After the last symbol every word was used, and the states are where the encoder began.
-        if self.is_whole && !words.is_empty() {
-            return Err(DecodeError::TrailingBytes(2 * words.len()));
-        }
-        if self.is_whole && states != [STATE_LOW; LANES] {
-            return Err(DecodeError::Corrupt("symbol stream does not end where it should"));
-        }
+        (self.states, self.words) = (states, words);
         Ok(())
     }
 }

@@ -128,8 +128,14 @@ pub(super) struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, bit: 0 }
+    /// Reads from a bit on.
+    pub(super) fn new(bytes: &'a [u8], bit: usize) -> Self {
+        Self { bytes, bit }
+    }
+
+    /// The bit that comes next.
+    pub(super) fn bit(&self) -> usize {
+        self.bit
     }
 
     /// `width` is at most 61.

@@ -17,7 +17,7 @@ proptest! {
         writer.put(5, 3);
         writer.put(raw_value, raw_width);
         let bytes = writer.finish();
-        let mut reader = BitReader::new(&bytes);
+        let mut reader = BitReader::new(&bytes, 0);
         prop_assert_eq!(reader.get(3), 5);
         let mut out = [0];
         join(&[symbol], &mut reader, &mut out).unwrap();
@@ -95,7 +95,7 @@ fn a_damaged_stream_is_noticed() {
 }
 
 /// Symbols as they are coded, and the table for that.
-fn coded(symbols: &[u8]) -> (Table, Vec<u8>) {
+fn coded(symbols: &[u8]) -> (Box<Table>, Vec<u8>) {
     let mut histogram = [0u32; N_SYMBOLS_MAX];
     for symbol in symbols {
         histogram[*symbol as usize] += 1;

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use codec::NumbersOut;
+use codec::{Mark, NumbersOut};
 use model::{Bitmap, Column, Strings, Values};
 
+use super::marks::PageMarks;
 use crate::bits;
 use crate::format::BLOCK_TEXT_LIMIT;
 use crate::input::{Input, Malformed};
@@ -37,32 +38,50 @@ pub(crate) fn decode(
     Ok(())
 }
 
+/// Some entries of a page of numbers, and where they go.
+pub(crate) struct NumbersPart<'a> {
+    pub(crate) page: &'a [u8],
+    pub(crate) shape: PageShape,
+    pub(crate) rows: Range<usize>,
+    pub(crate) out: &'a mut Column,
+    /// What is known of the page, if more of it shall be.
+    pub(crate) marks: Option<&'a PageMarks>,
+}
+
 /// Adds some entries of several pages of numbers, each to its column, as [`decode`] would one by one. If
 /// a page is damaged, says which.
-pub(crate) fn decode_together(
-    pages: &mut [(&[u8], PageShape, Range<usize>, &mut Column)],
-) -> Result<(), (usize, Malformed)> {
+pub(crate) fn decode_together(pages: &mut [NumbersPart<'_>]) -> Result<(), (usize, Malformed)> {
     let mut parts = Vec::with_capacity(pages.len());
-    for (at, (page, shape, rows, out)) in pages.iter().enumerate() {
-        let part = PagePart::new(page, *shape, rows.clone()).map_err(|e| (at, e))?;
-        parts.push((part, out.len()));
+    for (at, page) in pages.iter().enumerate() {
+        let part = PagePart::new(page.page, page.shape, page.rows.clone()).map_err(|e| (at, e))?;
+        parts.push((part, page.out.len()));
     }
-    let numbers = parts.iter().zip(&mut *pages).map(|((part, _), (_, shape, _, out))| {
-        let out = match &mut out.values {
-            Values::Integer(v) => NumbersOut::I64(v),
-            Values::Unsigned(v) => NumbersOut::U64(v),
-            Values::Float(v) => NumbersOut::F64(v),
-            _ => panic!("BUG: not a column of numbers"),
-        };
-        let (bytes, range) = (part.input.rest(), part.values.clone());
-        codec::PagePart { bytes, count: shape.count, range, out }
-    });
+    let mut passed: Vec<Vec<Mark>> = vec![Vec::new(); pages.len()];
+    let numbers =
+        parts.iter().zip(&mut *pages).zip(&mut passed).map(|(((part, _), page), passed)| {
+            let out = match &mut page.out.values {
+                Values::Integer(v) => NumbersOut::I64(v),
+                Values::Unsigned(v) => NumbersOut::U64(v),
+                Values::Float(v) => NumbersOut::F64(v),
+                _ => panic!("BUG: not a column of numbers"),
+            };
+            let (bytes, range) = (part.input.rest(), part.values.clone());
+            let mut numbers = codec::PagePart::new(bytes, page.shape.count, range, out);
+            if let Some(marks) = page.marks {
+                numbers.from = marks.before(numbers.range.start);
+                numbers.passed = Some(passed);
+            }
+            numbers
+        });
     codec::decode_together(&mut numbers.collect::<Vec<_>>()).map_err(|(at, error)| {
         let what = error.to_string();
         (at, Malformed { at: parts[at].0.input.at(), what })
     })?;
-    for ((part, had), (.., out)) in parts.into_iter().zip(pages) {
-        part.finish(had, out);
+    for (((part, had), page), passed) in parts.into_iter().zip(pages).zip(passed) {
+        part.finish(had, page.out);
+        if let Some(marks) = page.marks {
+            marks.add(&passed);
+        }
     }
     Ok(())
 }

@@ -10,8 +10,9 @@ use model::{Column, Values};
 use platform::Page;
 
 use super::SegmentReader;
-use super::column::{self, PageShape};
-use super::thaw::{Groups, is_entropy_coded, may_thaw};
+use super::column::{self, NumbersPart, PageShape};
+use super::marks::PageMarks;
+use super::thaw::{Groups, ThawedPages, is_entropy_coded, may_thaw};
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
@@ -88,8 +89,31 @@ struct TightPage<'a> {
     place: usize,
     page: &'a PageEntry,
     bytes: Arc<Page>,
-    /// Whether its thawed form shall be kept.
+    /// What is known of it, if a few rows are wanted; and whether its thawed form shall be kept.
+    group: Option<Arc<ThawedPages>>,
     thaw: bool,
+}
+
+impl TightPage<'_> {
+    /// Marks to start from and to add to.
+    fn marks(&self) -> Option<&PageMarks> {
+        // What is decoded from its head to be thawed needs none.
+        self.group.as_ref().filter(|_| !self.thaw).map(|group| group.marks(self.place))
+    }
+
+    /// Rows that are decoded together and then cut into parts; if there are none, each part is decoded by
+    /// itself. From one part to the next is decoded what lies between, unless marks make that needless.
+    fn together(&self, block: &Block, parts: &[Range<usize>]) -> Option<Range<usize>> {
+        let (first, last) = (parts.first()?, parts.last()?);
+        if self.thaw {
+            return Some(0..block.rows());
+        }
+        // Marks count values: these are rows if none is missing.
+        let is_complete = self.page.count as usize == block.rows();
+        let reach = |marks: &PageMarks| is_complete && marks.reach(last.start);
+        let are_apart = parts.len() == 1 || self.marks().is_some_and(reach);
+        (!are_apart).then_some(first.start..last.end)
+    }
 }
 
 /// Reads parts of one field, unless its page is tight: that is returned.
@@ -118,46 +142,55 @@ fn read<'a>(
     }
     let bytes = source.page(&page.extent, reader.keep_pages)?;
     if field_type.is_numeric() && is_entropy_coded(&bytes, shape) {
-        let thaw = may_thaw && groups.touch(place);
-        return Ok(Some(TightPage { place, page, bytes, thaw }));
+        let (group, thaw) = may_thaw.then(|| groups.touch(place)).unzip();
+        return Ok(Some(TightPage { place, page, bytes, group, thaw: thaw == Some(true) }));
     }
     each.try_for_each(|(rows, out)| column::decode(&bytes, shape, rows, out)).map_err(malformed)?;
     Ok(None)
 }
 
-/// Reads parts of tight pages, each to its columns: a page is decoded once for all parts of it.
+/// Reads parts of tight pages, each to its columns.
 fn read_tight(
     groups: &mut Groups<'_>,
     mut pages: Vec<(TightPage<'_>, &mut [Column])>,
     parts: &[Range<usize>],
 ) -> Result<(), SegmentError> {
-    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let block = groups.block;
     // No more at once than help each other: what is decoded stays in the processor's caches.
     for pages in pages.chunks_mut(codec::STREAMS_TOGETHER) {
-        // What lies between the parts is decoded as well, and of what is to be thawed all.
-        let of_part = |page: &TightPage<'_>| match (page.thaw, parts.len()) {
-            (true, _) => Some(0..block.rows()),
-            (false, 1) => None,
-            (false, _) => Some(first.start..last.end),
-        };
+        let rows: Vec<_> = pages.iter().map(|(page, _)| page.together(block, parts)).collect();
         let type_of = |page: &TightPage<'_>| block.field_type(page.page.field as usize);
         let mut wider: Vec<Column> =
             pages.iter().map(|(page, _)| Column::new(Values::empty(type_of(page)))).collect();
-        let mut together = Vec::with_capacity(pages.len());
-        for ((page, out), wider) in pages.iter_mut().zip(&mut wider) {
-            let (rows, out) = match of_part(page) {
-                Some(rows) => (rows, wider),
-                None => (first.clone(), &mut out[0]),
+        let (mut numbers, mut page_of) = (Vec::new(), Vec::new());
+        for (at, (((page, out), wider), rows)) in
+            pages.iter_mut().zip(&mut wider).zip(&rows).enumerate()
+        {
+            let (bytes, shape, marks) = (&page.bytes[..], shape(block, page.page), page.marks());
+            let part = |rows: &Range<usize>, out| NumbersPart {
+                page: bytes,
+                shape,
+                rows: rows.clone(),
+                out,
+                marks,
             };
-            together.push((&page.bytes[..], shape(block, page.page), rows, out));
+            match rows {
+                Some(rows) => numbers.push(part(rows, wider)),
+                None => {
+                    numbers.extend(parts.iter().zip(&mut **out).map(|(rows, out)| part(rows, out)));
+                }
+            }
+            page_of.resize(numbers.len(), at);
         }
-        column::decode_together(&mut together).map_err(|(at, error)| {
+        column::decode_together(&mut numbers).map_err(|(at, error)| {
             let source = &groups.reader.shared.source;
-            source.malformed(pages[at].0.page.extent.offset, &error)
+            source.malformed(pages[page_of[at]].0.page.extent.offset, &error)
         })?;
-        for ((page, out), wider) in pages.iter_mut().zip(wider) {
-            let Some(all) = of_part(page) else { continue };
+        for (((page, out), wider), all) in pages.iter_mut().zip(wider).zip(rows) {
+            if page.marks().is_some() {
+                groups.marked(page.place);
+            }
+            let Some(all) = all else { continue };
             for (rows, out) in parts.iter().zip(&mut **out) {
                 out.extend_from(&wider, rows.start - all.start..rows.end - all.start);
             }

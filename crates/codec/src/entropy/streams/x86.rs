@@ -24,7 +24,7 @@ use crate::simd::SimdLevel;
 /// faster than without these instructions.
 pub(super) fn advance(level: SimdLevel, mut streams: Vec<&mut Stream<'_>>) {
     loop {
-        streams.retain(|stream| stream.out.len() >= LANES && stream.words.len() >= LANES);
+        streams.retain(|stream| stream.ready() >= LANES && stream.words.len() >= LANES);
         let next = streams.len().min(STREAMS_TOGETHER);
         let next = &mut streams[..next];
         if next.is_empty() {
@@ -65,7 +65,7 @@ macro_rules! kernel {
             }
 
             /// Takes steps of eight symbols of each stream, at least one, until one of them has no room
-            /// for another or fewer words than a step can need. With `SMALL` no table has more than
+            /// for another, passes a place to note, or has fewer words than a step can need. With `SMALL` no table has more than
             /// sixteen symbols.
             #[target_feature(enable = $features)]
             fn run<const N: usize, const SMALL: bool>(mut streams: [&mut &mut Stream<'_>; N]) {
@@ -73,8 +73,8 @@ macro_rules! kernel {
                 let ranges = tables.map(|t| [load(&t.ranges), load(&t.ranges[LANES..])]);
                 let mut states: [__m256i; N] = std::array::from_fn(|k| load(&streams[k].states));
                 let words: [&[[u8; 2]]; N] = std::array::from_fn(|k| streams[k].words);
+                let steps = streams.iter().map(|s| s.ready() / LANES).min().unwrap_or(0);
                 let outs = streams.each_mut().map(|stream| std::mem::take(&mut stream.out));
-                let steps = outs.iter().map(|out| out.len() / LANES).min().unwrap_or(0);
                 let (mut taken, mut done) = ([0; N], 0);
                 while done < steps && (0..N).all(|k| taken[k] + LANES <= words[k].len()) {
                     for k in 0..N {
@@ -93,6 +93,7 @@ macro_rules! kernel {
                     store(states[k], &mut stream.states);
                     stream.words = &words[k][taken[k]..];
                     stream.out = &mut out[done * LANES..];
+                    stream.decoded(done * LANES);
                 }
             }
 
