@@ -34,11 +34,10 @@ const CACHE_LINE_LEN: usize = 64;
 /// Pages of a block that share an entry of the cache: as many as a query is likely to ask for, and few
 /// enough to be worth keeping if it does not.
 const GROUP_PAGES: usize = 16;
-/// Looks at a page before the one that thaws it. A look from a mark on takes some 4 us more than one at a
-/// thawed page, thawing some 30: with eight, neither a page that is looked at a few times nor one that is
-/// always looked at costs more than twice what it had to. Half of that, since what is looked at
-/// at all often enough mostly is for long.
-const LOOKS_BEFORE: u32 = 4;
+/// Looks at a page before the one that thaws it. Thawing takes 20 to 30 us, a look from a mark on 1 to 4 us more
+/// than one at a thawed page: after so many looks as much was lost as thawing costs, and
+/// whoever waits that long never pays more than twice what would have been right in hindsight.
+const LOOKS_BEFORE: u32 = 8;
 
 /// A page in pieces that are each fast to read in parts.
 #[derive(Debug)]
