@@ -10,6 +10,7 @@ mod edge;
 mod filter;
 mod nearest;
 mod piece;
+mod selected;
 mod series_reader;
 mod source;
 mod span;

@@ -1,10 +1,10 @@
 //! Entropy-coded pages of which a few rows are read again and again.
 //!
 //! Compaction writes the smallest pages; of those, reading one row costs as much as reading
-//! thousands, the first time. Whoever does leaves marks, a tenth of the page's size, and from the nearest of them others go
-//! on: a few hundred rows too many. Once some rows of such a page were wanted often enough to pay for it, it is bit-packed
-//! anew, in short pieces, and that form stays in the cache: some times the size, but any rows can be read for what
-//! they cost alone. Pages that are read once, or as a whole, are left as they are.
+//! thousands, the first time. Whoever does leaves marks, and others go on from the nearest of them: a few
+//! hundred rows too many. Once some rows of such a page were wanted often enough to pay for it, it
+//! is bit-packed anew, in short pieces, and that form stays in the cache: some times the size, but any
+//! rows can be read for what they cost alone. Pages that are read once, or as a whole, are left as they are.
 //!
 //! What a query about many fields of a block waits for then is memory, not decoding. So the thawed
 //! pages of neighbouring fields are one entry of the cache, and each is one allocation.
@@ -34,9 +34,9 @@ const CACHE_LINE_LEN: usize = 64;
 /// Pages of a block that share an entry of the cache: as many as a query is likely to ask for, and few
 /// enough to be worth keeping if it does not.
 const GROUP_PAGES: usize = 16;
-/// Looks at a page before the one that thaws it. Thawing takes 20 to 30 us, a look from a mark on 1 to 4 us more
-/// than one at a thawed page: after so many looks as much was lost as thawing costs, and
-/// whoever waits that long never pays more than twice what would have been right in hindsight.
+/// Looks at a page before the one that thaws it. Thawing takes 20 to 30 us, a look from a mark on 1 to 4 us
+/// more than one at a thawed page: after so many looks as much was lost as thawing costs, and whoever
+/// waits that long never pays more than twice what would have been right in hindsight.
 const LOOKS_BEFORE: u32 = 8;
 
 /// A page in pieces that are each fast to read in parts.

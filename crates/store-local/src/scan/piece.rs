@@ -108,7 +108,7 @@ impl Piece {
 }
 
 /// The entries `order` of a column, in that order.
-fn gather(column: &Column, order: &[u32]) -> Column {
+pub(super) fn gather(column: &Column, order: &[u32]) -> Column {
     let pick = |at: &u32| *at as usize;
     let values = match &column.values {
         Values::Time(v) => Values::Time(order.iter().map(|at| v[pick(at)]).collect()),

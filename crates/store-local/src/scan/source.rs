@@ -11,6 +11,7 @@ use super::counters::Counters;
 use super::edge::{column_of, edge_of};
 use super::filter;
 use super::piece::Piece;
+use super::selected::{Part, parts, pick};
 use super::span::{Span, SpanRows, hidden_within};
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
@@ -390,6 +391,11 @@ impl SegmentSource {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
             return Ok(None);
         };
+        if let Some(selection) = &selection
+            && !self.keeps(block)
+        {
+            return self.read_selected(block, &rows, selection).map(Some);
+        }
         let mut decoded = Vec::new();
         let times = self.run_times(block, &rows, &mut decoded)?.to_vec();
         let columns = if self.keeps(block) {
@@ -405,6 +411,26 @@ impl SegmentSource {
             piece.select(&selection);
         }
         Ok(Some(piece))
+    }
+
+    /// Reads those of some rows whose bit is set, at least one.
+    fn read_selected(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        selection: &Bitmap,
+    ) -> Result<Piece, StoreError> {
+        let parts = parts(selection);
+        let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
+        let places: Vec<Range<usize>> = parts.iter().map(place).collect();
+        // Times are decoded faster than looked for.
+        let (from, to) = (places[0].start, places[places.len() - 1].end);
+        let mut all_times = Vec::with_capacity(to - from);
+        self.reader.times(block, from..to, &mut all_times).map_err(segment_error)?;
+        let found = parts.iter().flat_map(Part::found);
+        let times = found.map(|row| all_times[rows.start + row - from]).collect();
+        let columns = self.columns(block, &places)?.into_iter();
+        Ok(Piece { times, columns: columns.map(|of_parts| pick(&parts, of_parts)).collect() })
     }
 
     /// Reads several parts of the rows of one series in a block, which ascend.

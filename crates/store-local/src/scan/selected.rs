@@ -1,0 +1,99 @@
+//! Rows that filters found: which parts of a block are decoded for them, and what is taken of each part.
+//!
+//! What a filter finds often comes in stretches (a machine is busy for a while), so that most rows of a block
+//! need not be decoded in the other fields.
+
+use std::ops::Range;
+
+use model::{Bitmap, Column};
+
+use super::piece::gather;
+
+/// Found rows that are this close are decoded together: about so many are decoded in vain at the head of a
+/// part.
+const GAP_ROWS: usize = 256;
+
+/// Some rows, of which the first and the last were found.
+#[derive(Debug, PartialEq)]
+pub(super) struct Part {
+    pub(super) rows: Range<usize>,
+    /// Which of them were found, counted from the first.
+    found: Vec<u32>,
+}
+
+/// The parts that have all rows whose bit is set, ascending.
+pub(super) fn parts(selection: &Bitmap) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for row in selection.ones() {
+        match parts.last_mut() {
+            Some(part) if row - part.rows.end < GAP_ROWS => {
+                part.found.push((row - part.rows.start) as u32);
+                part.rows.end = row + 1;
+            }
+            _ => parts.push(Part { rows: row..row + 1, found: vec![0] }),
+        }
+    }
+    parts
+}
+
+impl Part {
+    /// The found rows among all.
+    pub(super) fn found(&self) -> impl Iterator<Item = usize> + '_ {
+        self.found.iter().map(|at| self.rows.start + *at as usize)
+    }
+}
+
+/// The found entries of a column, of which each part was decoded.
+pub(super) fn pick(parts: &[Part], columns: Vec<Column>) -> Column {
+    let picked = parts.iter().zip(columns).map(|(part, column)| {
+        if part.found.len() == part.rows.len() { column } else { gather(&column, &part.found) }
+    });
+    let all = picked.reduce(|mut all, column| {
+        all.extend_from(&column, 0..column.len());
+        all
+    });
+    all.expect("BUG: nothing was found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Values;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_have_what_was_found_and_little_else(
+            stretches in prop::collection::vec((any::<bool>(), 1usize..600), 1..8),
+            missing in any::<[prop::sample::Index; 3]>(),
+        ) {
+            let selection: Bitmap =
+                stretches.iter().flat_map(|(found, len)| vec![*found; *len]).collect();
+            let rows = selection.len();
+            let mut column = Column::new(Values::Integer(Vec::new()));
+            for row in 0..rows {
+                match missing.iter().any(|at| at.index(rows) == row) {
+                    true => column.extend_missing(1),
+                    false => column.push(Some(&model::Scalar::Integer(row as i64))),
+                }
+            }
+            let parts = parts(&selection);
+            prop_assert!(parts.iter().flat_map(Part::found).eq(selection.ones()));
+            prop_assert!(parts.windows(2).all(|w| w[0].rows.end + GAP_ROWS <= w[1].rows.start));
+            if parts.is_empty() {
+                return Ok(());
+            }
+            let decoded = parts.iter().map(|part| {
+                let mut out = Column::new(Values::Integer(Vec::new()));
+                out.extend_from(&column, part.rows.clone());
+                out
+            });
+            let picked = pick(&parts, decoded.collect());
+            let wanted: Vec<u32> = selection.ones().map(|row| row as u32).collect();
+            prop_assert_eq!(picked.len(), wanted.len());
+            for (at, row) in wanted.iter().enumerate() {
+                prop_assert_eq!(picked.get(at), column.get(*row as usize));
+            }
+        }
+    }
+}
