@@ -76,8 +76,8 @@ fn together(n: usize, pages: usize) {
     println!("{pages} tight pages of {n} together {rate:>30.0} M values/s");
 
     // A few rows of each, from the marks that reading it left.
-    let mut marks = vec![Marks::default(); pages];
-    for (bytes, marks) in encoded.iter().zip(&mut marks) {
+    let marks: Vec<Marks> = (0..pages).map(|_| Marks::new(n)).collect();
+    for (bytes, marks) in encoded.iter().zip(&marks) {
         let (mut out, mut passed) = (Vec::new(), Vec::new());
         let mut part = PagePart::new(bytes, n, 0..n, NumbersOut::I64(&mut out));
         part.passed = Some(&mut passed);

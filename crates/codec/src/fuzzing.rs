@@ -74,7 +74,7 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     check_range(&whole, &together.map(|()| first).map_err(|(_, e)| e), count, range);
 
     // Marks of a damaged page lead somewhere or nowhere.
-    let mut marks = Marks::default();
+    let marks = Marks::new(count);
     marks.add(&passed);
     let part = decoded(|out| {
         let mut part = PagePart::new(page, count, range.clone(), NumbersOut::U64(out));

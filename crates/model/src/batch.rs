@@ -170,6 +170,17 @@ impl Values {
         }
     }
 
+    /// Makes room for `count` more entries, where each takes the same.
+    pub fn reserve(&mut self, count: usize) {
+        match self {
+            Self::Time(v) | Self::Integer(v) => v.reserve(count),
+            Self::Float(v) => v.reserve(count),
+            Self::Unsigned(v) => v.reserve(count),
+            Self::Dictionary(v, _) => v.reserve(count),
+            Self::Boolean(_) | Self::String(_) => {}
+        }
+    }
+
     /// Bytes of memory the entries take, for budgets.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

@@ -83,6 +83,13 @@ impl JsonSink {
         self.name(out, name);
     }
 
+    /// Starts a member whose name, in its quotes, is ours.
+    fn own_member(&self, out: &mut Vec<u8>, depth: usize, is_first: bool, name: &[u8]) {
+        self.element(out, depth, is_first);
+        out.extend_from_slice(name);
+        out.extend_from_slice(if self.pretty { b": " } else { b":" });
+    }
+
     fn name(&self, out: &mut Vec<u8>, name: &str) {
         push_string(out, name.as_bytes());
         out.extend_from_slice(if self.pretty { b": " } else { b":" });
@@ -163,12 +170,12 @@ impl Sink for JsonSink {
         out.push(b'{');
         let mut is_first = true;
         if !header.name.is_empty() {
-            self.member(out, SERIES_MEMBER, is_first, "name");
+            self.own_member(out, SERIES_MEMBER, is_first, b"\"name\"");
             push_string(out, header.name.as_bytes());
             is_first = false;
         }
         if !header.tags.is_empty() {
-            self.member(out, SERIES_MEMBER, is_first, "tags");
+            self.own_member(out, SERIES_MEMBER, is_first, b"\"tags\"");
             out.push(b'{');
             for (at, (key, value)) in header.tags.iter().enumerate() {
                 self.member(out, SERIES_VALUE, at == 0, key);
@@ -177,7 +184,7 @@ impl Sink for JsonSink {
             self.close(out, SERIES_MEMBER, b'}');
             is_first = false;
         }
-        self.member(out, SERIES_MEMBER, is_first, "columns");
+        self.own_member(out, SERIES_MEMBER, is_first, b"\"columns\"");
         if self.columns.1.is_empty() || !Arc::ptr_eq(&self.columns.0, &header.columns) {
             let mut names = vec![b'['];
             for (at, column) in header.columns.iter().enumerate() {
@@ -195,7 +202,7 @@ impl Sink for JsonSink {
             return;
         }
         if !self.has_rows {
-            self.member(out, SERIES_MEMBER, false, "values");
+            self.own_member(out, SERIES_MEMBER, false, b"\"values\"");
             out.push(b'[');
         }
         let is_first = !self.has_rows;

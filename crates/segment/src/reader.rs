@@ -28,7 +28,6 @@ use crate::windows::{BlockWindows, WindowIndex, WindowSummaries};
 mod blocks;
 pub(crate) mod column;
 mod fields;
-mod marks;
 mod source;
 mod thaw;
 mod times;

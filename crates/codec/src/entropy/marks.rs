@@ -7,11 +7,15 @@
 //!
 //! Invariants
 //! - Marks are of one page. With those of another, decoding gives other values or an error.
+//! - A mark never changes: readers share them without a lock.
 
+use std::sync::OnceLock;
+
+use super::CHUNK_ROWS;
 use super::rans::LANES;
 
 /// Symbols between two marks. With fewer, a few rows would take less decoding; but where a symbol takes two
-/// bits, a mark of 56 bytes is already two fifths of what it marks.
+/// bits, a mark of 64 bytes is already almost half of what it marks.
 pub(super) const MARK_SYMBOLS: usize = 512;
 
 /// What a decoder knows before one of a page's values.
@@ -34,16 +38,34 @@ impl Mark {
     }
 }
 
-/// The marks of a page that are known, ascending.
-#[derive(Clone, Debug, Default)]
-pub struct Marks(Vec<Mark>);
+/// The marks of a page, as far as they are known.
+///
+/// Each has its place by the value that comes next. Chunks begin anew, so the first place of each stays empty.
+#[derive(Debug)]
+pub struct Marks(Box<[OnceLock<Mark>]>);
 
 impl Marks {
-    /// The last mark at or before a value.
+    /// Those of a page of `count` values: none is known.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self((0..count.div_ceil(MARK_SYMBOLS)).map(|_| OnceLock::new()).collect())
+    }
+
+    /// Bytes of memory they take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
+    /// The last known mark at or before a value, in its chunk.
     #[must_use]
     pub fn before(&self, value: usize) -> Option<Mark> {
-        let next = self.0.partition_point(|mark| mark.next() <= value);
-        next.checked_sub(1).map(|at| self.0[at])
+        const PLACES: usize = CHUNK_ROWS / MARK_SYMBOLS;
+        let place = (value / MARK_SYMBOLS).min(self.0.len().checked_sub(1)?);
+        let mut known =
+            self.0[place / PLACES * PLACES..=place].iter().rev().filter_map(OnceLock::get);
+        // The value of a restart is not coded: then marks are one value behind where their places begin.
+        known.find(|mark| mark.next() <= value).copied()
     }
 
     /// Whether decoding a few values from `value` on takes no more than that, and the few before them that
@@ -53,14 +75,13 @@ impl Marks {
         self.before(value).is_some_and(|mark| value - mark.next() <= MARK_SYMBOLS)
     }
 
-    /// Adds those that are not known yet, and says how many that were.
-    pub fn add(&mut self, passed: &[Mark]) -> usize {
-        let known = self.0.len();
+    /// Adds those that are not known yet.
+    ///
+    /// # Panics
+    /// If the page does not have that many values.
+    pub fn add(&self, passed: &[Mark]) {
         for mark in passed {
-            if let Err(at) = self.0.binary_search_by_key(&mark.next, |known| known.next) {
-                self.0.insert(at, *mark);
-            }
+            self.0[mark.next() / MARK_SYMBOLS].get_or_init(|| *mark);
         }
-        self.0.len() - known
     }
 }

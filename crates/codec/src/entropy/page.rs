@@ -162,7 +162,7 @@ impl<'a> TightPart<'a> {
             row += 1;
         }
         let mut block = [0u64; MARK_SYMBOLS];
-        let mut places = chunk.passed.iter();
+        let (mut places, end) = (chunk.passed.iter(), row + symbols.len());
         for symbols in symbols.chunks(MARK_SYMBOLS) {
             let is_wanted = row + symbols.len() > self.range.start;
             if !is_wanted && !has_raw {
@@ -183,7 +183,10 @@ impl<'a> TightPart<'a> {
                 self.emit_rows(block, row, sink);
             }
             row += symbols.len();
-            if let (Some(marks), Some(place)) = (&mut marks, places.next()) {
+            // From the end of a chunk nothing goes on.
+            if let (Some(marks), Some(place)) = (&mut marks, places.next())
+                && !(chunk.is_whole && row == end)
+            {
                 marks.push(Mark {
                     next: row as u32,
                     word: place.word as u32,

@@ -49,6 +49,37 @@ proptest! {
     }
 
     #[test]
+    fn any_place_that_was_passed_leads_on(
+        symbols in prop::collection::vec(0u8..=255, 1..3000), modulus in 1u8..=255, n in 1usize..5,
+    ) {
+        let symbols: Vec<u8> = symbols.iter().map(|s| s % modulus).collect();
+        let (table, stream) = coded(&symbols);
+        let mut expected: Option<Vec<streams::Place>> = None;
+        for level in SimdLevel::available() {
+            let mut outs = vec![vec![0; symbols.len()]; n];
+            let mut passed = vec![Vec::new(); n];
+            let streams = outs.iter_mut().zip(&mut passed).map(|(out, passed)| {
+                let mut stream = Stream::new(&table, &stream, true, out).unwrap();
+                stream.note(passed);
+                ((), stream)
+            });
+            streams::decode_at(level, &mut streams.collect::<Vec<_>>(), |(), e| panic!("{e}"));
+            for passed in &passed {
+                prop_assert_eq!(passed.len(), symbols.len() / marks::MARK_SYMBOLS);
+                prop_assert_eq!(&*expected.get_or_insert_with(|| passed.clone()), passed);
+            }
+            for (at, place) in passed[0].iter().enumerate() {
+                let from = (at + 1) * marks::MARK_SYMBOLS;
+                let mut rest = vec![0; symbols.len() - from];
+                let mut stream = Stream::new(&table, &stream, true, &mut rest).unwrap();
+                stream.go_on(place).unwrap();
+                streams::decode_at(level, &mut [((), stream)], |(), e| panic!("{e}"));
+                prop_assert_eq!(&rest, &symbols[from..]);
+            }
+        }
+    }
+
+    #[test]
     fn damage_is_the_same_whatever_is_beside_it(
         at in any::<prop::sample::Index>(), bit in 0u8..8, cut in any::<prop::sample::Index>(), place in 0usize..3,
     ) {

@@ -80,7 +80,7 @@ impl Groups {
             return;
         }
         let key = |group: usize| {
-            let values = self.values(group, inputs);
+            let values: Vec<Name> = self.values(group, inputs).collect();
             if !present(&values) {
                 return None;
             }
@@ -171,12 +171,16 @@ impl Groups {
     }
 
     /// The values of the dimensions of `group`, in their order.
-    pub(crate) fn values(&self, group: usize, inputs: &[Input]) -> Vec<Name> {
-        let Some(member) = self.members.get(self.starts[group] as usize) else {
-            return Vec::new();
-        };
-        let input = &inputs[member.input as usize];
-        input.dimensions.iter().map(|at| Name::from(input.tag(*at, member.series))).collect()
+    pub(crate) fn values<'a>(
+        &self,
+        group: usize,
+        inputs: &'a [Input],
+    ) -> impl Iterator<Item = Name> + use<'a> {
+        let member = self.members.get(self.starts[group] as usize).copied();
+        member.into_iter().flat_map(|member| {
+            let input = &inputs[member.input as usize];
+            input.dimensions.iter().map(move |at| Name::from(input.tag(*at, member.series)))
+        })
     }
 }
 

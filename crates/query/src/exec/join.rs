@@ -108,7 +108,8 @@ fn series(sides: &[Side]) -> (Vec<Vec<Name>>, Vec<u32>) {
     let mut all: Vec<(Vec<Name>, Vec<u32>)> = Vec::new();
     for (at, side) in sides.iter().enumerate() {
         let unit = &side.unit;
-        let own = (0..unit.groups.len()).map(|group| unit.groups.values(group, &unit.inputs));
+        let values = |group| unit.groups.values(group, &unit.inputs).collect::<Vec<Name>>();
+        let own = (0..unit.groups.len()).map(values);
         let mut own = own.zip(0u32..).peekable();
         let kind = if at == 0 { JoinKind::Full } else { side.kind };
         let mut paired: Vec<(Vec<Name>, Vec<u32>)> = Vec::with_capacity(all.len());

@@ -5,6 +5,7 @@
 //! bounded and a LIMIT stops the reading.
 
 mod gather;
+mod radix;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -168,7 +168,8 @@ impl Unit {
     /// What the rows of a group have in common in the result.
     pub(crate) fn header(&self, group: usize, select: &Select) -> Arc<SeriesHeader> {
         let values = self.groups.values(group, &self.inputs);
-        let tags = select.dimensions.iter().cloned().zip(values).collect();
+        let mut tags = Vec::with_capacity(select.dimensions.len());
+        tags.extend(select.dimensions.iter().cloned().zip(values));
         let (name, columns) = (self.name.clone(), Arc::clone(&self.columns));
         Arc::new(SeriesHeader { name, tags, columns, list: None })
     }

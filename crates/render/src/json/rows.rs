@@ -42,6 +42,9 @@ enum Stretch<'a> {
     Column(usize, Cells<'a>, Option<&'a Bitmap>),
 }
 
+/// Fewer rows are written column by column: stretches would take longer to make than they save.
+const STRETCH_ROWS_MIN: usize = 4;
+
 /// Writes rows with the commas between them.
 pub(super) fn push_rows<const PRETTY: bool>(
     out: &mut Vec<u8>,
@@ -52,15 +55,21 @@ pub(super) fn push_rows<const PRETTY: bool>(
     list: Option<usize>,
     (epoch, time): (Option<Epoch>, &mut TimeWriter),
 ) {
+    let columns = || {
+        batch.columns.iter().enumerate().map(|(at, column)| {
+            let epoch = epoch.filter(|_| at == 0);
+            let cells = match &column.values {
+                Values::String(texts) if list == Some(at) => Cells::List(texts),
+                _ => Cells::of(column, epoch, texts.get(at).and_then(Option::as_ref)),
+            };
+            (at, cells, column.validity.as_ref())
+        })
+    };
     let mut stretches = Vec::new();
-    for (at, column) in batch.columns.iter().enumerate() {
-        let epoch = epoch.filter(|_| at == 0);
-        let cells = match &column.values {
-            Values::String(texts) if list == Some(at) => Cells::List(texts),
-            _ => Cells::of(column, epoch, texts.get(at).and_then(Option::as_ref)),
-        };
-        let may_join = at > 0 && !PRETTY;
-        push_column(&mut stretches, may_join, (at, cells, column.validity.as_ref()));
+    let is_long = rows.len() >= STRETCH_ROWS_MIN;
+    if is_long {
+        columns()
+            .for_each(|column| push_column(&mut stretches, may_join::<PRETTY>(column.0), column));
     }
     out.reserve(rows.len() * (4 * batch.columns.len() + 24));
     for row in rows {
@@ -72,37 +81,74 @@ pub(super) fn push_rows<const PRETTY: bool>(
             out.extend_from_slice(ROW_LINE);
         }
         out.push(b'[');
-        for stretch in &stretches {
-            match stretch {
-                Stretch::Integers(columns) => {
-                    columns.iter().for_each(|values| push_comma_i64(out, values[row]));
-                }
-                Stretch::Gaps(columns) => {
-                    for (values, valid) in columns {
-                        if valid.get(row) {
-                            push_comma_i64(out, values[row]);
-                        } else {
-                            out.extend_from_slice(b",null");
-                        }
-                    }
-                }
-                Stretch::Short(columns) => {
-                    for (codes, texts) in columns {
-                        texts[codes[row] as usize].push(out);
-                    }
-                }
-                Stretch::Column(at, cells, validity) => {
-                    if *at > 0 {
-                        out.push(b',');
-                    }
-                    cells.push_or_null::<PRETTY>(out, row, *validity, time);
-                }
-            }
+        if is_long {
+            stretches.iter().for_each(|stretch| stretch.push::<PRETTY>(out, row, time));
+        } else {
+            columns().for_each(|column| push_cell::<PRETTY>(out, row, column, time));
         }
         if PRETTY {
             out.extend_from_slice(ROW_LINE);
         }
         out.push(b']');
+    }
+}
+
+/// Whether a column is written with the comma before it.
+fn may_join<const PRETTY: bool>(at: usize) -> bool {
+    at > 0 && !PRETTY
+}
+
+/// Writes one cell with the comma before it.
+fn push_cell<const PRETTY: bool>(
+    out: &mut Vec<u8>,
+    row: usize,
+    (at, cells, validity): (usize, Cells<'_>, Option<&Bitmap>),
+    time: &mut TimeWriter,
+) {
+    match (&cells, validity) {
+        (Cells::Integer(values), None) if may_join::<PRETTY>(at) => {
+            push_comma_i64(out, values[row]);
+        }
+        (Cells::Escaped(codes, Texts::Short(texts)), None) if may_join::<PRETTY>(at) => {
+            texts[codes[row] as usize].push(out);
+        }
+        _ => {
+            if at > 0 {
+                out.push(b',');
+            }
+            cells.push_or_null::<PRETTY>(out, row, validity, time);
+        }
+    }
+}
+
+impl Stretch<'_> {
+    #[inline]
+    fn push<const PRETTY: bool>(&self, out: &mut Vec<u8>, row: usize, time: &mut TimeWriter) {
+        match self {
+            Stretch::Integers(columns) => {
+                columns.iter().for_each(|values| push_comma_i64(out, values[row]));
+            }
+            Stretch::Gaps(columns) => {
+                for (values, valid) in columns {
+                    if valid.get(row) {
+                        push_comma_i64(out, values[row]);
+                    } else {
+                        out.extend_from_slice(b",null");
+                    }
+                }
+            }
+            Stretch::Short(columns) => {
+                for (codes, texts) in columns {
+                    texts[codes[row] as usize].push(out);
+                }
+            }
+            Stretch::Column(at, cells, validity) => {
+                if *at > 0 {
+                    out.push(b',');
+                }
+                cells.push_or_null::<PRETTY>(out, row, *validity, time);
+            }
+        }
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use codec::{Mark, NumbersOut};
+use codec::{Mark, Marks, NumbersOut};
 use model::{Bitmap, Column, Strings, Values};
 
-use super::marks::PageMarks;
 use crate::bits;
 use crate::format::BLOCK_TEXT_LIMIT;
 use crate::input::{Input, Malformed};
@@ -45,7 +44,7 @@ pub(crate) struct NumbersPart<'a> {
     pub(crate) rows: Range<usize>,
     pub(crate) out: &'a mut Column,
     /// What is known of the page, if more of it shall be.
-    pub(crate) marks: Option<&'a PageMarks>,
+    pub(crate) marks: Option<&'a Marks>,
 }
 
 /// Adds some entries of several pages of numbers, each to its column, as [`decode`] would one by one. If

@@ -6,12 +6,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use codec::Marks;
 use model::{Column, Values};
 use platform::Page;
 
 use super::SegmentReader;
 use super::column::{self, NumbersPart, PageShape};
-use super::marks::PageMarks;
 use super::thaw::{Groups, ThawedPages, is_entropy_coded, may_thaw};
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
@@ -96,9 +96,17 @@ struct TightPage<'a> {
 
 impl TightPage<'_> {
     /// Marks to start from and to add to.
-    fn marks(&self) -> Option<&PageMarks> {
+    fn marks(&self) -> Option<&Marks> {
         // What is decoded from its head to be thawed needs none.
-        self.group.as_ref().filter(|_| !self.thaw).map(|group| group.marks(self.place))
+        self.group.as_ref().filter(|_| !self.thaw)?.marks(self.place)
+    }
+
+    /// Looks at where the page begins and where decoding goes on, so that both are on their way from memory
+    /// while others are looked for. What it gives stands for nothing but keeps that from being left out.
+    fn touch(&self, parts: &[Range<usize>]) -> usize {
+        let from = |rows: &Range<usize>| self.marks().and_then(|marks| marks.before(rows.start));
+        let marks = parts.iter().filter_map(from).fold(0, |all, mark| all ^ mark.next());
+        marks ^ usize::from(self.bytes.first().copied().unwrap_or(0))
     }
 
     /// Rows that are decoded together and then cut into parts; if there are none, each part is decoded by
@@ -110,7 +118,7 @@ impl TightPage<'_> {
         }
         // Marks count values: these are rows if none is missing.
         let is_complete = self.page.count as usize == block.rows();
-        let reach = |marks: &PageMarks| is_complete && marks.reach(last.start);
+        let reach = |marks: &Marks| is_complete && marks.reach(last.start);
         let are_apart = parts.len() == 1 || self.marks().is_some_and(reach);
         (!are_apart).then_some(first.start..last.end)
     }
@@ -141,7 +149,9 @@ fn read<'a>(
             .map(|()| None);
     }
     let bytes = source.page(&page.extent, reader.keep_pages)?;
-    if field_type.is_numeric() && is_entropy_coded(&bytes, shape) {
+    // Once that is known, the page need not be waited for to tell.
+    let is_known = may_thaw && groups.of(place).is_some_and(|group| group.marks(place).is_some());
+    if is_known || field_type.is_numeric() && is_entropy_coded(&bytes, shape) {
         let (group, thaw) = may_thaw.then(|| groups.touch(place)).unzip();
         return Ok(Some(TightPage { place, page, bytes, group, thaw: thaw == Some(true) }));
     }
@@ -156,6 +166,7 @@ fn read_tight(
     parts: &[Range<usize>],
 ) -> Result<(), SegmentError> {
     let block = groups.block;
+    std::hint::black_box(pages.iter().fold(0, |all, (page, _)| all ^ page.touch(parts)));
     // No more at once than help each other: what is decoded stays in the processor's caches.
     for pages in pages.chunks_mut(codec::STREAMS_TOGETHER) {
         let rows: Vec<_> = pages.iter().map(|(page, _)| page.together(block, parts)).collect();
@@ -187,9 +198,6 @@ fn read_tight(
             source.malformed(pages[page_of[at]].0.page.extent.offset, &error)
         })?;
         for (((page, out), wider), all) in pages.iter_mut().zip(wider).zip(rows) {
-            if page.marks().is_some() {
-                groups.marked(page.place);
-            }
             let Some(all) = all else { continue };
             for (rows, out) in parts.iter().zip(&mut **out) {
                 out.extend_from(&wider, rows.start - all.start..rows.end - all.start);

@@ -13,12 +13,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use codec::Effort;
+use codec::{Effort, Marks};
 use model::{Column, FieldType};
 
 use super::SegmentReader;
 use super::column::{self, PageShape};
-use super::marks::PageMarks;
 use super::source::Kind;
 use crate::directory::Block;
 use crate::format::Extent;
@@ -120,14 +119,15 @@ pub(super) struct ThawedPages {
 struct ThawedPage {
     /// How often some rows of the page were wanted that were not there thawed.
     looks: AtomicU32,
-    marks: PageMarks,
+    /// There from the first of these looks on.
+    marks: OnceLock<Marks>,
     thawed: OnceLock<Thawed>,
 }
 
 impl ThawedPages {
-    /// What is known of the page at a place of the block.
-    pub(super) fn marks(&self, place: usize) -> &PageMarks {
-        &self.pages[place % GROUP_PAGES].marks
+    /// The marks of the page at a place of the block, if it is known to be entropy-coded.
+    pub(super) fn marks(&self, place: usize) -> Option<&Marks> {
+        self.pages[place % GROUP_PAGES].marks.get()
     }
 
     /// The thawed form of the page at a place of the block, if there is one.
@@ -173,24 +173,26 @@ impl<'a> Groups<'a> {
         &mut self.found[at].1
     }
 
-    /// Says that some rows of the page at a place are wanted and are not there thawed. What is known of
-    /// its group, and whether the page shall be thawed now.
+    /// Says that some rows of the entropy-coded page at a place are wanted and are not there thawed. What is
+    /// known of its group, and whether the page shall be thawed now.
     pub(super) fn touch(&mut self, place: usize) -> (Arc<ThawedPages>, bool) {
         let source = &self.reader.shared.source;
         let of_group = extent_of(self.block, place / GROUP_PAGES);
         let slot = self.slot(place / GROUP_PAGES);
         let group = slot.get_or_insert_with(|| source.entry(Kind::Thawed, of_group));
-        let looks = group.pages[place % GROUP_PAGES].looks.fetch_add(1, Ordering::Relaxed);
-        (Arc::clone(group), looks >= LOOKS_BEFORE)
-    }
-
-    /// Says that marks may have been added to the page at a place, which was touched.
-    pub(super) fn marked(&mut self, place: usize) {
-        let group = Arc::clone(self.of(place).expect("BUG: a page nobody has touched"));
-        let bytes_added = group.marks(place).take_bytes_added();
+        let group = Arc::clone(group);
+        let page = &group.pages[place % GROUP_PAGES];
+        let looks = page.looks.fetch_add(1, Ordering::Relaxed);
+        let mut bytes_added = 0;
+        page.marks.get_or_init(|| {
+            let marks = Marks::new(self.block.pages()[place].count as usize);
+            bytes_added = marks.memory_bytes();
+            marks
+        });
         if bytes_added > 0 {
             self.grew(place, &group, bytes_added);
         }
+        (group, looks >= LOOKS_BEFORE)
     }
 
     /// Keeps the page at a place, which was touched and has these values, in its thawed form.

@@ -5,14 +5,15 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use hashbrown::HashMap;
-use model::{Column, FieldType, Reservation, TimeRange, Values};
+use model::{Column, ColumnBatch, FieldType, Reservation, TimeRange, Values};
 use store::ScanSlice;
 
+use super::radix;
 use crate::exec::column::{append, take, type_of};
 use crate::exec::input::ColumnSource;
 use crate::exec::rows::Block;
 use crate::exec::unit::{Item, Reader, Unit, on_threads};
-use crate::plan::Select;
+use crate::plan::{AuxPlan, Select};
 use crate::{QueryContext, QueryError};
 
 /// Rows in the order they were read.
@@ -23,6 +24,18 @@ pub(super) struct Gathered {
     tie: Tie,
     /// Rows stay in the order they were read.
     in_read_order: bool,
+    /// Memory of the above, and of putting it in order.
+    reservation: Reservation,
+}
+
+/// What was read, batch by batch: how long columns become is known when all of it is there.
+struct Batches {
+    /// Each with the number of its input.
+    batches: Vec<(usize, ColumnBatch)>,
+    runs: Vec<Run>,
+    rows: usize,
+    /// Memory of the batches, and of the columns they will be.
+    bytes: usize,
     reservation: Reservation,
 }
 
@@ -51,9 +64,103 @@ fn ordered(time: i64) -> u64 {
     time.cast_unsigned() ^ (1 << 63)
 }
 
+/// What all times are multiples of, counted from the least; mostly the interval of the rows.
+fn step_of(times: &[i64], least: u64) -> u64 {
+    times.iter().fold(0, |step, time| {
+        let distance = ordered(*time) - least;
+        if step == 1 || (step > 0 && distance.is_multiple_of(step)) {
+            step
+        } else {
+            gcd(step, distance)
+        }
+    })
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// Bits that numbers up to `max` take.
 fn bits(max: u64) -> u32 {
     u64::BITS - max.leading_zeros()
+}
+
+impl Batches {
+    fn new(context: &QueryContext) -> Result<Self, QueryError> {
+        let reservation = context.budget.reserve(0)?;
+        Ok(Self { batches: Vec::new(), runs: Vec::new(), rows: 0, bytes: 0, reservation })
+    }
+
+    fn read_slice(
+        &mut self,
+        context: &QueryContext,
+        unit: &Unit,
+        at: usize,
+        slice: &ScanSlice,
+    ) -> Result<(), QueryError> {
+        let input = &unit.inputs[at];
+        // Columns that batches do not have, a number or a place among texts a row.
+        let is_there = |source: &&ColumnSource| matches!(source, ColumnSource::Column { .. });
+        let n_there = input.aux.iter().filter(is_there).count();
+        let more = (input.aux.len() - n_there) * size_of::<u64>();
+        let reader = Reader { context, interrupt: &context.interrupt };
+        reader.read(input, slice, |item| {
+            let Item::Rows(batch) = item else {
+                panic!("BUG: summaries were not asked for");
+            };
+            for run in &batch.runs {
+                // A store may hand out only the series it was asked for.
+                let group = unit.groups.of(at, run.series).unwrap_or(u32::MAX);
+                self.runs.push(Run { group, series: run.series, rows: run.rows as usize });
+            }
+            self.rows += batch.rows;
+            self.bytes += batch.memory_bytes() + batch.rows * more;
+            self.batches.push((at, batch));
+            self.reserve()
+        })
+    }
+
+    /// Adds what was read elsewhere.
+    fn append(&mut self, part: Self) -> Result<(), QueryError> {
+        self.batches.extend(part.batches);
+        self.runs.extend(part.runs);
+        self.rows += part.rows;
+        self.bytes += part.bytes;
+        drop(part.reservation);
+        self.reserve()
+    }
+
+    fn reserve(&mut self) -> Result<(), QueryError> {
+        // All of it exists twice while it is joined, and again while it is put in order, which takes
+        // keys and numbers of rows besides.
+        let runs = self.runs.capacity() * size_of::<Run>();
+        let wanted = self.bytes * 2 + runs + self.rows * ORDER_BYTES;
+        if wanted > self.reservation.bytes() {
+            self.reservation.resize(wanted)?;
+        }
+        Ok(())
+    }
+
+    /// All rows as one: each column is copied once, into its whole length.
+    fn join(self, select: &Select, unit: &Unit) -> Gathered {
+        let mut times = Vec::with_capacity(self.rows);
+        self.batches.iter().for_each(|(_, batch)| times.extend_from_slice(batch.times()));
+        let slot = |(number, aux): (usize, &AuxPlan)| {
+            let mut slot = Column::new(Values::empty(aux.kind.field_type()));
+            for (at, batch) in &self.batches {
+                let input = &unit.inputs[*at];
+                slot.values.reserve(self.rows - slot.len());
+                append(&mut slot, &input.aux[number].column(batch, input.scan.series()));
+            }
+            slot
+        };
+        let slots = select.aux.iter().enumerate().map(slot).collect();
+        let (runs, reservation) = (self.runs, self.reservation);
+        Gathered { times, runs, slots, tie: Tie::Read, in_read_order: false, reservation }
+    }
 }
 
 impl Gathered {
@@ -66,92 +173,28 @@ impl Gathered {
         time: TimeRange,
         rows: u64,
     ) -> Result<Self, QueryError> {
-        let mut all = Self::empty(select, context)?;
+        let mut read = Batches::new(context)?;
         let cells = rows.saturating_mul(select.aux.len() as u64);
         for at in 0..unit.inputs.len() {
             let Some(slice) = unit.slice(at, groups.clone(), time) else { continue };
             let shares = unit.shares(at, slice, cells, context);
             if let [slice] = shares.as_slice() {
-                all.read_slice(context, unit, at, slice)?;
+                read.read_slice(context, unit, at, slice)?;
                 continue;
             }
             let parts = on_threads(&shares, |share| {
-                let mut part = Self::empty(select, context)?;
+                let mut part = Batches::new(context)?;
                 part.read_slice(context, unit, at, share)?;
                 Ok(part)
             })?;
             for part in parts {
-                all.append(part)?;
+                read.append(part)?;
             }
         }
+        let mut all = read.join(select, unit);
         all.in_read_order = select.shows_groups();
         all.tie = all.tie(unit);
         Ok(all)
-    }
-
-    fn empty(select: &Select, context: &QueryContext) -> Result<Self, QueryError> {
-        let slots = select.aux.iter().map(|aux| Column::new(Values::empty(aux.kind.field_type())));
-        Ok(Self {
-            times: Vec::new(),
-            runs: Vec::new(),
-            slots: slots.collect(),
-            tie: Tie::Read,
-            in_read_order: false,
-            reservation: context.budget.reserve(0)?,
-        })
-    }
-
-    fn read_slice(
-        &mut self,
-        context: &QueryContext,
-        unit: &Unit,
-        at: usize,
-        slice: &ScanSlice,
-    ) -> Result<(), QueryError> {
-        let input = &unit.inputs[at];
-        let table = input.scan.series();
-        let reader = Reader { context, interrupt: &context.interrupt };
-        reader.read(input, slice, |item| {
-            let Item::Rows(batch) = item else {
-                panic!("BUG: summaries were not asked for");
-            };
-            self.times.extend_from_slice(batch.times());
-            for run in &batch.runs {
-                // A store may hand out only the series it was asked for.
-                let group = unit.groups.of(at, run.series).unwrap_or(u32::MAX);
-                self.runs.push(Run { group, series: run.series, rows: run.rows as usize });
-            }
-            for (slot, source) in self.slots.iter_mut().zip(&input.aux) {
-                append(slot, &source.column(&batch, table));
-            }
-            self.reserve()
-        })
-    }
-
-    /// Adds rows that were read elsewhere.
-    fn append(&mut self, part: Self) -> Result<(), QueryError> {
-        if self.times.is_empty() {
-            *self = part;
-            return Ok(());
-        }
-        self.times.extend(part.times);
-        self.runs.extend(part.runs);
-        for (slot, more) in self.slots.iter_mut().zip(&part.slots) {
-            append(slot, more);
-        }
-        drop(part.reservation);
-        self.reserve()
-    }
-
-    fn reserve(&mut self) -> Result<(), QueryError> {
-        let columns: usize = self.slots.iter().map(|c| c.values.memory_bytes()).sum();
-        let bytes = columns + self.times.capacity() * 8 + self.runs.capacity() * size_of::<Run>();
-        // Rows exist twice while they are put in order, which takes keys and numbers of rows besides.
-        let wanted = bytes * 2 + self.times.len() * ORDER_BYTES;
-        if wanted > self.reservation.bytes() {
-            self.reservation.resize(wanted)?;
-        }
-        Ok(())
     }
 
     /// What decides between rows of the same time: the text of leading columns, of rows from the
@@ -229,7 +272,8 @@ impl Gathered {
     /// The rows by their numbers, ascending by group, time and what decides between equal times.
     fn order(&self) -> Vec<u32> {
         if self.in_read_order {
-            return self.order_by(|group, _, _| group);
+            // Rows of a series ascend or descend already, which this sort makes use of.
+            return self.order_by(|group, _, _| group, |keys| keys.sort());
         }
         let least = self.times.iter().min().map_or(0, |time| ordered(*time));
         let span = self.times.iter().max().map_or(0, |time| ordered(*time) - least);
@@ -238,23 +282,34 @@ impl Gathered {
             Tie::Ranks(ranks) => ranks.len() as u64,
             _ => 0,
         };
-        let (time_bits, rank_bits) = (bits(span), bits(rank_max));
-        // Mostly everything that counts fits into a word.
-        if bits(group_max.into()) + time_bits + rank_bits < u64::BITS {
-            self.order_by(|group, time, rank| {
-                let place = u64::from(group) << time_bits | (ordered(time) - least);
+        let step = step_of(&self.times, least).max(1);
+        let (time_bits, rank_bits) = (bits(span / step), bits(rank_max));
+        // Mostly everything that counts fits into a word, and takes few bits of it.
+        let all_bits = bits(group_max.into()) + time_bits + rank_bits;
+        if all_bits < u64::BITS {
+            let place = |group: u32, time: i64, rank: u32| {
+                let steps = (ordered(time) - least) / step;
+                let place = u64::from(group) << time_bits | steps;
                 place << rank_bits | u64::from(rank)
-            })
+            };
+            self.order_by(place, |keys| radix::sort(keys, all_bits))
         } else {
-            self.order_by(|group, time, rank| {
-                let place = u128::from(group) << 64 | u128::from(ordered(time));
-                place << 32 | u128::from(rank)
-            })
+            self.order_by(
+                |group, time, rank| {
+                    let place = u128::from(group) << 64 | u128::from(ordered(time));
+                    place << 32 | u128::from(rank)
+                },
+                |keys| keys.sort(),
+            )
         }
     }
 
     /// The rows by their numbers, ascending by a key of group, time and rank.
-    fn order_by<K: Ord + Copy>(&self, key: impl Fn(u32, i64, u32) -> K) -> Vec<u32> {
+    fn order_by<K: Ord + Copy>(
+        &self,
+        key: impl Fn(u32, i64, u32) -> K,
+        sort: impl FnOnce(&mut Vec<(K, u32)>),
+    ) -> Vec<u32> {
         let mut keys = Vec::with_capacity(self.times.len());
         for run in &self.runs {
             let rank = match &self.tie {
@@ -265,8 +320,7 @@ impl Gathered {
                 keys.push((key(run.group, self.times[row], rank), row as u32));
             }
         }
-        // Rows of a series ascend or descend already, which this sort makes use of.
-        keys.sort();
+        sort(&mut keys);
         if let Tie::Texts(texts) = self.tie {
             // Few rows have equal times: only those are looked at any closer.
             for equal in keys.chunk_by_mut(|a, b| a.0 == b.0) {
