@@ -117,7 +117,9 @@ impl Batches {
                 self.runs.push(Run { group, series: run.series, rows: run.rows as usize });
             }
             self.rows += batch.rows;
-            self.bytes += batch.memory_bytes() + batch.rows * more;
+            // Stores may hand out batches of a row each.
+            let columns = batch.columns.len() * size_of::<Column>();
+            self.bytes += batch.memory_bytes() + columns + batch.rows * more;
             self.batches.push((at, batch));
             self.reserve()
         })
