@@ -168,6 +168,11 @@ fn wal_metrics(engine: &Engine) -> Vec<Metric> {
     vec![
         counter("log_appends_total", "Records appended to the log.", wal.appends as f64),
         counter("log_bytes_total", "Bytes appended to the log.", wal.append_bytes as f64),
+        counter(
+            "log_fill_bytes_total",
+            "Bytes that fill pages of the log, so that they are written once.",
+            wal.fill_bytes as f64,
+        ),
         counter("log_waits_total", "Appends that waited for the disk.", wal.append_waits as f64),
         counter("log_syncs_total", "Syncs of the log.", wal.syncs as f64),
         metric(

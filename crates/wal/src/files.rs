@@ -86,6 +86,11 @@ impl OpenFile {
     pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
         lsn.0 - self.base.0 + DATA_START as u64
     }
+
+    /// What is to be added, with wrapping, to a position for its offset.
+    pub(crate) fn offset_of_positions(&self) -> u64 {
+        (DATA_START as u64).wrapping_sub(self.base.0)
+    }
 }
 
 /// Why there is no next file.

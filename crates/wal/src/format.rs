@@ -36,6 +36,8 @@ pub(crate) const FILE_BYTES_MAX: u64 = 1 << 30;
 
 const MAGIC: [u8; 8] = *b"NYALAWAL";
 const VERSION: u32 = 1;
+/// Incompatible feature: there may be fills between the records.
+const FILLS: u32 = 1;
 
 // Offsets in the file header, each from the one before.
 const AT_VERSION: usize = MAGIC.len();
@@ -56,9 +58,12 @@ pub(crate) const DATA_START: usize = 1024;
 /// Length of a record's header.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
 
+/// In a record's length: it is a fill, whose payload means nothing.
+const FILL_BIT: u32 = 1 << 31;
+
 const _: () = assert!(AT_PREVIOUS_END + 8 <= AT_HEADER_CRC);
 const _: () = assert!(SECOND_COPY + FILE_HEADER_BYTES <= DATA_START);
-const _: () = assert!(RECORD_BYTES_MAX <= u32::MAX as usize);
+const _: () = assert!(RECORD_BYTES_MAX < FILL_BIT as usize);
 
 /// What a file says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +107,7 @@ impl FileHeader {
         let mut copy = [0; FILE_HEADER_BYTES];
         copy[..AT_VERSION].copy_from_slice(&MAGIC);
         copy[AT_VERSION..AT_COMPATIBLE].copy_from_slice(&VERSION.to_le_bytes());
+        copy[AT_INCOMPATIBLE..AT_RESERVED].copy_from_slice(&FILLS.to_le_bytes());
         copy[AT_SEQUENCE..AT_BASE].copy_from_slice(&self.sequence.to_le_bytes());
         copy[AT_BASE..AT_PREVIOUS_END].copy_from_slice(&self.base.0.to_le_bytes());
         copy[AT_PREVIOUS_END..AT_PREVIOUS_END + 8]
@@ -142,7 +148,7 @@ impl FileHeader {
         if version != VERSION {
             return Err(HeaderError::Unsupported(format!("format version {version} is unknown")));
         }
-        let features = u32_at(copy, AT_INCOMPATIBLE);
+        let features = u32_at(copy, AT_INCOMPATIBLE) & !FILLS;
         if features != 0 {
             let detail = format!("format features {features:#x} are unknown");
             return Err(HeaderError::Unsupported(detail));
@@ -162,9 +168,11 @@ impl FileHeader {
     }
 }
 
-/// A record's header. A record without payload is a seal: it only states what is durable.
+/// A record's header. A record without payload is a seal: it only states what is durable, as does a
+/// fill, which takes room so that what follows starts with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
+    pub(crate) is_fill: bool,
     /// Length of the payload.
     pub(crate) payload_bytes: u32,
     /// Checksum of the payload.
@@ -177,7 +185,8 @@ impl RecordHeader {
     /// The header of a record that starts at `start`.
     pub(crate) fn encode(&self, start: Lsn) -> [u8; RECORD_HEADER_BYTES] {
         let mut bytes = [0; RECORD_HEADER_BYTES];
-        bytes[..4].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        let length = self.payload_bytes | if self.is_fill { FILL_BIT } else { 0 };
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.payload_crc.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.durable_back.to_le_bytes());
         let crc = Self::checksum(&bytes[..12], start);
@@ -193,7 +202,8 @@ impl RecordHeader {
         start: Lsn,
         payload_bytes_max: usize,
     ) -> Option<Self> {
-        let payload_bytes = u32_at(bytes, 0);
+        let length = u32_at(bytes, 0);
+        let (payload_bytes, is_fill) = (length & !FILL_BIT, length & FILL_BIT != 0);
         if payload_bytes as usize > payload_bytes_max {
             return None;
         }
@@ -203,7 +213,7 @@ impl RecordHeader {
         {
             return None;
         }
-        Some(Self { payload_bytes, payload_crc: u32_at(bytes, 4), durable_back })
+        Some(Self { is_fill, payload_bytes, payload_crc: u32_at(bytes, 4), durable_back })
     }
 
     fn checksum(fields: &[u8], start: Lsn) -> u32 {

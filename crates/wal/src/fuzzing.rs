@@ -21,6 +21,7 @@ pub fn read_file(bytes: &[u8]) -> usize {
                 records += 1;
                 end
             }
+            Item::Fill { end, .. } => end,
             Item::Damaged { start, end, recognised_end } => {
                 assert!(start == at && recognised_end <= end, "BUG: damage out of order");
                 end
@@ -33,7 +34,7 @@ pub fn read_file(bytes: &[u8]) -> usize {
     records
 }
 
-/// Writes records of the lengths that `data` names, damages some bytes of them, and reads: every
+/// Writes records and fills of the lengths that `data` names, damages some bytes of them, and reads: every
 /// record that no damage touched must be found, and none that was never written.
 ///
 /// `data` is a base, a number of records, their lengths, then the damage: a place and a byte to be
@@ -77,21 +78,28 @@ pub fn damaged_file(data: &[u8]) {
     }
 }
 
-/// Records, each filled with its own length, and where they are.
+/// Lengths from here on are fills.
+const FILLS_FROM: u8 = 200;
+
+/// Records, each made of its own length, and where they are, without the fills between them.
 fn write(base: Lsn, lengths: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut file, mut places) = (Vec::new(), Vec::new());
     for length in lengths {
         let start = file.len();
         let bytes = crate::format::RECORD_HEADER_BYTES + usize::from(*length);
         let payload = vec![bytes as u8; usize::from(*length)];
+        let is_fill = *length >= FILLS_FROM;
         let header = RecordHeader {
+            is_fill,
             payload_bytes: u32::from(*length),
-            payload_crc: crc32c::crc32c(&payload),
+            payload_crc: if is_fill { 0 } else { crc32c::crc32c(&payload) },
             durable_back: 0,
         };
         file.extend_from_slice(&header.encode(Lsn(base.0 + start as u64)));
         file.extend_from_slice(&payload);
-        places.push(start..file.len());
+        if !is_fill {
+            places.push(start..file.len());
+        }
     }
     (file, places)
 }

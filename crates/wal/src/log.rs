@@ -77,6 +77,8 @@ struct Writer {
 struct Flushed {
     batch: Batch,
     synced: Lsn,
+    /// What is to be added to a position for its offset in the current file.
+    offset: u64,
     /// How long syncs took: of a full file, of the current one.
     syncs: [Option<Duration>; 2],
 }
@@ -335,6 +337,9 @@ impl Inner {
         if reach == Reach::Synced {
             self.let_others_in(state);
         }
+        if self.promise == Reach::Synced {
+            state.fill_page(self.options.page_bytes);
+        }
         let batch = state.take();
         let number = state.batch.wrapping_sub(1);
         self.room.notify_all();
@@ -351,7 +356,8 @@ impl Inner {
                     state.metrics.add_sync(took);
                     state.last_sync = took;
                 }
-                state.finish(flushed.batch, flushed.synced, self.options.pending_bytes_max);
+                let keep_bytes = self.options.pending_bytes_max;
+                state.finish(flushed.batch, flushed.synced, flushed.offset, keep_bytes);
                 self.acknowledged.store(state.reached(self.promise).0, Ordering::Release);
                 self.turns[number & 1].notify_all();
                 self.turns[(number & 1) ^ 1].notify_one();
@@ -396,8 +402,8 @@ impl Inner {
         if !batch.bytes.is_empty() {
             if writer.room_end() < batch.end {
                 syncs[0] = writer.sync().map_err(FlushError::Failed)?;
-                match self.files.lock().advance(writer.end(), batch.start, batch.bytes.len() as u64)
-                {
+                let bytes = batch.bytes.len() as u64;
+                match self.files.lock().advance(writer.end(), batch.start, bytes) {
                     Ok(next) => writer.current = Some(next),
                     Err(CreateError::Full(cause)) => return Err(FlushError::Full(cause, batch)),
                     Err(CreateError::Failed(error)) => return Err(FlushError::Failed(error)),
@@ -408,7 +414,8 @@ impl Inner {
         if reach == Reach::Synced {
             syncs[1] = writer.sync().map_err(FlushError::Failed)?;
         }
-        Ok(Flushed { batch, synced: writer.synced, syncs })
+        let offset = writer.current.as_ref().map_or(0, OpenFile::offset_of_positions);
+        Ok(Flushed { batch, synced: writer.synced, offset, syncs })
     }
 
     fn close(&self) -> Result<(), WalError> {

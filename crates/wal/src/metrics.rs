@@ -15,6 +15,8 @@ pub struct WalMetrics {
     pub appends: u64,
     /// Bytes appended, with the records' headers.
     pub append_bytes: u64,
+    /// Bytes of fills, which spare the next write a page.
+    pub fill_bytes: u64,
     /// Appends that found no room in memory and waited.
     pub append_waits: u64,
     /// Writes, each of all records that were waiting.

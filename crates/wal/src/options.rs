@@ -18,6 +18,9 @@ pub enum SyncPolicy {
     Never,
 }
 
+/// Longest page of [`WalOptions::page_bytes`].
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
 /// Sizes and promises of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct WalOptions {
@@ -28,6 +31,9 @@ pub struct WalOptions {
     pub file_bytes: u64,
     /// Most bytes that wait in memory for the next write; as many again may be under way.
     pub pending_bytes_max: usize,
+    /// What the operating system writes at least. If little is missing a batch is filled up to the end
+    /// of such a page, which the next sync would otherwise write again.
+    pub page_bytes: usize,
     /// How long an append waits for room in memory before it gives up as overloaded.
     pub append_wait_max: Duration,
     /// The log continues at this position or later, even if its files are gone. The owner passes
@@ -41,6 +47,7 @@ impl Default for WalOptions {
             sync: SyncPolicy::Always,
             file_bytes: 64 << 20,
             pending_bytes_max: 8 << 20,
+            page_bytes: 4096,
             append_wait_max: Duration::from_secs(10),
             position_min: Lsn(0),
         }
@@ -58,6 +65,9 @@ impl WalOptions {
         }
         if self.pending_bytes_max == 0 || self.pending_bytes_max as u64 > FILE_BYTES_MAX / 2 {
             return refuse("pending_bytes_max must be between 1 byte and 512 MiB");
+        }
+        if self.page_bytes == 0 || self.page_bytes > PAGE_BYTES_MAX {
+            return refuse("page_bytes must be between 1 byte and 1 MiB");
         }
         if self.sync == SyncPolicy::Interval(Duration::ZERO) {
             return refuse("a sync interval of zero; use SyncPolicy::Always");

@@ -349,6 +349,12 @@ impl Recovery<'_> {
                     }
                     reached = end;
                 }
+                Item::Fill { end, .. } => {
+                    self.report.clean = false;
+                    // Kept like a record: an owner may call its start where the next record starts.
+                    self.needed_end = end;
+                    reached = end;
+                }
                 // Never written: where the records end, only a good next file would have told.
                 Item::Damaged { end, .. } if limit.followed && !limit.exact && end == data_end => {}
                 Item::Damaged { start, end, .. } => {
@@ -395,7 +401,7 @@ impl Tail {
         let mut whole_end = base;
         for item in Scanner::new(data, base) {
             match item {
-                Item::Record { end, durable, .. } => {
+                Item::Record { end, durable, .. } | Item::Fill { end, durable } => {
                     tail.proven = tail.proven.max(durable);
                     whole_end = end;
                     tail.written_end = end;

@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //! - Items come in the order of their positions and cover the bytes without a gap.
-//! - A record is yielded only if the checksums of header and payload match at its position.
+//! - A record is yielded only if the checksums of header and payload match at its position; a fill if
+//!   that of its header does, since nothing is lost with its payload.
 //! - Work is linear in the bytes: a damaged payload behind a good header is stepped over whole.
 //!
 //! Not here: whether damage is a torn write or corruption (see `recovery`).
@@ -19,6 +20,8 @@ pub(crate) enum Item<'a> {
         /// Everything before this position was durable when the record was appended.
         durable: Lsn,
     },
+    /// A record that means nothing but that.
+    Fill { end: Lsn, durable: Lsn },
     /// Bytes that are no record.
     Damaged {
         start: Lsn,
@@ -64,7 +67,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn payload_is_good(&self, at: usize, header: &RecordHeader) -> bool {
-        crc32c::crc32c(self.payload(at, header)) == header.payload_crc
+        header.is_fill || crc32c::crc32c(self.payload(at, header)) == header.payload_crc
     }
 
     /// The next place after `at` that may hold a header: steps over zeros quickly.
@@ -129,7 +132,12 @@ impl<'a> Iterator for Scanner<'a> {
         let payload = self.payload(self.at, &header);
         let durable = Lsn(self.lsn(self.at).0 - u64::from(header.durable_back));
         self.at += RECORD_HEADER_BYTES + payload.len();
-        Some(Item::Record { end: self.lsn(self.at), payload, durable })
+        let end = self.lsn(self.at);
+        Some(if header.is_fill {
+            Item::Fill { end, durable }
+        } else {
+            Item::Record { end, payload, durable }
+        })
     }
 }
 

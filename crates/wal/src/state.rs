@@ -13,8 +13,11 @@ use std::time::Duration;
 use platform::DiskError;
 
 use crate::error::WalError;
-use crate::format::{Lsn, RECORD_HEADER_BYTES, RecordHeader};
+use crate::format::{DATA_START, Lsn, RECORD_HEADER_BYTES, RecordHeader};
 use crate::metrics::WalMetrics;
+
+/// A fill is at most such a part of the records it follows: a log of fills is a longer one to replay.
+const RECORDS_PER_FILL: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -23,6 +26,8 @@ pub(crate) struct State {
     /// The buffer of the write before, for the next.
     idle: Vec<u8>,
     position: u64,
+    /// What is to be added to a position for its offset in the file that was last written.
+    offset: u64,
     taken: u64,
     written: u64,
     synced: u64,
@@ -69,6 +74,8 @@ impl State {
             pending_records: 0,
             idle: Vec::new(),
             position: start,
+            // The file begins where the log does.
+            offset: (DATA_START as u64).wrapping_sub(start),
             taken: start,
             written: start,
             synced: start,
@@ -125,7 +132,7 @@ impl State {
     pub(crate) fn push(&mut self, parts: &[&[u8]], payload_bytes: u32, payload_crc: u32) -> Lsn {
         let bytes = RECORD_HEADER_BYTES + payload_bytes as usize;
         self.pending.reserve(bytes);
-        self.push_header(payload_bytes, payload_crc);
+        self.push_header(false, payload_bytes, payload_crc);
         for part in parts {
             self.pending.extend_from_slice(part);
         }
@@ -138,12 +145,28 @@ impl State {
 
     /// Appends a header without payload: it states what is durable, and ends a log closed properly.
     pub(crate) fn push_seal(&mut self) {
-        self.push_header(0, 0);
+        self.push_header(false, 0, 0);
     }
 
-    fn push_header(&mut self, payload_bytes: u32, payload_crc: u32) {
+    /// Appends a fill up to the end of the page, if that is little beside what waits: what is synced
+    /// next would otherwise write that page again.
+    pub(crate) fn fill_page(&mut self, page_bytes: usize) {
+        let in_page = (self.position.wrapping_add(self.offset) % page_bytes as u64) as usize;
+        let bytes = page_bytes - in_page;
+        let is_little = bytes * RECORDS_PER_FILL <= self.pending.len();
+        if in_page == 0 || bytes < RECORD_HEADER_BYTES || !is_little {
+            return;
+        }
+        let payload_bytes = bytes - RECORD_HEADER_BYTES;
+        self.push_header(true, payload_bytes as u32, 0);
+        self.pending.resize(self.pending.len() + payload_bytes, 0);
+        self.position += payload_bytes as u64;
+        self.metrics.fill_bytes += bytes as u64;
+    }
+
+    fn push_header(&mut self, is_fill: bool, payload_bytes: u32, payload_crc: u32) {
         let durable_back = u32::try_from(self.position - self.synced).unwrap_or(u32::MAX);
-        let header = RecordHeader { payload_bytes, payload_crc, durable_back };
+        let header = RecordHeader { is_fill, payload_bytes, payload_crc, durable_back };
         self.pending.extend_from_slice(&header.encode(Lsn(self.position)));
         self.position += RECORD_HEADER_BYTES as u64;
     }
@@ -152,7 +175,8 @@ impl State {
     pub(crate) fn take(&mut self) -> Batch {
         let bytes = std::mem::replace(&mut self.pending, std::mem::take(&mut self.idle));
         let records = std::mem::take(&mut self.pending_records);
-        let batch = Batch { bytes, records, start: Lsn(self.taken), end: Lsn(self.position) };
+        let (start, end) = (Lsn(self.taken), Lsn(self.position));
+        let batch = Batch { bytes, records, start, end };
         self.taken = self.position;
         self.batch = self.batch.wrapping_add(1);
         batch
@@ -160,7 +184,7 @@ impl State {
 
     /// Puts a batch of which nothing was written back before what came since.
     pub(crate) fn put_back(&mut self, batch: Batch) {
-        let Batch { mut bytes, records, start, end: _ } = batch;
+        let Batch { mut bytes, records, start, .. } = batch;
         bytes.extend_from_slice(&self.pending);
         self.pending.clear();
         self.idle = std::mem::replace(&mut self.pending, bytes);
@@ -168,8 +192,10 @@ impl State {
         self.taken = start.0;
     }
 
-    /// Notes that a batch reached the disk. Keeps its buffer unless it grew above `keep_bytes`.
-    pub(crate) fn finish(&mut self, batch: Batch, synced: Lsn, keep_bytes: usize) {
+    /// Notes that a batch reached the disk, in a file where `offset` is to be added to positions. Keeps
+    /// its buffer unless it grew above `keep_bytes`.
+    pub(crate) fn finish(&mut self, batch: Batch, synced: Lsn, offset: u64, keep_bytes: usize) {
+        self.offset = offset;
         self.written = batch.end.0;
         self.synced = synced.0;
         self.expected_records = batch.records + self.pending_records;

@@ -20,7 +20,12 @@ fn listings() -> Vec<Vec<u8>> {
 
 #[test]
 fn the_examples_in_the_documents_are_what_is_written() {
-    let record = RecordHeader { payload_bytes: 5, payload_crc: crc32c(b"hello"), durable_back: 0 };
+    let record = RecordHeader {
+        is_fill: false,
+        payload_bytes: 5,
+        payload_crc: crc32c(b"hello"),
+        durable_back: 0,
+    };
     let record = [&record.encode(Lsn(5000))[..], b"hello"].concat();
     let header = HEADER.encode()[..FILE_HEADER_BYTES].to_vec();
     assert_eq!(listings(), [header, record]);
@@ -36,11 +41,23 @@ fn the_documented_bytes() {
         0x88, 0x13, 0, 0, 0, 0, 0, 0, 0xa0, 0x0f, 0, 0, 0, 0, 0, 0, //
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb8, 0xec, 0x8e, 0x56,
     ];
+    // As written before there were fills; and since.
+    let read = FileHeader::decode(&copy, 3).unwrap();
+    assert_eq!((read.header, read.damaged_copy), (HEADER, Some(SECOND_COPY as u64)));
+    let mut with_fills = copy;
+    with_fills[AT_INCOMPATIBLE] = 1;
+    with_fills[AT_HEADER_CRC..].copy_from_slice(&[0x87, 0xc8, 0xdf, 0x36]);
+    let copy = with_fills;
     let mut expected = [0; DATA_START];
     expected[..FILE_HEADER_BYTES].copy_from_slice(&copy);
     expected[SECOND_COPY..SECOND_COPY + FILE_HEADER_BYTES].copy_from_slice(&copy);
     assert_eq!(header, expected);
-    let record = RecordHeader { payload_bytes: 5, payload_crc: crc32c(b"hello"), durable_back: 0 };
+    let record = RecordHeader {
+        is_fill: false,
+        payload_bytes: 5,
+        payload_crc: crc32c(b"hello"),
+        durable_back: 0,
+    };
     let expected = [5, 0, 0, 0, 0x4c, 0xbb, 0x71, 0x9a, 0, 0, 0, 0, 0x89, 0x01, 0xc0, 0x7e];
     assert_eq!(record.encode(Lsn(5000)), expected);
 }
@@ -106,6 +123,7 @@ proptest! {
     #[test]
     fn record_headers_come_back_and_only_at_their_position(
         start in 0..Lsn::MAX.0,
+        is_fill: bool,
         payload_bytes in 0..=RECORD_BYTES_MAX as u32,
         payload_crc: u32,
         back: u32,
@@ -113,7 +131,7 @@ proptest! {
         bit in 0..128usize,
     ) {
         let durable_back = u64::from(back).min(start) as u32;
-        let header = RecordHeader { payload_bytes, payload_crc, durable_back };
+        let header = RecordHeader { is_fill, payload_bytes, payload_crc, durable_back };
         let mut bytes = header.encode(Lsn(start));
         let decode = |bytes: &_, at| RecordHeader::decode(bytes, Lsn(at), RECORD_BYTES_MAX);
         prop_assert_eq!(decode(&bytes, start), Some(header));

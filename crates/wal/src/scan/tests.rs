@@ -8,6 +8,7 @@ pub(crate) fn encoded(base: Lsn, payloads: &[Vec<u8>], synced: Lsn) -> Vec<u8> {
     for payload in payloads {
         let start = Lsn(base.0 + data.len() as u64);
         let header = RecordHeader {
+            is_fill: false,
             payload_bytes: payload.len() as u32,
             payload_crc: crc32c::crc32c(payload),
             durable_back: (start.0 - synced.0) as u32,
@@ -28,6 +29,7 @@ fn scan(data: &[u8], base: Lsn) -> (Vec<Vec<u8>>, Vec<(u64, u64)>) {
                 records.push(payload.to_vec());
                 end
             }
+            Item::Fill { end, .. } => end,
             Item::Damaged { start, end, recognised_end } => {
                 assert_eq!(start, at);
                 assert!(start <= recognised_end && recognised_end <= end);
@@ -73,6 +75,28 @@ fn a_damaged_payload_is_stepped_over_whole() {
     data[last_of_inner] ^= 1;
     let (records, damage) = scan(&data, base);
     assert_eq!((records, damage), (vec![b"after".to_vec()], vec![(0, 37)]));
+}
+
+#[test]
+fn damage_in_a_fill_costs_nothing_and_in_its_header_no_record() {
+    let base = Lsn(500);
+    let first = encoded(base, &[b"first".to_vec()], base);
+    let at = Lsn(base.0 + first.len() as u64);
+    let fill = RecordHeader { is_fill: true, payload_bytes: 30, payload_crc: 0, durable_back: 3 };
+    let fill = [&fill.encode(at)[..], &[0; 30]].concat();
+    let last = encoded(Lsn(at.0 + 46), &[b"last".to_vec()], base);
+    let data = [&first[..], &fill, &last].concat();
+    let records = vec![b"first".to_vec(), b"last".to_vec()];
+    assert_eq!(scan(&data, base), (records.clone(), vec![]));
+    let durable = Lsn(at.0 - 3);
+    let second = Scanner::new(&data, base).nth(1);
+    assert_eq!(second, Some(Item::Fill { end: Lsn(at.0 + 46), durable }));
+    for bit in 0..8 * fill.len() {
+        let mut data = data.clone();
+        data[first.len() + bit / 8] ^= 1 << (bit % 8);
+        let damage = if bit / 8 < 16 { vec![(21, 21 + 46)] } else { vec![] };
+        assert_eq!(scan(&data, base), (records.clone(), damage), "{bit}");
+    }
 }
 
 #[test]

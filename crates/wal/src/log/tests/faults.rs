@@ -206,8 +206,12 @@ fn a_flipped_bit_is_reported_and_contained() {
         let (path, offset, _) = disk.flip_random_bit(is_log).unwrap();
         let (_, report, replayed) = open(&disk.crash(), small());
         if replayed == records {
-            let header_only = report.corruptions.iter().all(|found| found.lost_bytes == 0);
-            assert!(header_only, "{report:?}");
+            // In a header of the file, or in that of a fill, which is shorter than a page.
+            for found in &report.corruptions {
+                let there = found.offset..found.offset + found.lost_bytes;
+                let in_fill = there.contains(&offset) && found.lost_bytes < 64;
+                assert!(found.path == path && (found.lost_bytes == 0 || in_fill), "{report:?}");
+            }
             continue;
         }
         lost_one += 1;
