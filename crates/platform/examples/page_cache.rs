@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use platform::{CacheFile, Disk, FaultConfig, PageCache, SimDisk};
+use platform::{CacheFile, Disk, FaultConfig, PageCache, PageRange, SimDisk};
 
 const PAGES: u64 = 1024;
 const PAGE_BYTES: usize = 4096;
@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (file, crc) = (CacheFile::new(file), crc32c::crc32c(&bytes));
     let get = |cache: &PageCache, page: u64| {
         let offset = page % PAGES * PAGE_BYTES as u64;
-        cache.get_or_read(&file, offset, PAGE_BYTES as u32, crc).map(Arc::into_inner)
+        let range = PageRange { offset, len: PAGE_BYTES as u32, crc32c: crc };
+        cache.get_or_read(&file, &range, true).map(Arc::into_inner)
     };
     let cache = PageCache::new(256 << 20);
     for page in 0..PAGES {

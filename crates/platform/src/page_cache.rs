@@ -7,8 +7,9 @@
 //!   than a shard is handed out but not kept.
 //! - The disk, decoding and freeing of evicted entries happen outside the locks.
 //!
-//! Two threads that miss the same range at once both read it; one result is kept. Eviction is
-//! `shard`'s. Not here: files that change (their ranges must not be cached), readahead.
+//! Two threads that miss the same range at once both read it; one result is kept. A caller says with
+//! `keep` whether what it reads stays, and counts as asked for: large scans leave the cache as it is.
+//! Eviction is `shard`'s, the disk `read`'s. Not here: files that change (their ranges must not be cached), readahead.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -21,7 +22,27 @@ use parking_lot::Mutex;
 use crate::disk::{DiskError, File};
 use shard::{Key, Shard, Value};
 
+mod read;
 mod shard;
+
+/// Where a page is, and what it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    /// Offset in the file, bytes.
+    pub offset: u64,
+    /// Length, bytes.
+    pub len: u32,
+    /// CRC-32C of the bytes as they were written.
+    pub crc32c: u32,
+}
+
+impl PageRange {
+    /// One past its last byte.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.len))
+    }
+}
 
 /// Bytes of a file, verified when they were read.
 #[derive(Debug)]
@@ -142,46 +163,63 @@ impl PageCache {
         &self.shards[(hash >> 32) as usize & (self.shards.len() - 1)].0
     }
 
-    /// The `len` bytes at `offset`, whose CRC-32C is `crc32c`.
+    /// The bytes of a range.
     pub fn get_or_read(
         &self,
         file: &CacheFile,
-        offset: u64,
-        len: u32,
-        crc32c: u32,
+        range: &PageRange,
+        keep: bool,
     ) -> Result<Arc<Page>, PageError> {
-        let key = Key::page(file.id, offset);
-        let hash = key.hash();
-        let cached = self.shard(hash).lock().get(hash, &key);
-        if let Some(Value::Page(page)) = cached
-            && page.len() == len as usize
-        {
-            return Ok(page);
+        match self.cached(file, range, keep) {
+            Some(page) => Ok(page),
+            None => read::read(file, range).map(|page| self.put(file, range, page, keep)),
         }
-        let page = Arc::new(read(file, offset, len, crc32c)?);
+    }
+
+    /// The bytes of ranges. Those that are not in memory and lie close to one another are read with one
+    /// call.
+    pub fn get_or_read_all(
+        &self,
+        file: &CacheFile,
+        ranges: &[PageRange],
+        keep: bool,
+    ) -> Result<Vec<Arc<Page>>, PageError> {
+        let cached = |range| self.cached(file, range, keep);
+        let mut pages: Vec<Option<Arc<Page>>> = ranges.iter().map(cached).collect();
+        let mut missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
+        missing.sort_unstable_by_key(|at| ranges[*at].offset);
+        let wanted: Vec<PageRange> = missing.iter().map(|at| ranges[*at]).collect();
+        for (at, page) in missing.into_iter().zip(read::read_all(file, &wanted)?) {
+            pages[at] = Some(self.put(file, &ranges[at], page, keep));
+        }
+        Ok(pages.into_iter().map(|page| page.expect("BUG: a page was not read")).collect())
+    }
+
+    fn cached(&self, file: &CacheFile, range: &PageRange, keep: bool) -> Option<Arc<Page>> {
+        let key = Key::page(file.id, range.offset);
+        let hash = key.hash();
+        let mut shard = self.shard(hash).lock();
+        let cached = if keep { shard.get(hash, &key) } else { shard.peek(hash, &key) };
+        drop(shard);
+        match cached {
+            Some(Value::Page(page)) if page.len() == range.len as usize => Some(page),
+            _ => None,
+        }
+    }
+
+    fn put(&self, file: &CacheFile, range: &PageRange, page: Page, keep: bool) -> Arc<Page> {
+        let page = Arc::new(page);
+        if !keep {
+            return page;
+        }
+        let key = Key::page(file.id, range.offset);
+        let hash = key.hash();
         let (kept, evicted) =
             self.shard(hash).lock().insert(hash, key, Value::Page(Arc::clone(&page)), page.len());
         drop(evicted);
         match kept {
-            Some(Value::Page(earlier)) if earlier.len() == page.len() => Ok(earlier),
-            _ => Ok(page),
-        }
-    }
-
-    /// Like [`Self::get_or_read`], for large scans: takes what is cached, leaves the cache as it is.
-    pub fn get_or_read_uncached(
-        &self,
-        file: &CacheFile,
-        offset: u64,
-        len: u32,
-        crc32c: u32,
-    ) -> Result<Arc<Page>, PageError> {
-        let key = Key::page(file.id, offset);
-        let hash = key.hash();
-        let cached = self.shard(hash).lock().peek(hash, &key);
-        match cached {
-            Some(Value::Page(page)) if page.len() == len as usize => Ok(page),
-            _ => Ok(Arc::new(read(file, offset, len, crc32c)?)),
+            Some(Value::Page(earlier)) if earlier.len() == page.len() => earlier,
+            _ => page,
         }
     }
 
@@ -245,17 +283,6 @@ impl PageCache {
         }
         stats
     }
-}
-
-fn read(file: &CacheFile, offset: u64, len: u32, expected: u32) -> Result<Page, PageError> {
-    let mut bytes = vec![0; len as usize].into_boxed_slice();
-    file.file.read_at(&mut bytes, offset)?;
-    let found = crc32c::crc32c(&bytes);
-    if found != expected {
-        let path = file.file.path().to_owned();
-        return Err(PageError::Checksum { path, offset, len, expected, found });
-    }
-    Ok(Page { bytes })
 }
 
 #[cfg(test)]

@@ -192,8 +192,8 @@ fn window_scan(reader: &SegmentReader, name: &str, cells: f64) -> Result<(), Seg
             let block = block?;
             let Some(windows) = reader.windows(&block)? else { continue };
             window_ns = windows.index().window_ns();
-            for field in 0..FIELDS {
-                let Some(place) = reader.load_windows(&block, field, &windows)? else { continue };
+            let Some(places) = reader.load_windows(&block, 0..FIELDS, &windows)? else { continue };
+            for place in places {
                 if let Values::Integer(sums) = &windows.field(place).sums {
                     sum = sums.iter().fold(sum, |a, b| a.wrapping_add(*b));
                 }

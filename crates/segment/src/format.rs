@@ -66,18 +66,7 @@ pub struct MeasurementList {
 }
 
 /// A checksummed part of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) offset: u64,
-    pub(crate) len: u32,
-    pub(crate) crc32c: u32,
-}
-
-impl Extent {
-    pub(crate) fn end(&self) -> u64 {
-        self.offset.saturating_add(u64::from(self.len))
-    }
-}
+pub(crate) type Extent = platform::PageRange;
 
 /// The bounds of no rows: any row narrows them.
 pub(crate) const NO_SERIES: (SeriesId, SeriesId) = (SeriesId(u64::MAX), SeriesId(0));

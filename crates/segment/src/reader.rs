@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{Column, SeriesId, TimeRange};
-use platform::{Disk, File, PageCache};
+use platform::{Disk, File, Page, PageCache};
 
 use crate::SegmentError;
 use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
@@ -200,10 +200,24 @@ impl SegmentReader {
         out: &mut Vec<i64>,
     ) -> Result<(), SegmentError> {
         assert!(rows.start <= rows.end && rows.end <= block.rows(), "BUG: rows outside of a block");
-        let extent = &block.entry().times;
-        let page = self.shared.source.page(extent, self.keep_pages)?;
-        codec::decode_i64_range(&page, block.rows(), rows, out)
-            .map_err(|e| self.shared.source.damaged(extent.offset, &e.to_string()))
+        let page = self.times_page(block)?;
+        self.decode_times(block, &page, rows, out)
+    }
+
+    fn times_page(&self, block: &Block) -> Result<Arc<Page>, SegmentError> {
+        self.shared.source.page(&block.entry().times, self.keep_pages)
+    }
+
+    fn decode_times(
+        &self,
+        block: &Block,
+        page: &Page,
+        rows: Range<usize>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), SegmentError> {
+        let offset = block.entry().times.offset;
+        codec::decode_i64_range(page, block.rows(), rows, out)
+            .map_err(|e| self.shared.source.damaged(offset, &e.to_string()))
     }
 
     /// Adds the values of a field in some rows of a block to `out`, missing ones included: exactly
@@ -299,36 +313,49 @@ impl SegmentReader {
             .map(Some)
     }
 
-    /// Reads the window summaries of a field into `windows`, which are the block's, unless they are
-    /// there. Gives their place for [`BlockWindows::field`], or `None` if the block keeps none.
+    /// Reads the window summaries of fields into `windows`, which are the block's, unless they are
+    /// there. Gives the place of each for [`BlockWindows::field`], or `None` if the block keeps none of
+    /// one of them.
     ///
     /// # Errors
     /// If the disk fails or a page is damaged.
     pub fn load_windows(
         &self,
         block: &Block,
-        field: usize,
+        fields: impl IntoIterator<Item = usize>,
         windows: &Arc<BlockWindows>,
-    ) -> Result<Option<usize>, SegmentError> {
-        let Some((place, page)) = block.page_place(field) else { return Ok(None) };
-        let Some(extent) = &page.windows else { return Ok(None) };
+    ) -> Result<Option<Vec<usize>>, SegmentError> {
         let source = &self.shared.source;
-        let Some(cell) = windows.cell(place) else {
-            return Err(source.damaged(extent.offset, "windows of a block with fewer fields"));
-        };
-        if cell.get().is_some() {
-            return Ok(Some(place));
+        let (mut places, mut missing, mut extents) = (Vec::new(), Vec::new(), Vec::new());
+        for field in fields {
+            let Some((place, page)) = block.page_place(field) else { return Ok(None) };
+            let Some(extent) = page.windows else { return Ok(None) };
+            let Some(cell) = windows.cell(place) else {
+                return Err(source.damaged(extent.offset, "windows of a block with fewer fields"));
+            };
+            if cell.get().is_none() {
+                missing.push((cell, block.field_type(field)));
+                extents.push(extent);
+            }
+            places.push(place);
         }
-        let bytes = source.page(extent, false)?;
-        let decoded = WindowSummaries::decode(&bytes, windows.index(), block.field_type(field));
-        let decoded = decoded.map_err(|e| source.malformed(extent.offset, &e))?;
-        let bytes_added = decoded.memory_bytes();
-        if cell.set(Box::new(decoded)).is_ok()
-            && let Some(of_block) = &block.entry().window_index
-        {
+        if missing.is_empty() {
+            return Ok(Some(places));
+        }
+        let mut bytes_added = 0;
+        let pages = source.pages(&extents, false)?;
+        for (((cell, field_type), extent), page) in missing.into_iter().zip(extents).zip(pages) {
+            let decoded = WindowSummaries::decode(&page, windows.index(), field_type);
+            let decoded = decoded.map_err(|e| source.malformed(extent.offset, &e))?;
+            let bytes = decoded.memory_bytes();
+            if cell.set(Box::new(decoded)).is_ok() {
+                bytes_added += bytes;
+            }
+        }
+        if let Some(of_block) = &block.entry().window_index {
             source.grew(Kind::Windows, of_block, windows, bytes_added);
         }
-        Ok(Some(place))
+        Ok(Some(places))
     }
 
     /// Checks every checksum, decodes every page and compares it with what is said about it.

@@ -7,10 +7,11 @@ use super::shard::ENTRY_OVERHEAD_BYTES;
 use super::*;
 use crate::disk::DiskResult;
 
-/// A file whose bytes follow from their offsets, and that counts reads.
+/// A file whose bytes follow from their offsets, but for one that cannot be read, and that counts reads.
 #[derive(Debug)]
 struct Pattern {
     len: u64,
+    bad: Option<u64>,
     reads: AtomicU64,
 }
 
@@ -22,6 +23,10 @@ fn bytes_at(offset: u64, len: u32) -> Vec<u8> {
     (offset..offset + u64::from(len)).map(byte_at).collect()
 }
 
+fn range_at(offset: u64, len: u32) -> PageRange {
+    PageRange { offset, len, crc32c: crc32c::crc32c(&bytes_at(offset, len)) }
+}
+
 impl File for Pattern {
     fn path(&self) -> &Path {
         Path::new("pattern")
@@ -31,7 +36,8 @@ impl File for Pattern {
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> DiskResult<()> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        if offset + buf.len() as u64 > self.len {
+        let end = offset + buf.len() as u64;
+        if end > self.len || self.bad.is_some_and(|bad| (offset..end).contains(&bad)) {
             let source = std::io::ErrorKind::UnexpectedEof.into();
             let path = self.path().to_owned();
             return Err(DiskError { operation: "read", path, offset: Some(offset), source });
@@ -55,21 +61,24 @@ impl File for Pattern {
 }
 
 fn pattern() -> (Arc<Pattern>, CacheFile) {
-    let file = Arc::new(Pattern { len: 1 << 30, reads: AtomicU64::new(0) });
+    pattern_with(None)
+}
+
+fn pattern_with(bad: Option<u64>) -> (Arc<Pattern>, CacheFile) {
+    let file = Arc::new(Pattern { len: 1 << 30, bad, reads: AtomicU64::new(0) });
     (Arc::clone(&file), CacheFile::new(file))
 }
 
 fn get(cache: &PageCache, file: &CacheFile, offset: u64, len: u32) -> Arc<Page> {
     let expected = bytes_at(offset, len);
-    let page = cache.get_or_read(file, offset, len, crc32c::crc32c(&expected)).unwrap();
+    let page = cache.get_or_read(file, &range_at(offset, len), true).unwrap();
     assert_eq!(**page, expected[..]);
     page
 }
 
 fn is_cached(cache: &PageCache, file: &CacheFile, offset: u64) -> bool {
     let before = cache.stats().hits;
-    let crc = crc32c::crc32c(&bytes_at(offset, 100));
-    cache.get_or_read_uncached(file, offset, 100, crc).unwrap();
+    cache.get_or_read(file, &range_at(offset, 100), false).unwrap();
     cache.stats().hits > before
 }
 
@@ -100,17 +109,68 @@ fn a_page_is_read_once_and_files_are_apart() {
 fn wrong_bytes_and_disk_failures_are_told_and_not_kept() {
     let cache = PageCache::new(1 << 20);
     let (_, file) = pattern();
-    let crc = crc32c::crc32c(&bytes_at(8, 16));
-    match cache.get_or_read(&file, 8, 16, crc ^ 1) {
+    let crc = range_at(8, 16).crc32c;
+    match cache.get_or_read(&file, &PageRange { crc32c: crc ^ 1, ..range_at(8, 16) }, true) {
         Err(PageError::Checksum { path, offset: 8, len: 16, expected, found }) => {
             assert_eq!((expected, found), (crc ^ 1, crc));
             assert_eq!(path, Path::new("pattern"));
         }
         other => panic!("{other:?}"),
     }
-    let beyond = cache.get_or_read(&file, 1 << 30, 16, 0);
+    let beyond = cache.get_or_read(&file, &range_at(1 << 30, 16), true);
     assert!(matches!(beyond, Err(PageError::Disk(_))), "{beyond:?}");
     assert_eq!(cache.stats().entries, 0);
+}
+
+#[test]
+fn pages_that_lie_close_are_read_at_once_in_any_order() {
+    let cache = PageCache::new(1 << 20);
+    let (disk, file) = pattern();
+    let reads = || disk.reads.swap(0, Ordering::Relaxed);
+    let get_all = |ranges: &[(u64, u32)], keep: bool| {
+        let ranges: Vec<_> = ranges.iter().map(|(at, len)| range_at(*at, *len)).collect();
+        let pages = cache.get_or_read_all(&file, &ranges, keep).unwrap();
+        assert_eq!(pages.len(), ranges.len());
+        for (page, range) in pages.iter().zip(&ranges) {
+            assert_eq!(***page, bytes_at(range.offset, range.len)[..]);
+        }
+        reads()
+    };
+    assert_eq!(get_all(&[], true), 0);
+    assert_eq!(get_all(&[(5000, 700), (100, 50), (150, 1000), (5700, 1)], false), 1);
+    assert_eq!(cache.stats().entries, 0);
+    // Gaps of 8 KiB are read along, longer ones are not.
+    assert_eq!(get_all(&[(0, 100), (100 + 8192, 100)], false), 1);
+    assert_eq!(get_all(&[(0, 100), (101 + 8192, 100)], false), 2);
+    // Nor runs of more than 256 KiB, and a longer page is read alone.
+    assert_eq!(get_all(&[(0, 100_000), (100_000, 100_000), (200_000, 100_000)], false), 2);
+    assert_eq!(get_all(&[(0, 10), (10, 300_000), (300_010, 10)], false), 3);
+    // What is there is not read again, but may lie in a gap.
+    get(&cache, &file, 2000, 500);
+    assert_eq!(reads(), 1);
+    assert_eq!(get_all(&[(2500, 500), (2000, 500), (1500, 500)], true), 1);
+    assert_eq!(get_all(&[(1500, 500), (2000, 500), (2500, 500)], false), 0);
+    assert_eq!(cache.stats().entries, 3);
+}
+
+#[test]
+fn what_lies_between_pages_keeps_none_from_being_read() {
+    let cache = PageCache::new(1 << 20);
+    let (disk, file) = pattern_with(Some(1500));
+    let ranges = [range_at(0, 1000), range_at(1000, 500), range_at(1501, 100)];
+    let pages = cache.get_or_read_all(&file, &ranges, true).unwrap();
+    assert!(pages.iter().zip(&ranges).all(|(p, r)| ***p == bytes_at(r.offset, r.len)[..]));
+    assert_eq!(disk.reads.load(Ordering::Relaxed), 4);
+    let failed = cache.get_or_read_all(&file, &[range_at(0, 1000), range_at(1400, 200)], true);
+    match failed {
+        Err(PageError::Disk(error)) => assert_eq!(error.offset, Some(1400)),
+        other => panic!("{other:?}"),
+    }
+    let wrong = PageRange { crc32c: 7, ..ranges[1] };
+    match cache.get_or_read_all(&CacheFile::new(disk), &[ranges[0], wrong, ranges[2]], true) {
+        Err(PageError::Checksum { offset: 1000, len: 500, expected: 7, .. }) => {}
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -192,8 +252,7 @@ fn a_scan_does_not_wipe_what_is_hot() {
 fn an_uncached_read_leaves_no_trace() {
     let cache = PageCache::new(1 << 20);
     let (disk, file) = pattern();
-    let crc = crc32c::crc32c(&bytes_at(0, 100));
-    let read = || cache.get_or_read_uncached(&file, 0, 100, crc).unwrap();
+    let read = || cache.get_or_read(&file, &range_at(0, 100), false).unwrap();
     read();
     read();
     assert_eq!((cache.stats().entries, disk.reads.load(Ordering::Relaxed)), (0, 2));

@@ -29,7 +29,7 @@ pub(super) fn column(
     check(block, std::slice::from_ref(&rows));
     let mut groups = Groups::new(reader, block);
     let (parts, out) = (std::slice::from_ref(&rows), std::slice::from_mut(out));
-    match read(&mut groups, field, parts, out)? {
+    match read(&mut groups, field, None, parts, out)? {
         Some(tight) => read_tight(&mut groups, vec![(tight, out)], parts),
         None => Ok(()),
     }
@@ -47,21 +47,33 @@ pub(super) fn columns(
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
     let (wanted, mut touched) = (wanted(parts), 0);
+    let (mut extents, mut places) = (Vec::new(), Vec::new());
     for (field, _) in fields.iter() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
         let field_type = block.field_type(page.field as usize);
-        if may_thaw(reader, shape(block, page), wanted, field_type)
-            && let Some(thawed) = groups.of(place).and_then(|group| group.page(place))
-        {
-            parts.iter().for_each(|rows| touched ^= thawed.touch(rows));
+        let thawed = may_thaw(reader, shape(block, page), wanted, field_type)
+            .then(|| groups.of(place)?.page(place))
+            .flatten();
+        match thawed {
+            Some(thawed) => parts.iter().for_each(|rows| touched ^= thawed.touch(rows)),
+            None => {
+                extents.push(page.extent);
+                places.push(place);
+            }
         }
     }
     std::hint::black_box(touched);
+    let pages = reader.shared.source.pages(&extents, reader.keep_pages)?;
+    let mut pages = places.into_iter().zip(pages).peekable();
     let mut tight = Vec::new();
     for (field, out) in fields {
         match field {
             Some(field) => {
-                let page = read(&mut groups, *field, parts, out)?;
+                let page = pages.next_if(|(place, _)| {
+                    block.page_place(*field).is_some_and(|(at, _)| at == *place)
+                });
+                let page = page.map(|(_, bytes)| bytes);
+                let page = read(&mut groups, *field, page, parts, out)?;
                 tight.extend(page.map(|page| (page, &mut out[..])));
             }
             None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
@@ -124,10 +136,12 @@ impl TightPage<'_> {
     }
 }
 
-/// Reads parts of one field, unless its page is tight: that is returned.
+/// Reads parts of one field, unless its page is tight: that is returned. `bytes`: the page, if it
+/// was read.
 fn read<'a>(
     groups: &mut Groups<'a>,
     field: usize,
+    bytes: Option<Arc<Page>>,
     parts: &[Range<usize>],
     out: &mut [Column],
 ) -> Result<Option<TightPage<'a>>, SegmentError> {
@@ -148,7 +162,10 @@ fn read<'a>(
             .map_err(malformed)
             .map(|()| None);
     }
-    let bytes = source.page(&page.extent, reader.keep_pages)?;
+    let bytes = match bytes {
+        Some(bytes) => bytes,
+        None => source.page(&page.extent, reader.keep_pages)?,
+    };
     // Once that is known, the page need not be waited for to tell.
     let is_known = may_thaw && groups.of(place).is_some_and(|group| group.marks(place).is_some());
     if is_known || field_type.is_numeric() && is_entropy_coded(&bytes, shape) {

@@ -52,13 +52,17 @@ impl Source {
 
     /// A part of the file; `keep` says whether it shall stay in the cache.
     pub(crate) fn page(&self, extent: &Extent, keep: bool) -> Result<Arc<Page>, SegmentError> {
-        let Extent { offset, len, crc32c } = *extent;
-        let page = if keep {
-            self.cache.get_or_read(&self.file, offset, len, crc32c)
-        } else {
-            self.cache.get_or_read_uncached(&self.file, offset, len, crc32c)
-        };
-        page.map_err(|error| self.failed(error))
+        self.cache.get_or_read(&self.file, extent, keep).map_err(|error| self.failed(error))
+    }
+
+    /// Parts of the file, those that lie close to one another with one read.
+    pub(crate) fn pages(
+        &self,
+        extents: &[Extent],
+        keep: bool,
+    ) -> Result<Vec<Arc<Page>>, SegmentError> {
+        let pages = self.cache.get_or_read_all(&self.file, extents, keep);
+        pages.map_err(|error| self.failed(error))
     }
 
     pub(crate) fn set_removed(&self) {

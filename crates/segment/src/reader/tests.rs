@@ -207,7 +207,7 @@ fn dense_blocks_have_windows_that_answer_for_their_rows() {
     for block in blocks(&reader, "m0") {
         let windows = reader.windows(&block).unwrap().expect("dense blocks have windows");
         let index = windows.index();
-        let place = reader.load_windows(&block, 0, &windows).unwrap().expect("of each field");
+        let place = reader.load_windows(&block, [0], &windows).unwrap().expect("of each field")[0];
         let of_field = windows.field(place);
         assert_eq!(index.window_ns(), 3_600_000_000_000);
         spans += index.len();

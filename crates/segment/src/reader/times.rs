@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use model::TimeRange;
+use platform::Page;
 
 use super::SegmentReader;
 use crate::SegmentError;
@@ -30,18 +31,19 @@ pub(crate) fn times_in(
         reader.times(block, rows.clone(), out)?;
         return Ok(rows);
     }
+    let page = reader.times_page(block)?;
     let at_once = if block.has_one_series() { DECODE_AT_ONCE } else { DECODE_AT_ONCE_SHARED };
     if rows.len() <= at_once {
         let had = out.len();
-        reader.times(block, rows.clone(), out)?;
+        reader.decode_times(block, &page, rows.clone(), out)?;
         let start = out[had..].partition_point(|t| *t < time.min);
         let end = start + out[had + start..].partition_point(|t| *t <= time.max);
         out.truncate(had + end);
         out.drain(had..had + start);
         return Ok(rows.start + start..rows.start + end);
     }
-    let found = search(reader, block, rows, time)?;
-    reader.times(block, found.clone(), out)?;
+    let found = search(reader, block, &page, rows, time)?;
+    reader.decode_times(block, &page, found.clone(), out)?;
     Ok(found)
 }
 
@@ -58,16 +60,17 @@ pub(crate) fn rows_in(
     if time.covers(&block.time()) {
         return Ok(rows);
     }
-    search(reader, block, rows, time)
+    search(reader, block, &*reader.times_page(block)?, rows, time)
 }
 
 fn search(
     reader: &SegmentReader,
     block: &Block,
+    page: &Page,
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<Range<usize>, SegmentError> {
-    let mut search = Search { reader, block, times: Vec::new() };
+    let mut search = Search { reader, block, page, times: Vec::new() };
     let (first, last) = search.ends(&rows)?;
     let start = match time.min {
         min if min <= first => rows.start,
@@ -86,13 +89,14 @@ fn search(
 struct Search<'a> {
     reader: &'a SegmentReader,
     block: &'a Block,
+    page: &'a Page,
     times: Vec<i64>,
 }
 
 impl Search<'_> {
     fn read(&mut self, rows: Range<usize>) -> Result<&[i64], SegmentError> {
         self.times.clear();
-        self.reader.times(self.block, rows, &mut self.times)?;
+        self.reader.decode_times(self.block, self.page, rows, &mut self.times)?;
         Ok(&self.times)
     }
 

@@ -271,9 +271,9 @@ impl Check<'_> {
     fn windows(&mut self, block: &Block, page: &PageEntry, values: &Column) {
         let Some(Some(of_block)) = self.note(self.reader.windows(block)) else { return };
         let index = of_block.index();
-        let read = self.reader.load_windows(block, page.field as usize, &of_block);
-        let (Some(Some(place)), Some(extent)) = (self.note(read), page.windows) else { return };
-        let windows = of_block.field(place);
+        let read = self.reader.load_windows(block, [page.field as usize], &of_block);
+        let (Some(Some(places)), Some(extent)) = (self.note(read), page.windows) else { return };
+        let windows = of_block.field(places[0]);
         let field_type = block.field_type(page.field as usize);
         let agrees = |span: usize| {
             let rows = index.rows(span);

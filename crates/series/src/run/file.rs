@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use platform::{CacheFile, File, PageCache, PageError};
+use platform::{CacheFile, File, PageCache, PageError, PageRange};
 use roaring::RoaringTreemap;
 
 use crate::block::BlockRef;
@@ -52,16 +52,18 @@ impl RunFile {
 
     /// A block that is likely to be wanted again.
     pub(crate) fn page(&self, block: BlockRef) -> SeriesResult<Page> {
-        let crc = self.expected_crc(block)?;
-        let page = self.cache.get_or_read(&self.file, block.offset, block.len, crc);
-        page.map_err(|error| self.page_error(error))
+        self.read_page(block, true)
     }
 
     /// A block that a scan passes by once.
     pub(crate) fn page_uncached(&self, block: BlockRef) -> SeriesResult<Page> {
-        let crc = self.expected_crc(block)?;
-        let page = self.cache.get_or_read_uncached(&self.file, block.offset, block.len, crc);
-        page.map_err(|error| self.page_error(error))
+        self.read_page(block, false)
+    }
+
+    fn read_page(&self, block: BlockRef, keep: bool) -> SeriesResult<Page> {
+        let BlockRef { offset, len, .. } = block;
+        let range = PageRange { offset, len, crc32c: self.expected_crc(block)? };
+        self.cache.get_or_read(&self.file, &range, keep).map_err(|error| self.page_error(error))
     }
 
     /// The decoded list of series that a block holds.

@@ -71,17 +71,13 @@ pub(crate) fn summarise(
     if windows.every_ns.is_some_and(|every| every < kept.index().window_ns()) {
         return Ok(None);
     }
-    let mut places = Vec::with_capacity(fields.len());
-    for (field, _) in fields {
-        let Some(field) = present(block, *field) else {
-            places.push(None);
-            continue;
-        };
-        match reader.load_windows(block, field, &kept).map_err(segment_error)? {
-            Some(place) => places.push(Some(place)),
-            None => return Ok(None),
-        }
-    }
+    let there = fields.iter().filter_map(|(field, _)| present(block, *field));
+    let Some(places) = reader.load_windows(block, there, &kept).map_err(segment_error)? else {
+        return Ok(None);
+    };
+    let mut places = places.into_iter();
+    let mut place_of = |field| present(block, field).and_then(|_| places.next());
+    let places = fields.iter().map(|(field, _)| place_of(*field)).collect();
     cut(reader, block, (rows, time), (kept, places), windows)
 }
 
