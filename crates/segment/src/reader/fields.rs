@@ -18,6 +18,10 @@ use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
 use crate::rows::fits;
 
+/// Pages of a block are read together until they have so many bytes; others one by one, so that a block of
+/// many long texts is not in memory as a whole.
+const READ_TOGETHER_BYTES: usize = 1 << 20;
+
 /// See [`SegmentReader::column`].
 pub(super) fn column(
     reader: &SegmentReader,
@@ -47,7 +51,7 @@ pub(super) fn columns(
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
     let (wanted, mut touched) = (wanted(parts), 0);
-    let (mut extents, mut places) = (Vec::new(), Vec::new());
+    let (mut extents, mut places, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (field, _) in fields.iter() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
         let field_type = block.field_type(page.field as usize);
@@ -56,10 +60,12 @@ pub(super) fn columns(
             .flatten();
         match thawed {
             Some(thawed) => parts.iter().for_each(|rows| touched ^= thawed.touch(rows)),
-            None => {
+            None if bytes < READ_TOGETHER_BYTES => {
+                bytes += page.extent.len as usize;
                 extents.push(page.extent);
                 places.push(place);
             }
+            None => {}
         }
     }
     std::hint::black_box(touched);
