@@ -69,8 +69,9 @@ pub(crate) struct MemoryPlan {
     pub(crate) manifest_snapshot: usize,
 }
 
-/// Memtables larger than this gain nothing: pages are full, and a restart has more to replay.
-const MEMTABLE_FLUSH_MAX: usize = 64 << 20;
+/// Larger ones make longer blocks of thousands of series, and fewer merges; but a restart has more to
+/// replay, and queries beside a load more to read that has no summaries.
+const MEMTABLE_FLUSH_MAX: usize = 128 << 20;
 /// Smaller ones make more files than anybody could merge.
 const MEMTABLE_FLUSH_MIN: usize = 64 << 10;
 /// A snapshot of the manifest has all of them in one record of its log.
@@ -80,7 +81,7 @@ const TOMBSTONES_MAX: usize = wal::RECORD_BYTES_MAX / 4;
 const LOG_PER_MEMTABLE: u64 = 4;
 /// Files the log is cut into before a flush lets go of the oldest. The one that is written and a spare
 /// take their whole length on the disk, and what a flush lets go of is rounded down to files.
-const LOG_FILES: u64 = 16;
+const LOG_FILES: u64 = 32;
 
 impl MemoryPlan {
     /// Shares out `total` bytes.
