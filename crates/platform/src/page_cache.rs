@@ -9,7 +9,8 @@
 //!
 //! Two threads that miss the same range at once both read it; one result is kept. A caller says with
 //! `keep` whether what it reads stays, and counts as asked for: large scans leave the cache as it is.
-//! Eviction is `shard`'s, the disk `read`'s. Not here: files that change (their ranges must not be cached), readahead.
+//! Eviction is `shard`'s, the disk `read`'s. Not here: files that change (their ranges must not be
+//! cached), readahead.
 
 use std::any::Any;
 use std::ops::Deref;

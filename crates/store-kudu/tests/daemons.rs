@@ -7,11 +7,11 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use common::{HOUR, POLICY, fresh};
+use common::fresh;
 use kudu_client::{Cells, Operation, RowBatch};
 use kudu_test_cluster::{Cluster, Options};
 use model::{FieldType, Interrupt, Scalar, TagExpr, TimeRange};
-use store::testing::{Row, names, read_all, scan_everything, unlimited, write};
+use store::testing::{HOUR_NS, POLICY, Row, names, read_all, scan_everything, unlimited, write};
 use store::{
     DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, RejectReason, ScanItem,
     ScanSlice, Store, StoreError, SwapOutcome,
@@ -53,7 +53,7 @@ fn they_agree_on_everything_new() {
         (0..20)
             .map(|n| {
                 let key = format!("m{},h={n}", round % 2);
-                integer(&key, &format!("f{daemon}"), round, (round + n % 3) * HOUR / 2)
+                integer(&key, &format!("f{daemon}"), round, (round + n % 3) * HOUR_NS / 2)
             })
             .collect()
     };
@@ -294,7 +294,7 @@ fn a_measurement_dropped_while_it_is_read() {
 fn series_left_by_a_daemon_that_died_are_marked() {
     let options = fresh(cluster());
     let store = KuduStore::open(&options).unwrap();
-    let at = |key, hour: i64| integer(key, "x", hour, hour * HOUR);
+    let at = |key, hour: i64| integer(key, "x", hour, hour * HOUR_NS);
     let rows = [at("m,h=0", 0), at("m,h=1", 1), at("m,h=2", 5), at("m,h=3", 1), at("m,h=3", 5)];
     write(&store, POLICY, &rows, 0).unwrap();
     tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -313,11 +313,11 @@ fn series_left_by_a_daemon_that_died_are_marked() {
         assert_eq!(registry.write(&row).await.unwrap().row_errors, []);
     });
     assert_eq!(series(&store).len(), 4);
-    assert_eq!(store.expire(POLICY.database, POLICY.id, 3 * HOUR).unwrap(), 1);
+    assert_eq!(store.expire(POLICY.database, POLICY.id, 3 * HOUR_NS).unwrap(), 1);
     assert_eq!(series(&store), [["m", "m,h=2"], ["m", "m,h=3"]]);
     let rows = [at("m,h=1", 6), at("m,h=3", 7)];
     write(&store, POLICY, &rows, 0).unwrap();
-    assert_eq!(store.expire(POLICY.database, POLICY.id, 6 * HOUR).unwrap(), 1);
+    assert_eq!(store.expire(POLICY.database, POLICY.id, 6 * HOUR_NS).unwrap(), 1);
     assert_eq!(series(&store), [["m", "m,h=1"], ["m", "m,h=3"]]);
 }
 

@@ -7,16 +7,16 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{HOUR, POLICY, fresh};
+use common::fresh;
 use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
 use model::Scalar;
-use store::testing::{Row, read_all, write};
+use store::testing::{HOUR_NS, POLICY, Row, read_all, write};
 use store::{Store, StoreError};
 use store_kudu::{KuduOptions, KuduStore};
 
 /// In the second half of a partition, when the next one is made ahead.
-const LATE: i64 = HOUR / 4 * 3;
+const LATE: i64 = HOUR_NS / 4 * 3;
 
 fn row(key: &str, field: &str, time_ns: i64) -> Row {
     Row::new(key, &[(field, Scalar::Integer(time_ns))], time_ns)
@@ -73,7 +73,7 @@ fn what_is_there_goes_on_with_a_dead_server() {
     assert_eq!(rows, [row("m,h=1", "x", 0), row("m,h=1", "x", LATE), row("m,h=2", "y", LATE)]);
     let refused = refusal(&store, row("n", "x", 0));
     assert!(refused.contains("nyala cluster status"), "{refused}");
-    let refused = refusal(&store, row("m,h=1", "x", HOUR));
+    let refused = refusal(&store, row("m,h=1", "x", HOUR_NS));
     assert!(refused.contains("nyala cluster status"), "{refused}");
     assert_eq!(partitions(&cluster, &options), 1);
 

@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{HOUR, POLICY, fresh};
+use common::fresh;
 use kudu_client::{Client, ClientConfig};
 use kudu_test_cluster::{Cluster, Options};
 use model::{Interrupt, Scalar, TagExpr};
-use store::testing::{Row, read_all, scan_everything, write};
+use store::testing::{HOUR_NS, POLICY, Row, read_all, scan_everything, write};
 use store::{MetadataKind, MetadataRequest, NameFilter, ScanSlice, Store, StoreError};
 use store_kudu::{KuduOptions, KuduStore};
 
@@ -182,7 +182,7 @@ fn a_killed_master_stops_nothing() {
         let leader = cluster.master_at(&leader).unwrap();
         cluster.master(leader).kill();
         work.go_on(20);
-        let row = Row::new("n,new=series", &[("new", Scalar::Boolean(true))], 30 * HOUR);
+        let row = Row::new("n,new=series", &[("new", Scalar::Boolean(true))], 30 * HOUR_NS);
         write(&other, POLICY, std::slice::from_ref(&row), 0).unwrap();
         assert_eq!(read_all(&other, POLICY, "n").unwrap(), [row]);
         cluster.master(leader).restart(&[]).unwrap();

@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::{HOUR, POLICY, fresh, one_server};
+use common::{fresh, one_server};
 use kudu_client::{Client, ClientConfig, Column, DataType, Error, Table};
 use model::{Scalar, TimeRange};
-use store::testing::{Row, read_all, scan_everything, write};
+use store::testing::{HOUR_NS, POLICY, Row, read_all, scan_everything, write};
 use store::{DeleteRequest, DeleteTarget, Store};
 use store_kudu::{KuduOptions, KuduStore};
 
@@ -76,7 +76,7 @@ fn a_table() {
 fn a_partition() {
     let options = fresh(one_server());
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
-    write(&stores[0], POLICY, &[row("x", 0), row("x", HOUR), row("x", 2 * HOUR)], 0).unwrap();
+    write(&stores[0], POLICY, &[row("x", 0), row("x", HOUR_NS), row("x", 2 * HOUR_NS)], 0).unwrap();
     assert_eq!(read_all(&stores[0], POLICY, "m").unwrap().len(), 3);
     let drop_one = |index: usize| {
         by_hand(&options, async |_, table| {
@@ -93,19 +93,19 @@ fn a_partition() {
         }
         // What does not touch it is not concerned.
         let mut request = scan_everything(store, POLICY, "m").unwrap();
-        request.time = TimeRange::new(0, HOUR - 1);
+        request.time = TimeRange::new(0, HOUR_NS - 1);
         store.scan(&request).unwrap();
     }
     // A row that is written makes it again.
-    write(&stores[1], POLICY, &[row("x", HOUR + 7)], 0).unwrap();
+    write(&stores[1], POLICY, &[row("x", HOUR_NS + 7)], 0).unwrap();
     for store in &stores {
         let rows = read_all(store, POLICY, "m").unwrap();
-        assert_eq!(rows, [row("x", 0), row("x", HOUR + 7), row("x", 2 * HOUR)]);
+        assert_eq!(rows, [row("x", 0), row("x", HOUR_NS + 7), row("x", 2 * HOUR_NS)]);
     }
     // Once it is over it is not missed.
     drop_one(0);
     why_not_read(&options, &stores[0]);
-    stores[1].expire(POLICY.database, POLICY.id, HOUR).unwrap();
+    stores[1].expire(POLICY.database, POLICY.id, HOUR_NS).unwrap();
     assert_eq!(read_all(&stores[0], POLICY, "m").unwrap().len(), 2);
 }
 
@@ -114,7 +114,7 @@ fn a_partition() {
 fn a_partition_of_the_other_table_is_not_missed() {
     let options = KuduOptions { columns: 1, ..fresh(one_server()) };
     let store = KuduStore::open(&options).unwrap();
-    for (field, time) in [("x", 0), ("y", HOUR)] {
+    for (field, time) in [("x", 0), ("y", HOUR_NS)] {
         write(&store, POLICY, &[row(field, time)], 0).unwrap();
     }
     let other = KuduStore::open(&options).unwrap();
@@ -124,7 +124,7 @@ fn a_partition_of_the_other_table_is_not_missed() {
             request.fields.retain(|(name, _)| &**name == field);
             store.scan(&request).unwrap();
         }
-        assert_eq!(read_all(store, POLICY, "m").unwrap(), [row("x", 0), row("y", HOUR)]);
+        assert_eq!(read_all(store, POLICY, "m").unwrap(), [row("x", 0), row("y", HOUR_NS)]);
     }
 }
 

@@ -4,10 +4,12 @@
 
 mod common;
 
-use common::{HOUR, POLICY, fresh, one_server};
+use common::{fresh, one_server};
 use kudu_client::{Client, ClientConfig};
 use model::{Budget, FieldType, Interrupt, Scalar, TagExpr, TimeRange};
-use store::testing::{Row, matching, names, read, read_all, scan_everything, unlimited, write};
+use store::testing::{
+    HOUR_NS, POLICY, Row, matching, names, read, read_all, scan_everything, unlimited, write,
+};
 use store::{
     DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, ScanContext,
     ScanRequest, Store, StoreError,
@@ -56,7 +58,7 @@ fn series_without_rows_cost_no_memory() {
     let kind = |n: i64| if n % 1000 == 0 { "kept" } else { "gone" };
     let row = |n: i64| {
         let key = format!("m,host={n},kind={}", kind(n));
-        Row::new(&key, &[("x", Scalar::Integer(n))], n * HOUR / SERIES)
+        Row::new(&key, &[("x", Scalar::Integer(n))], n * HOUR_NS / SERIES)
     };
     let rows: Vec<Row> = (0..SERIES).map(row).collect();
     write(&store, POLICY, &rows, 0).unwrap();
@@ -125,7 +127,8 @@ fn few_series_of_a_large_table() {
     for some in rows.chunks(20_000) {
         write(&store, POLICY, some, 0).unwrap();
     }
-    let few = [row("a", 1), row("b", 1), row("b", 2), row("c", 2), row("c", HOUR), row("d", HOUR)];
+    let few =
+        [row("a", 1), row("b", 1), row("b", 2), row("c", 2), row("c", HOUR_NS), row("d", HOUR_NS)];
     write(&store, POLICY, &few, 0).unwrap();
     wait_for_rows(&options, ROWS + 6);
     // Numbers of rows are remembered: a store that has not asked before.
@@ -136,9 +139,9 @@ fn few_series_of_a_large_table() {
     };
     delete(&store, TagExpr::True, TimeRange::new(1, 1)).unwrap();
     assert_eq!(series(), ["m,host=b", "m,host=c", "m,host=d", "m,host=long"]);
-    assert_eq!(store.expire(POLICY.database, POLICY.id, HOUR).unwrap(), 1);
+    assert_eq!(store.expire(POLICY.database, POLICY.id, HOUR_NS).unwrap(), 1);
     assert_eq!(series(), ["m,host=c", "m,host=d"]);
-    assert_eq!(read_all(&store, POLICY, "m").unwrap(), [row("c", HOUR), row("d", HOUR)]);
+    assert_eq!(read_all(&store, POLICY, "m").unwrap(), [row("c", HOUR_NS), row("d", HOUR_NS)]);
 }
 
 /// Waits until the master has been told of so many rows, which takes a heartbeat or two.
@@ -185,7 +188,7 @@ fn series_over_many_ranges() {
         let text = format!("{at}");
         let fields = [("x", Scalar::Integer(at)), ("y", Scalar::String(text.as_str().into()))];
         let fields = if at % 3 == 0 { &fields[..1] } else { &fields[..] };
-        Row::new(&format!("m,host={n:02}"), fields, at * HOUR / 12)
+        Row::new(&format!("m,host={n:02}"), fields, at * HOUR_NS / 12)
     };
     let of_series = |n: i64| (0..12 * RANGES).map(move |at| row(n, at));
     let rows: Vec<Row> = (0..30).flat_map(of_series).collect();
@@ -200,7 +203,7 @@ fn series_over_many_ranges() {
         assert!(found == rows, "{} of {} rows, or in another order", found.len(), rows.len());
     }
     // Some of them, and a part of the time.
-    let time = TimeRange::new(5 * HOUR / 2, 35 * HOUR);
+    let time = TimeRange::new(5 * HOUR_NS / 2, 35 * HOUR_NS);
     let some = TagExpr::In(
         "host".into(),
         (0..30).step_by(2).map(|n| format!("{n:02}").as_str().into()).collect(),

@@ -10,14 +10,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{HOUR, fresh, one_server};
+use common::{fresh, one_server};
 use model::{DatabaseId, PolicyId, Scalar};
 use store::Policy;
-use store::testing::{Row, read_all, write};
+use store::testing::{HOUR_NS, Row, read_all, write};
 use store_kudu::KuduStore;
 
 const POLICY: Policy =
-    Policy { database: DatabaseId(7), id: PolicyId(3), partition_ns: HOUR, retention_ns: None };
+    Policy { database: DatabaseId(7), id: PolicyId(3), ..store::testing::POLICY };
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples").join(name)
@@ -87,7 +87,7 @@ fn a_java_program_reads_a_measurement() {
             ("another", Scalar::Integer(n)),
         ];
         let from = (n % 6) as usize;
-        Row::new(&format!("{name},host=h{},path=/", n % 4), &all[from..], n * HOUR / 7)
+        Row::new(&format!("{name},host=h{},path=/", n % 4), &all[from..], n * HOUR_NS / 7)
     };
     // The second and the third share a table.
     for (key, name) in [("disk\\ io", "disk io"), ("mem", "mem"), ("net", "net")] {
@@ -114,7 +114,7 @@ fn spark_reads_a_table() {
     let store = KuduStore::open(&options).unwrap();
     let row = |n: i64| {
         let fields = [("f", Scalar::Float(n as f64 + 0.5)), ("s", Scalar::String("text".into()))];
-        Row::new(&format!("cpu,host=h{}", n % 4), &fields[..1 + (n % 2) as usize], n * HOUR / 7)
+        Row::new(&format!("cpu,host=h{}", n % 4), &fields[..1 + (n % 2) as usize], n * HOUR_NS / 7)
     };
     let rows: Vec<Row> = (0..50).map(row).collect();
     assert_eq!(write(&store, POLICY, &rows, 0).unwrap().rejected, []);

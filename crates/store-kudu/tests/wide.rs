@@ -7,9 +7,9 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{HOUR, POLICY, fresh, one_server};
+use common::{fresh, one_server};
 use model::{Interrupt, Scalar, TagExpr, TimeRange};
-use store::testing::{Row, read_all, scan_everything, write};
+use store::testing::{HOUR_NS, POLICY, Row, read_all, scan_everything, write};
 use store::{DeleteRequest, DeleteTarget, NameFilter, ScanItem, ScanSlice, Store, TimeOrder};
 use store_kudu::{KuduOptions, KuduStore};
 
@@ -39,7 +39,7 @@ fn four_hundred_fields() {
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
     let rows_of = |daemon: usize| -> Vec<Row> {
         let key = |n: usize| format!("m,h={}", n % 3);
-        let time = |n: usize| (n as i64) * HOUR / 10 + daemon as i64;
+        let time = |n: usize| (n as i64) * HOUR_NS / 10 + daemon as i64;
         let mut rows: Vec<Row> =
             (0..20).map(|n| row(&key(n), (0..400).skip(daemon * 200).take(200), time(n))).collect();
         rows.extend((20..25).map(|n| row(&key(n), 0..400, time(n))));
@@ -101,15 +101,15 @@ fn deletes(stores: &[KuduStore; 2], mut expected: Vec<Row>) {
         stores[0].delete(&DeleteRequest { database: POLICY.database, target }).unwrap();
     };
     delete(TagExpr::Equals("h".into(), "1".into()), TimeRange::ALL);
-    delete(TagExpr::True, TimeRange::new(0, HOUR));
-    expected.retain(|row| row.key != "m,h=1" && row.time_ns > HOUR);
+    delete(TagExpr::True, TimeRange::new(0, HOUR_NS));
+    expected.retain(|row| row.key != "m,h=1" && row.time_ns > HOUR_NS);
     let mut rows = read_all(&stores[1], POLICY, "m").unwrap();
     rows.sort_by_key(|row| (row.key.clone(), row.time_ns));
     assert!(rows == expected);
     // Rows of values only that have no column.
-    let expired = stores[1].expire(POLICY.database, POLICY.id, 2 * HOUR).unwrap();
+    let expired = stores[1].expire(POLICY.database, POLICY.id, 2 * HOUR_NS).unwrap();
     assert_eq!(expired, 1);
-    let later = row("m,h=9", 395..396, 9 * HOUR);
+    let later = row("m,h=9", 395..396, 9 * HOUR_NS);
     write(&stores[0], POLICY, std::slice::from_ref(&later), 0).unwrap();
     delete(TagExpr::Equals("h".into(), "2".into()), TimeRange::ALL);
     delete(TagExpr::Equals("h".into(), "0".into()), TimeRange::ALL);
@@ -126,7 +126,7 @@ fn many_measurements() {
     let stores = [(); 2].map(|()| KuduStore::open(&options).unwrap());
     let name = |n: usize| format!("m{n}");
     let rows_of = |n: usize| -> Vec<Row> {
-        (0..4).map(|hour| row(&name(n), n % 5..n % 5 + 2, hour * HOUR)).collect()
+        (0..4).map(|hour| row(&name(n), n % 5..n % 5 + 2, hour * HOUR_NS)).collect()
     };
     write(&stores[0], POLICY, &[rows_of(0), rows_of(1)].concat(), 0).unwrap();
     std::thread::scope(|scope| {
@@ -143,7 +143,7 @@ fn many_measurements() {
     let own: Vec<&str> =
         tables.lines().filter(|t| t.starts_with(&format!("{}.db", options.prefix))).collect();
     assert_eq!(own.len(), 3, "{own:?}");
-    assert_eq!(stores[0].expire(POLICY.database, POLICY.id, HOUR).unwrap(), 1);
+    assert_eq!(stores[0].expire(POLICY.database, POLICY.id, HOUR_NS).unwrap(), 1);
     let target = DeleteTarget::Measurement(name(59).as_str().into());
     stores[0].delete(&DeleteRequest { database: POLICY.database, target }).unwrap();
     for n in 0..60 {

@@ -79,9 +79,11 @@ const TOMBSTONES_MAX: usize = wal::RECORD_BYTES_MAX / 4;
 /// Log bytes that may wait for a flush, as a multiple of a full memtable: batches of wide rows take
 /// far less in the log than in memory, text about the same.
 const LOG_PER_MEMTABLE: u64 = 4;
-/// Files the log is cut into before a flush lets go of the oldest. The one that is written and a spare
-/// take their whole length on the disk, and what a flush lets go of is rounded down to files.
-const LOG_FILES: u64 = 32;
+/// Files at least that the log is cut into before a flush lets go of the oldest: what it lets go of is
+/// rounded down to files.
+const LOG_FILES: u64 = 16;
+/// The file that is written and a spare take their whole length on the disk.
+const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl MemoryPlan {
     /// Shares out `total` bytes.
@@ -108,6 +110,6 @@ impl MemoryPlan {
 
     /// Bytes of one file of the log, allocated ahead.
     pub(crate) fn log_file_bytes(&self) -> u64 {
-        self.log_bytes_max() / LOG_FILES
+        (self.log_bytes_max() / LOG_FILES).min(LOG_FILE_BYTES_MAX)
     }
 }

@@ -1,20 +1,15 @@
 //! Rows that a filter finds far from each other are read in parts, and are what they are in the whole.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::Arc;
-
-use model::{CompareOp, DatabaseId, FieldFilter, PolicyId, Scalar};
+use model::{CompareOp, FieldFilter, Scalar};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, Row, read_slice, scan_everything, write};
-use store::{Policy, ScanSlice, Store, TimeOrder};
-use store_local::{LocalStore, StoreOptions};
+use store::testing::{self, POLICY, Row, read_slice, scan_everything, write};
+use store::{ScanSlice, Store, TimeOrder};
+use store_local::LocalStore;
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 3_600_000_000_000,
-    retention_ns: None,
-};
+mod common;
+use common::open;
+
 const ROWS: i64 = 9000;
 const LIMIT: i64 = 90;
 
@@ -38,13 +33,8 @@ fn row(series: &str, at: i64) -> Row {
 
 #[test]
 fn what_a_filter_finds_is_read_in_parts() {
-    let options = StoreOptions {
-        maintenance_threads: 0,
-        hash_seed: Some(1),
-        ..StoreOptions::new("/store", 64 << 20)
-    };
     let disk = SimDisk::new(1, FaultConfig::default());
-    let store = LocalStore::open(Arc::new(disk), options).unwrap();
+    let store = open(&disk, 64 << 20);
     let rows: Vec<Row> = (0..ROWS).flat_map(|at| ["a", "b"].map(|id| row(id, at))).collect();
     write(&store, POLICY, &rows, 0).unwrap();
     store.flush().unwrap();

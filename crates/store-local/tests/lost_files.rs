@@ -4,22 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{DatabaseId, PolicyId, Scalar};
+use model::Scalar;
 use platform::{Disk, FaultConfig, SimDisk};
-use store::testing::{Row, read_all, write};
-use store::{Policy, Store, StoreError};
-use store_local::{LocalStore, StoreOptions};
+use store::testing::{POLICY, Row, read_all, write};
+use store::{Store, StoreError};
+use store_local::LocalStore;
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 3_600_000_000_000,
-    retention_ns: None,
-};
+mod common;
 
 fn open(disk: &Arc<dyn Disk>) -> Result<LocalStore, StoreError> {
-    let options = StoreOptions { maintenance_threads: 0, ..StoreOptions::new("/data", 16 << 20) };
-    LocalStore::open(Arc::clone(disk), options)
+    LocalStore::open(Arc::clone(disk), common::options(16 << 20))
 }
 
 fn rows(count: i64) -> Vec<Row> {
@@ -39,7 +33,7 @@ fn filled() -> Arc<dyn Disk> {
 }
 
 fn files(disk: &dyn Disk, part: &str) -> Vec<PathBuf> {
-    let dir = Path::new("/data").join(part);
+    let dir = Path::new("/store").join(part);
     disk.list(&dir).unwrap().iter().map(|entry| dir.join(&entry.name)).collect()
 }
 
@@ -56,7 +50,7 @@ fn without_its_manifest_a_store_refuses_to_open_and_removes_nothing() {
         assert_eq!(before.len(), 1);
         match open(&disk) {
             Err(StoreError::Corruption { path, detail, .. }) => {
-                assert_eq!(path, Path::new("/data/manifest"));
+                assert_eq!(path, Path::new("/store/manifest"));
                 assert!(detail.contains("the manifest is missing though there are files"));
             }
             other => panic!("{lost:?}: {other:?}"),

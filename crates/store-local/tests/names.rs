@@ -2,21 +2,14 @@
 //! happens to the index in between.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use model::{DatabaseId, PolicyId, Scalar, TagExpr, Values};
+use model::{Scalar, TagExpr, Values};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{Row, names, unlimited, write};
-use store::{MetadataKind, MetadataRequest, NameFilter, Policy, Store};
-use store_local::{LocalStore, StoreOptions};
+use store::testing::{POLICY, Row, names, unlimited, write};
+use store::{MetadataKind, MetadataRequest, NameFilter, Store};
+use store_local::LocalStore;
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 24 * 3600 * 1_000_000_000,
-    retention_ns: None,
-};
+mod common;
+use common::open;
 
 /// Several walks' worth.
 const SERIES: usize = 100_000;
@@ -26,10 +19,7 @@ fn key(at: usize) -> String {
 }
 
 fn filled() -> LocalStore {
-    let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
-    let options = StoreOptions::new(PathBuf::from("/data"), 64 << 20);
-    let options = StoreOptions { maintenance_threads: 0, ..options };
-    let store = LocalStore::open(disk, options).unwrap();
+    let store = open(&SimDisk::new(1, FaultConfig::default()), 64 << 20);
     // Most in a run, the rest in memory, side by side in order.
     for part in [0, 1] {
         let rows: Vec<Row> = (0..SERIES)

@@ -1,20 +1,15 @@
 //! The first or last rows of a series are found without reading it all, though sources overlap.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::Arc;
-
-use model::{DatabaseId, PolicyId, Scalar};
+use model::Scalar;
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, Row, read_slice, scan_everything, write};
-use store::{Policy, ScanSlice, ScanStats, Store, TimeOrder};
-use store_local::{LocalStore, StoreOptions};
+use store::testing::{self, POLICY, Row, read_slice, scan_everything, write};
+use store::{ScanSlice, ScanStats, Store, TimeOrder};
+use store_local::LocalStore;
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 3_600_000_000_000,
-    retention_ns: None,
-};
+mod common;
+use common::open;
+
 const ROWS: i64 = 6000;
 
 fn row(series: &str, time_ns: i64, value: i64) -> Row {
@@ -24,13 +19,8 @@ fn row(series: &str, time_ns: i64, value: i64) -> Row {
 
 /// Two series in a segment; then some of their rows come again, with other values.
 fn overlapping(again: &[i64]) -> LocalStore {
-    let options = StoreOptions {
-        maintenance_threads: 0,
-        hash_seed: Some(1),
-        ..StoreOptions::new("/store", 64 << 20)
-    };
     let disk = SimDisk::new(1, FaultConfig::default());
-    let store = LocalStore::open(Arc::new(disk), options).unwrap();
+    let store = open(&disk, 64 << 20);
     let both = |time: i64, value: i64| ["a", "b"].map(|series| row(series, time, value));
     let rows: Vec<Row> = (0..ROWS).flat_map(|time| both(time, time * time % 1009)).collect();
     write(&store, POLICY, &rows, 0).unwrap();

@@ -4,18 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{DatabaseId, PolicyId, Scalar};
+use model::Scalar;
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, Row};
-use store::{Policy, Scan, Store, StoreError};
+use store::testing::{self, POLICY, Row};
+use store::{Scan, Store, StoreError};
 use store_local::{LocalStore, StoreOptions};
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 3_600_000_000_000,
-    retention_ns: None,
-};
+mod common;
+use common::options;
 
 /// Some 100 KB of rows.
 fn rows(from_ns: i64) -> Vec<Row> {
@@ -33,12 +29,7 @@ fn writes_go_on_while_queries_pin_memtables_up_to_a_bound() {
     let disk = SimDisk::new(1, FaultConfig::default());
     // A full memtable is a twelfth, writes wait above four of them; another tenth may be pinned.
     let memory = 6 << 20;
-    let options = StoreOptions {
-        maintenance_threads: 0,
-        write_wait_max: Duration::ZERO,
-        hash_seed: Some(1),
-        ..StoreOptions::new("/store", memory)
-    };
+    let options = StoreOptions { write_wait_max: Duration::ZERO, ..options(memory) };
     let store = LocalStore::open(Arc::new(disk), options).unwrap();
     let metric = |name: &str| store.metrics().iter().find(|m| m.name == name).unwrap().value;
     let mut scans = Vec::new();

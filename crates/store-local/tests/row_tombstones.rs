@@ -3,18 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{DatabaseId, FieldType, Name, PolicyId, Scalar};
+use model::{FieldType, Name, Scalar};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, Row, matching};
-use store::{DeleteRequest, MatchingRows, Policy, Store, StoreError};
+use store::testing::{self, POLICY, Row, matching};
+use store::{DeleteRequest, MatchingRows, Store, StoreError};
 use store_local::{LocalStore, StoreOptions};
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 3_600_000_000_000,
-    retention_ns: None,
-};
+mod common;
+use common::options;
 
 fn row(n: usize) -> Row {
     Row::new(&format!("m,id={n:06}"), &[("x", Scalar::Integer(1))], 1000)
@@ -29,12 +25,7 @@ fn delete(store: &LocalStore, rows: &[Row]) -> Result<(), StoreError> {
 #[test]
 fn deletes_wait_for_merges_where_too_many_are_not_carried_out() {
     let disk = SimDisk::new(1, FaultConfig::default());
-    let options = StoreOptions {
-        maintenance_threads: 0,
-        write_wait_max: Duration::ZERO,
-        hash_seed: Some(1),
-        ..StoreOptions::new("/store", 16 << 20)
-    };
+    let options = StoreOptions { write_wait_max: Duration::ZERO, ..options(16 << 20) };
     let open = || LocalStore::open(Arc::new(disk.clone()), options.clone()).unwrap();
     let store = open();
     let rows: Vec<Row> = (0..MatchingRows::ROWS_MAX + 100).map(row).collect();

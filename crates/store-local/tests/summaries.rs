@@ -3,28 +3,21 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use model::{DatabaseId, FieldType, PolicyId, Scalar, TagExpr, TimeRange, Values};
+use model::{FieldType, Scalar, TagExpr, TimeRange, Values};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{Row, unlimited, write};
+use store::testing::{self, Row, unlimited, write};
 use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
-use store_local::{LocalStore, StoreOptions};
+use store_local::LocalStore;
+
+mod common;
 
 const SECOND: i64 = 1_000_000_000;
 
-const POLICY: Policy = Policy {
-    database: DatabaseId(1),
-    id: PolicyId(1),
-    partition_ns: 24 * 3600 * SECOND,
-    retention_ns: None,
-};
+const POLICY: Policy = Policy { partition_ns: 24 * testing::HOUR_NS, ..testing::POLICY };
 
 fn open() -> LocalStore {
-    let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
-    let options = StoreOptions::new(PathBuf::from("/data"), 32 << 20);
-    LocalStore::open(disk, StoreOptions { maintenance_threads: 0, ..options }).unwrap()
+    common::open(&SimDisk::new(1, FaultConfig::default()), 32 << 20)
 }
 
 /// Rows each second; field `a` always, `b` on even seconds.

@@ -10,14 +10,22 @@ use std::sync::Arc;
 
 use model::key::{escape, unescape};
 use model::{
-    Bitmap, Budget, Column, ColumnBatch, FieldType, Interrupt, Layout, LayoutField, LineBatch,
-    LineRow, Name, Scalar, SeriesKey, SeriesRun, TagExpr, TimeRange, Values, key_hash, string_slot,
+    Bitmap, Budget, Column, ColumnBatch, DatabaseId, FieldType, Interrupt, Layout, LayoutField,
+    LineBatch, LineRow, Name, PolicyId, Scalar, SeriesKey, SeriesRun, TagExpr, TimeRange, Values,
+    key_hash, string_slot,
 };
 
 use crate::{
     DeleteTarget, MatchingRows, MetadataRequest, Policy, Scan, ScanContext, ScanItem, ScanRequest,
     ScanSlice, Store, StoreError, TimeOrder, WriteOutcome, WriteRequest,
 };
+
+/// An hour in nanoseconds.
+pub const HOUR_NS: i64 = 3_600_000_000_000;
+
+/// A database's first policy, kept for ever, in partitions of an hour.
+pub const POLICY: Policy =
+    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR_NS, retention_ns: None };
 
 /// One row of one series.
 #[derive(Clone, Debug)]

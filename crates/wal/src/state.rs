@@ -175,8 +175,7 @@ impl State {
     pub(crate) fn take(&mut self) -> Batch {
         let bytes = std::mem::replace(&mut self.pending, std::mem::take(&mut self.idle));
         let records = std::mem::take(&mut self.pending_records);
-        let (start, end) = (Lsn(self.taken), Lsn(self.position));
-        let batch = Batch { bytes, records, start, end };
+        let batch = Batch { bytes, records, start: Lsn(self.taken), end: Lsn(self.position) };
         self.taken = self.position;
         self.batch = self.batch.wrapping_add(1);
         batch
@@ -184,7 +183,7 @@ impl State {
 
     /// Puts a batch of which nothing was written back before what came since.
     pub(crate) fn put_back(&mut self, batch: Batch) {
-        let Batch { mut bytes, records, start, .. } = batch;
+        let Batch { mut bytes, records, start, end: _ } = batch;
         bytes.extend_from_slice(&self.pending);
         self.pending.clear();
         self.idle = std::mem::replace(&mut self.pending, bytes);

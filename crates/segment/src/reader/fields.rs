@@ -20,7 +20,7 @@ use crate::rows::fits;
 
 /// Pages of a block are read together until they have so many bytes; others one by one, so that a block of
 /// many long texts is not in memory as a whole.
-const READ_TOGETHER_BYTES: usize = 1 << 20;
+pub(super) const READ_TOGETHER_BYTES: usize = 1 << 20;
 
 /// See [`SegmentReader::column`].
 pub(super) fn column(
@@ -51,8 +51,8 @@ pub(super) fn columns(
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
     let (wanted, mut touched) = (wanted(parts), 0);
-    let (mut extents, mut places, mut bytes) = (Vec::new(), Vec::new(), 0);
-    for (field, _) in fields.iter() {
+    let (mut extents, mut read_for, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for (index, (field, _)) in fields.iter().enumerate() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
         let field_type = block.field_type(page.field as usize);
         let thawed = may_thaw(reader, shape(block, page), wanted, field_type)
@@ -63,23 +63,20 @@ pub(super) fn columns(
             None if bytes < READ_TOGETHER_BYTES => {
                 bytes += page.extent.len as usize;
                 extents.push(page.extent);
-                places.push(place);
+                read_for.push(index);
             }
             None => {}
         }
     }
     std::hint::black_box(touched);
     let pages = reader.shared.source.pages(&extents, reader.keep_pages)?;
-    let mut pages = places.into_iter().zip(pages).peekable();
+    let mut pages = read_for.into_iter().zip(pages).peekable();
     let mut tight = Vec::new();
-    for (field, out) in fields {
+    for (index, (field, out)) in fields.iter_mut().enumerate() {
         match field {
             Some(field) => {
-                let page = pages.next_if(|(place, _)| {
-                    block.page_place(*field).is_some_and(|(at, _)| at == *place)
-                });
-                let page = page.map(|(_, bytes)| bytes);
-                let page = read(&mut groups, *field, page, parts, out)?;
+                let bytes = pages.next_if(|(at, _)| *at == index).map(|(_, bytes)| bytes);
+                let page = read(&mut groups, *field, bytes, parts, out)?;
                 tight.extend(page.map(|page| (page, &mut out[..])));
             }
             None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),

@@ -370,3 +370,35 @@ fn parts_are_read_together_as_they_are_one_by_one() {
         }
     }
 }
+
+#[test]
+fn texts_that_are_too_long_to_be_read_together_are_right_too() {
+    let (mut spec, mut plain) = crate::testing::regular(900, 1, 10);
+    spec.options = crate::WriterOptions::cold(3);
+    let mut rng = Rng(7);
+    let mut text = || Cell::Text((0..1000).map(|_| (33 + rng.below(90)) as u8 as char).collect());
+    let types = [FieldType::String, FieldType::String, FieldType::String, FieldType::Integer];
+    plain[0].fields =
+        types.iter().enumerate().map(|(f, of)| (format!("f{f}").into(), *of)).collect();
+    for (at, (_, _, cells)) in plain[0].rows.iter_mut().enumerate() {
+        *cells = vec![text(), text(), text(), Cell::Number(at as u64 * 7)];
+    }
+    let reader = open(write(&spec, &plain).0).unwrap();
+    let block = blocks(&reader, "m0").swap_remove(0);
+    assert_eq!(block.rows(), 900);
+    let bytes = |field| block.page_place(field).unwrap().1.extent.len as usize;
+    let together = super::fields::READ_TOGETHER_BYTES;
+    assert!(bytes(0) < together && bytes(0) + bytes(1) > together, "{}", bytes(0));
+    for wanted in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]] {
+        let column = |field| vec![Column::new(Values::empty(block.field_type(field)))];
+        let mut columns: Vec<_> = wanted.map(|field| (Some(field), column(field))).into();
+        columns.insert(2, (None, column(0)));
+        reader.columns(&block, std::slice::from_ref(&(100..800)), &mut columns).unwrap();
+        for (field, column) in columns {
+            let cell = |row: &PlainRow| field.map_or(Cell::Missing, |field| row.2[field].clone());
+            let found: Vec<Cell> =
+                (0..700).map(|row| crate::testing::cell_at(&column[0], row)).collect();
+            assert_eq!(found, plain[0].rows[100..800].iter().map(cell).collect::<Vec<_>>());
+        }
+    }
+}

@@ -7,14 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kudu_test_cluster::{Cluster, Options};
-use model::{DatabaseId, PolicyId};
+use store::Store;
 use store::conformance::TestStore;
-use store::{Policy, Store};
 use store_kudu::{KuduOptions, KuduStore};
-
-pub(crate) const HOUR: i64 = 3_600_000_000_000;
-pub(crate) const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
 
 /// A cluster of one tablet server that all tests of a binary share.
 pub(crate) fn one_server() -> &'static Cluster {

@@ -5,11 +5,10 @@ mod matching;
 mod reads;
 mod writes;
 
-use model::{DatabaseId, PolicyId, Scalar};
+use model::Scalar;
 
 use super::apply::Pair;
-use crate::Policy;
-use crate::testing::Row;
+use crate::testing::{HOUR_NS, POLICY, Row};
 
 pub(super) type Case = fn(&mut Pair) -> Result<(), String>;
 
@@ -53,12 +52,6 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("the_catalog_slot", changes::the_catalog_slot),
     ("a_closed_store_says_so", changes::a_closed_store_says_so),
 ];
-
-const HOUR: i64 = 3_600_000_000_000;
-
-/// A database's first policy, kept for ever, partitions of an hour.
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
 
 fn integer(key: &str, field: &str, value: i64, time_ns: i64) -> Row {
     Row::new(key, &[(field, Scalar::Integer(value))], time_ns)

@@ -7,10 +7,9 @@ use model::{
 
 use super::operation::{Operation, Picked, Probe};
 use super::random::Random;
-use crate::testing::Row;
+use crate::testing::{HOUR_NS, Row};
 use crate::{DeleteTarget, MetadataKind, NameFilter, Policy, SummaryParts, TimeOrder, Windows};
 
-const HOUR: i64 = 3_600_000_000_000;
 /// The middle of the times that most rows have; partitions around it are an hour long.
 const NOW: i64 = 1_500_000_000_000_000_000;
 
@@ -73,8 +72,8 @@ impl Generator {
         Policy {
             database: DatabaseId(base + if which < 2 { 1 } else { 2 }),
             id: PolicyId(base + 1 + which),
-            partition_ns: HOUR,
-            retention_ns: (which == 1).then_some(4 * HOUR),
+            partition_ns: HOUR_NS,
+            retention_ns: (which == 1).then_some(4 * HOUR_NS),
         }
     }
 
@@ -87,9 +86,9 @@ impl Generator {
             0 => MIN_TIME_NS,
             1 => MAX_TIME_NS,
             2 => self.random.below(3) as i64 - 1,
-            3..30 => NOW - 5 * HOUR + self.random.below(10) as i64 * HOUR,
+            3..30 => NOW - 5 * HOUR_NS + self.random.below(10) as i64 * HOUR_NS,
             30..60 => NOW + self.random.below(40) as i64,
-            _ => NOW - HOUR + self.random.below(80) as i64 * (HOUR / 20),
+            _ => NOW - HOUR_NS + self.random.below(80) as i64 * (HOUR_NS / 20),
         }
     }
 
@@ -254,10 +253,11 @@ impl Generator {
     }
 
     fn windows(&mut self) -> Windows {
-        let lengths = [None, Some(1), Some(7), Some(HOUR / 4), Some(HOUR), Some(5 * HOUR + 3)];
+        let lengths =
+            [None, Some(1), Some(7), Some(HOUR_NS / 4), Some(HOUR_NS), Some(5 * HOUR_NS + 3)];
         Windows {
             every_ns: self.random.pick(&lengths),
-            offset_ns: self.random.pick(&[0, 3, -HOUR / 8, NOW]),
+            offset_ns: self.random.pick(&[0, 3, -HOUR_NS / 8, NOW]),
             parts: SummaryParts {
                 sum: self.random.chance(50),
                 min_max: self.random.chance(50),
@@ -329,7 +329,7 @@ impl Generator {
     fn expire(&mut self) -> Operation {
         let policy = self.policy();
         let before_ns = if self.random.chance(80) {
-            NOW - self.random.below(6) as i64 * HOUR
+            NOW - self.random.below(6) as i64 * HOUR_NS
         } else {
             self.time()
         };

@@ -1,17 +1,11 @@
-use model::{
-    CompareOp, DatabaseId, FieldFilter, FieldType, Interrupt, PolicyId, Scalar, TagExpr, TimeRange,
-};
+use model::{CompareOp, FieldFilter, FieldType, Interrupt, Scalar, TagExpr, TimeRange};
 
 use super::*;
-use crate::testing::{self, Row, read, read_all, scan_everything};
+use crate::testing::{self, HOUR_NS, POLICY, Row, read, read_all, scan_everything};
 use crate::{
     DeleteTarget, MetadataKind, NameFilter, Policy, RejectReason, ScanItem, ScanSlice,
     SummaryParts, TimeOrder, Windows,
 };
-
-const HOUR: i64 = 3_600_000_000_000;
-const POLICY: Policy =
-    Policy { database: DatabaseId(1), id: PolicyId(1), partition_ns: HOUR, retention_ns: None };
 
 fn row(key: &str, field: &str, value: i64, time_ns: i64) -> Row {
     Row::new(key, &[(field, Scalar::Integer(value))], time_ns)
@@ -44,8 +38,8 @@ fn refuses_rows_one_by_one_and_leaves_no_trace_of_them() {
         row("m", "x", 7, 6),
         row("other,t=1", "x", 7, -1),
     ];
-    let kept = Policy { retention_ns: Some(HOUR), ..POLICY };
-    let outcome = testing::write(&store, kept, &rows, HOUR).unwrap();
+    let kept = Policy { retention_ns: Some(HOUR_NS), ..POLICY };
+    let outcome = testing::write(&store, kept, &rows, HOUR_NS).unwrap();
     let texts: Vec<String> =
         outcome.rejected.iter().map(|r| format!("{} {}", r.row, r.reason)).collect();
     assert_eq!(
@@ -134,14 +128,14 @@ fn summaries_count_every_row_once() {
 
 #[test]
 fn expiry_drops_whole_partitions_with_the_bounds_they_were_made_with() {
-    let store = filled(&[row("m,h=1", "x", 1, 0), row("m,h=2", "x", 1, HOUR + 1)]);
-    let longer = Policy { partition_ns: 4 * HOUR, ..POLICY };
-    testing::write(&store, longer, &[row("m,h=3", "x", 1, 3 * HOUR)], 0).unwrap();
+    let store = filled(&[row("m,h=1", "x", 1, 0), row("m,h=2", "x", 1, HOUR_NS + 1)]);
+    let longer = Policy { partition_ns: 4 * HOUR_NS, ..POLICY };
+    testing::write(&store, longer, &[row("m,h=3", "x", 1, 3 * HOUR_NS)], 0).unwrap();
     let expire = |before| store.expire(POLICY.database, POLICY.id, before).unwrap();
-    assert_eq!(expire(HOUR - 1), 0);
-    assert_eq!(expire(HOUR), 1);
-    assert_eq!(expire(4 * HOUR - 1), 1);
-    assert_eq!(expire(4 * HOUR), 1);
+    assert_eq!(expire(HOUR_NS - 1), 0);
+    assert_eq!(expire(HOUR_NS), 1);
+    assert_eq!(expire(4 * HOUR_NS - 1), 1);
+    assert_eq!(expire(4 * HOUR_NS), 1);
     assert_eq!(read_all(&store, POLICY, "m").unwrap(), []);
     let schema = store.schema(POLICY.database, "m", &Interrupt::new()).unwrap().unwrap();
     assert_eq!((schema.fields.len(), schema.tag_keys.len()), (1, 0));

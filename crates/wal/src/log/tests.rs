@@ -80,6 +80,8 @@ fn records_come_back_in_order_over_many_files() {
     let metrics = wal.metrics();
     assert_eq!(metrics.appends, 100);
     assert_eq!(metrics.append_bytes + metrics.fill_bytes, wal.position().0);
+    let behind_the_last = wal.position().0 - written.last().unwrap().0.0;
+    assert!(behind_the_last < 64, "{behind_the_last}");
     assert!(metrics.fill_bytes > 0);
     assert!(metrics.files > 5 && metrics.disk_bytes == metrics.files * 2048, "{metrics:?}");
     assert_eq!(metrics.group_records_histogram.iter().sum::<u64>(), metrics.writes);

@@ -2,7 +2,7 @@
 
 use model::{DatabaseId, Interrupt, PolicyId, Regex, Scalar, TagExpr, TimeRange};
 
-use super::{HOUR, POLICY, check_thrice, integer};
+use super::{HOUR_NS, POLICY, check_thrice, integer};
 use crate::conformance::apply::{Pair, failed, same};
 use crate::conformance::partitions::list;
 use crate::testing::{self, Row, read_all};
@@ -19,7 +19,7 @@ fn fill(pair: &mut Pair) -> Result<(), String> {
     for policy in [1, 2] {
         let policy = Policy { id: PolicyId(policy), ..POLICY };
         let rows: Vec<Row> = (0..60)
-            .map(|n| integer(&format!("m{},h={}", n % 2, n % 5), "x", n, n * HOUR / 20))
+            .map(|n| integer(&format!("m{},h={}", n % 2, n % 5), "x", n, n * HOUR_NS / 20))
             .collect();
         pair.write(policy, &rows)?;
     }
@@ -31,13 +31,13 @@ pub(super) fn deletes_are_exact(pair: &mut Pair) -> Result<(), String> {
     let m0 = || NameFilter::In(vec!["m0".into()]);
     let regex = Regex::new("1$").map_err(|e| e.to_string())?;
     let targets = [
-        rows_where(m0(), TagExpr::True, TimeRange::new(HOUR / 2, HOUR)),
+        rows_where(m0(), TagExpr::True, TimeRange::new(HOUR_NS / 2, HOUR_NS)),
         rows_where(NameFilter::All, host("1"), TimeRange::new(0, 0)),
         rows_where(NameFilter::All, host("2"), TimeRange::ALL),
         rows_where(NameFilter::Matches(regex), TagExpr::Not(Box::new(host("3"))), TimeRange::ALL),
         rows_where(NameFilter::All, TagExpr::False, TimeRange::ALL),
         rows_where(NameFilter::All, TagExpr::True, TimeRange::EMPTY),
-        rows_where(NameFilter::All, TagExpr::True, TimeRange::new(2 * HOUR, TimeRange::ALL.max)),
+        rows_where(NameFilter::All, TagExpr::True, TimeRange::new(2 * HOUR_NS, TimeRange::ALL.max)),
         rows_where(NameFilter::All, TagExpr::True, TimeRange::ALL),
     ];
     fill(pair)?;
@@ -130,7 +130,7 @@ pub(super) fn deleting_what_is_missing(pair: &mut Pair) -> Result<(), String> {
             ] {
                 pair.delete(DatabaseId(database), target)?;
             }
-            pair.expire(DatabaseId(database), PolicyId(9), HOUR)?;
+            pair.expire(DatabaseId(database), PolicyId(9), HOUR_NS)?;
         }
         pair.delete(DatabaseId(9), DeleteTarget::Database)?;
         pair.check_all()?;
@@ -141,14 +141,14 @@ pub(super) fn deleting_what_is_missing(pair: &mut Pair) -> Result<(), String> {
 
 pub(super) fn expiry_drops_whole_partitions(pair: &mut Pair) -> Result<(), String> {
     fill(pair)?;
-    pair.write(POLICY, &[integer("m0,only=old", "x", 1, HOUR - 1)])?;
+    pair.write(POLICY, &[integer("m0,only=old", "x", 1, HOUR_NS - 1)])?;
     pair.test.maintain();
-    for before in [i64::MIN, 0, HOUR - 1, HOUR, 2 * HOUR + 5] {
+    for before in [i64::MIN, 0, HOUR_NS - 1, HOUR_NS, 2 * HOUR_NS + 5] {
         pair.expire(POLICY.database, POLICY.id, before)?;
         check_thrice(pair)?;
     }
     let first = read_all(pair.store(), POLICY, "m0").map_err(failed("read"))?;
-    same("rows before 2 h", &first.iter().filter(|row| row.time_ns < 2 * HOUR).count(), &0)?;
+    same("rows before 2 h", &first.iter().filter(|row| row.time_ns < 2 * HOUR_NS).count(), &0)?;
     // A partition that was dropped can be written again.
     pair.write(POLICY, &[integer("m0,h=1", "x", 1, 1)])?;
     check_thrice(pair)?;
@@ -164,12 +164,12 @@ pub(super) fn partitions_keep_their_numbers(pair: &mut Pair) -> Result<(), Strin
     let before = list(pair.store(), POLICY.database)?;
     same("partitions", &before.len(), &6)?;
     // Neither a new partition before the others nor one that goes renumbers them.
-    pair.write(POLICY, &[integer("m0,h=1", "x", 1, -5 * HOUR)])?;
+    pair.write(POLICY, &[integer("m0,h=1", "x", 1, -5 * HOUR_NS)])?;
     check_thrice(pair)?;
-    pair.expire(POLICY.database, POLICY.id, HOUR)?;
+    pair.expire(POLICY.database, POLICY.id, HOUR_NS)?;
     check_thrice(pair)?;
     let after = list(pair.store(), POLICY.database)?;
-    let lasting = before.iter().filter(|p| p.policy != POLICY.id || p.time.min >= HOUR).copied();
+    let lasting = before.iter().filter(|p| p.policy != POLICY.id || p.time.min >= HOUR_NS).copied();
     same("partitions that last", &after, &lasting.collect())?;
     // The same range again may have its old number, and no other's.
     pair.write(POLICY, &[integer("m0,h=1", "x", 1, 0)])?;
@@ -181,14 +181,14 @@ pub(super) fn partitions_keep_their_numbers(pair: &mut Pair) -> Result<(), Strin
 
 pub(super) fn a_dropped_partition_is_gone(pair: &mut Pair) -> Result<(), String> {
     fill(pair)?;
-    pair.write(POLICY, &[integer("m0,only=here", "x", 1, HOUR)])?;
+    pair.write(POLICY, &[integer("m0,only=here", "x", 1, HOUR_NS)])?;
     pair.test.maintain();
-    pair.write(POLICY, &[integer("m1,h=1", "x", 1, HOUR + 1)])?;
-    let whole = TimeRange::new(HOUR, 2 * HOUR - 1);
+    pair.write(POLICY, &[integer("m1,h=1", "x", 1, HOUR_NS + 1)])?;
+    let whole = TimeRange::new(HOUR_NS, 2 * HOUR_NS - 1);
     for (time, left) in [
-        (TimeRange::new(HOUR, HOUR + 7), 6),
-        (TimeRange::new(9 * HOUR, 10 * HOUR - 1), 6),
-        (TimeRange::new(0, 2 * HOUR - 1), 6),
+        (TimeRange::new(HOUR_NS, HOUR_NS + 7), 6),
+        (TimeRange::new(9 * HOUR_NS, 10 * HOUR_NS - 1), 6),
+        (TimeRange::new(0, 2 * HOUR_NS - 1), 6),
         (TimeRange::ALL, 6),
         (whole, 5),
         (whole, 5),
@@ -198,19 +198,19 @@ pub(super) fn a_dropped_partition_is_gone(pair: &mut Pair) -> Result<(), String>
         check_thrice(pair)?;
     }
     pair.delete(POLICY.database, DeleteTarget::Partition(PolicyId(9), whole))?;
-    pair.write(POLICY, &[integer("m0,h=1", "x", 7, HOUR + 5)])?;
+    pair.write(POLICY, &[integer("m0,h=1", "x", 7, HOUR_NS + 5)])?;
     check_thrice(pair)
 }
 
 /// Times are chosen so that the bounds of any partition lead to the same rows.
 pub(super) fn a_changed_partition_length(pair: &mut Pair) -> Result<(), String> {
-    let day = Policy { partition_ns: 24 * HOUR, ..POLICY };
-    pair.write(POLICY, &[integer("m", "x", 1, 0), integer("m", "x", 1, 30 * HOUR)])?;
-    pair.write(day, &[integer("m", "x", 2, 1), integer("m", "x", 2, 50 * HOUR)])?;
+    let day = Policy { partition_ns: 24 * HOUR_NS, ..POLICY };
+    pair.write(POLICY, &[integer("m", "x", 1, 0), integer("m", "x", 1, 30 * HOUR_NS)])?;
+    pair.write(day, &[integer("m", "x", 2, 1), integer("m", "x", 2, 50 * HOUR_NS)])?;
     pair.test.maintain();
-    pair.write(POLICY, &[integer("m", "y", 3, 1), integer("m", "y", 3, 51 * HOUR)])?;
+    pair.write(POLICY, &[integer("m", "y", 3, 1), integer("m", "y", 3, 51 * HOUR_NS)])?;
     check_thrice(pair)?;
-    pair.expire(POLICY.database, POLICY.id, 24 * HOUR)?;
+    pair.expire(POLICY.database, POLICY.id, 24 * HOUR_NS)?;
     check_thrice(pair)
 }
 

@@ -2,7 +2,7 @@
 
 use model::{FieldType, Name, PolicyId, Scalar, TimeRange};
 
-use super::{HOUR, POLICY, check_thrice, integer};
+use super::{HOUR_NS, POLICY, check_thrice, integer};
 use crate::conformance::apply::{Pair, failed, same};
 use crate::conformance::operation::Probe;
 use crate::testing::{Row, matching, read_all};
@@ -32,7 +32,7 @@ pub(super) fn named_rows_go_if_unchanged(pair: &mut Pair) -> Result<(), String> 
     let of = |value, time| {
         Row::new("m,h=1", &[("x", Scalar::Integer(value)), ("y", Scalar::Float(0.5))], time)
     };
-    let all = [of(1, 1), of(2, 2), of(3, 3), of(4, HOUR), of(5, HOUR + 1)];
+    let all = [of(1, 1), of(2, 2), of(3, 3), of(4, HOUR_NS), of(5, HOUR_NS + 1)];
     pair.write(POLICY, &all)?;
     let seen = rows(pair)?;
     // Since they were seen: one has another value, one another field, one has gone.
@@ -40,14 +40,14 @@ pub(super) fn named_rows_go_if_unchanged(pair: &mut Pair) -> Result<(), String> 
     let gone = crate::DeleteTarget::Rows {
         measurements: crate::NameFilter::All,
         series: model::TagExpr::True,
-        time: TimeRange::new(HOUR, HOUR),
+        time: TimeRange::new(HOUR_NS, HOUR_NS),
     };
     pair.delete(POLICY.database, gone)?;
     let x = [field("x", FieldType::Integer)];
     delete(pair, &x, &seen, &[of(7, 2)])?;
     // What is written at the place of a row that was removed is new.
-    pair.write(POLICY, &[integer("m,h=1", "x", 5, HOUR + 1)])?;
-    let again = integer("m,h=1", "x", 5, HOUR + 1);
+    pair.write(POLICY, &[integer("m,h=1", "x", 5, HOUR_NS + 1)])?;
+    let again = integer("m,h=1", "x", 5, HOUR_NS + 1);
     same("rows", &rows(pair)?, &vec![of(7, 2), again.clone()])?;
     let absent =
         [integer("m,h=2", "x", 5, 2), integer("m", "x", 5, 2), integer("m,h=1", "x", 5, 9)];
@@ -157,7 +157,7 @@ pub(super) fn named_rows_do_not_show_in_windows(pair: &mut Pair) -> Result<(), S
 
 fn check_windows(pair: &Pair) -> Result<(), String> {
     let all = Probe::all(POLICY, "m");
-    for (every_ns, first_last) in [None, Some(HOUR / 60), Some(HOUR)]
+    for (every_ns, first_last) in [None, Some(HOUR_NS / 60), Some(HOUR_NS)]
         .into_iter()
         .flat_map(|every| [(every, false), (every, true)])
     {

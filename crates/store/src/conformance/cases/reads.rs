@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Budget, CompareOp, FieldType, Interrupt, Name, Regex, Scalar, TagExpr, TimeRange};
 
-use super::{HOUR, POLICY, check_thrice, integer};
+use super::{HOUR_NS, POLICY, check_thrice, integer};
 use crate::conformance::apply::{Pair, failed, same};
 use crate::conformance::compare::names_request;
 use crate::conformance::operation::Probe;
@@ -43,7 +43,7 @@ fn fill(pair: &mut Pair) -> Result<(), String> {
             ("b", Scalar::Boolean(n % 2 == 0)),
         ];
         let from = (n % 5) as usize;
-        Row::new(key, &fields[from..5.min(from + 3)], n * HOUR / 60 - HOUR)
+        Row::new(key, &fields[from..5.min(from + 3)], n * HOUR_NS / 60 - HOUR_NS)
     };
     let rows: Vec<Row> = (0..180).map(row).collect();
     pair.write(POLICY, &rows[90..])?;
@@ -58,7 +58,7 @@ pub(super) fn scan_options(pair: &mut Pair) -> Result<(), String> {
     let some = Regex::new("a|c").map_err(|e| e.to_string())?;
     let probes = [
         Probe { order: TimeOrder::Descending, ..all.clone() },
-        Probe { time: TimeRange::new(0, HOUR / 2), ..all.clone() },
+        Probe { time: TimeRange::new(0, HOUR_NS / 2), ..all.clone() },
         Probe { time: TimeRange::new(5, 4), ..all.clone() },
         Probe { series: host("a"), ..all.clone() },
         Probe { series: host(""), ..all.clone() },
@@ -69,10 +69,10 @@ pub(super) fn scan_options(pair: &mut Pair) -> Result<(), String> {
         Probe { series: TagExpr::False, ..all.clone() },
         Probe { series: TagExpr::Or(Vec::new()), ..all.clone() },
         Probe { fields: vec![3, 0], ..all.clone() },
-        Probe { series_parts: 3, cuts: vec![-HOUR / 2, 0, 7, HOUR], ..all.clone() },
+        Probe { series_parts: 3, cuts: vec![-HOUR_NS / 2, 0, 7, HOUR_NS], ..all.clone() },
         Probe {
             series_parts: 2,
-            cuts: vec![HOUR / 3],
+            cuts: vec![HOUR_NS / 3],
             order: TimeOrder::Descending,
             rows_per_series: Some(2),
             ..all.clone()
@@ -178,13 +178,15 @@ pub(super) fn summaries_add_up(pair: &mut Pair) -> Result<(), String> {
     fill(pair)?;
     // Rows over what may have been summed up already.
     for round in 0..3 {
-        for every_ns in [None, Some(HOUR), Some(HOUR / 4), Some(HOUR / 7), Some(10 * HOUR)] {
-            for offset_ns in [0, HOUR / 9] {
+        for every_ns in
+            [None, Some(HOUR_NS), Some(HOUR_NS / 4), Some(HOUR_NS / 7), Some(10 * HOUR_NS)]
+        {
+            for offset_ns in [0, HOUR_NS / 9] {
                 let parts = SummaryParts { sum: true, min_max: true, first_last: true };
                 let windows = Some(Windows { every_ns, offset_ns, parts });
                 let all = Probe { windows, ..Probe::all(POLICY, "m") };
                 pair.probe(&all)?;
-                pair.probe(&Probe { time: TimeRange::new(-HOUR / 3, HOUR), ..all.clone() })?;
+                pair.probe(&Probe { time: TimeRange::new(-HOUR_NS / 3, HOUR_NS), ..all.clone() })?;
                 pair.probe(&Probe {
                     fields: vec![1],
                     order: TimeOrder::Descending,
@@ -197,9 +199,9 @@ pub(super) fn summaries_add_up(pair: &mut Pair) -> Result<(), String> {
         match round {
             0 => pair.test.maintain(),
             _ => {
-                let row = integer("m,host=a,dc=x", "i", 100, -HOUR);
+                let row = integer("m,host=a,dc=x", "i", 100, -HOUR_NS);
                 pair.write(POLICY, &[row])?;
-                let time = TimeRange::new(0, HOUR / 5);
+                let time = TimeRange::new(0, HOUR_NS / 5);
                 let (measurements, series) = (NameFilter::All, TagExpr::True);
                 let target = crate::DeleteTarget::Rows { measurements, series, time };
                 pair.delete(POLICY.database, target)?;

@@ -2,7 +2,7 @@
 
 use model::{DatabaseId, MAX_TIME_NS, MIN_TIME_NS, PolicyId, Scalar};
 
-use super::{HOUR, POLICY, check_thrice, integer};
+use super::{HOUR_NS, POLICY, check_thrice, integer};
 use crate::Policy;
 use crate::conformance::apply::{Pair, failed, same};
 use crate::testing::{self, Row, read_all};
@@ -72,7 +72,7 @@ pub(super) fn later_rows_of_a_batch_win(pair: &mut Pair) -> Result<(), String> {
 pub(super) fn order_of_arrival_does_not_matter(pair: &mut Pair) -> Result<(), String> {
     // 7 is coprime to 200: every time once, far from sorted, over several partitions.
     for batch in 0..10 {
-        let time = |n: i64| (n * 7 % 200) * (HOUR / 40) - 2 * HOUR;
+        let time = |n: i64| (n * 7 % 200) * (HOUR_NS / 40) - 2 * HOUR_NS;
         let rows: Vec<Row> = (batch * 20..batch * 20 + 20)
             .map(|n| integer(&format!("m,h={}", n % 3), "x", n, time(n)))
             .collect();
@@ -164,9 +164,9 @@ pub(super) fn the_first_write_fixes_a_type(pair: &mut Pair) -> Result<(), String
 }
 
 pub(super) fn old_rows_are_beyond_retention(pair: &mut Pair) -> Result<(), String> {
-    let policy = Policy { retention_ns: Some(2 * HOUR), ..POLICY };
-    let now = 100 * HOUR;
-    let times = [now - 2 * HOUR - 1, now - 2 * HOUR, now, now + 1000 * HOUR, 0];
+    let policy = Policy { retention_ns: Some(2 * HOUR_NS), ..POLICY };
+    let now = 100 * HOUR_NS;
+    let times = [now - 2 * HOUR_NS - 1, now - 2 * HOUR_NS, now, now + 1000 * HOUR_NS, 0];
     let rows: Vec<Row> = times.iter().map(|t| integer("m", "x", 1, *t)).collect();
     let outcome = pair.write_at(policy, &rows, now)?;
     let refused: Vec<u32> = outcome.rejected.iter().map(|r| r.row).collect();
@@ -188,7 +188,7 @@ pub(super) fn policies_and_databases_are_apart(pair: &mut Pair) -> Result<(), St
 pub(super) fn writers_at_once(pair: &mut Pair) -> Result<(), String> {
     let rows_of = |writer: i64| -> Vec<Row> {
         (0..200)
-            .map(|n| integer(&format!("m,w={writer},h={}", n % 5), "x", n, n * HOUR / 50))
+            .map(|n| integer(&format!("m,w={writer},h={}", n % 5), "x", n, n * HOUR_NS / 50))
             .collect()
     };
     let store = pair.store();
