@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bench::compare::{
-    CompareOptions, SETTLE_MAX, append_history, compare, create_database, plots, table,
+    CompareOptions, Settling, append_history, compare, create_database, plots, table,
 };
 use bench::discard::serve;
 use bench::functions::{FunctionsOptions, functions, functions_table};
@@ -158,7 +158,8 @@ struct Compare {
     /// cpu-only, devops or iot; queries are asked of cpu-only alone
     #[arg(long, default_value = "cpu-only")]
     workload: Workload,
-    /// 100 hosts (26 M values in three days) instead of 4000 (1 G values)
+    /// 100 hosts (26 M values in three days) instead of 4000 (1 G values), and seconds to settle: in all
+    /// less than ten minutes
     #[arg(long, conflicts_with = "scale")]
     quick: bool,
     /// Hosts or trucks
@@ -180,7 +181,7 @@ struct Compare {
     #[arg(long = "query-workers", default_values_t = [2])]
     query_workers: Vec<usize>,
     /// Seconds that each query type runs
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// influxdb, victoria-metrics, questdb, clickhouse or nyala; may be given several times, all if absent
     #[arg(long = "system")]
@@ -409,7 +410,7 @@ fn run_compare(command: &Compare) -> Result<()> {
         load_rounds: command.load_rounds,
         query_workers: command.query_workers.clone(),
         query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
-        settle_max: SETTLE_MAX,
+        settling: if command.quick { Settling::QUICK } else { Settling::PATIENT },
         systems,
         directory: command.directory.clone(),
     })?;

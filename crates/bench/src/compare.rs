@@ -33,11 +33,6 @@ pub use table::{print_comparison, table};
 mod tests;
 
 const DB: &str = "benchmark";
-/// A system has settled when its files and its processor time have not moved for this long: some
-/// tidy up only after a minute without writes.
-const QUIET: Duration = Duration::from_secs(70);
-/// How long settling may take if nothing else is said.
-pub const SETTLE_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_secs(1);
 /// Processor time per second that housekeeping of an idle server may take.
 const IDLE_CPU_SECONDS: f64 = 0.05;
@@ -49,6 +44,33 @@ pub const ROUNDS: u32 = 4;
 const ANSWERS: usize = 3;
 const TOLERANCE: f64 = 1e-9;
 const DIFFERENCES_MAX: usize = 3;
+
+/// When a system has settled.
+#[derive(Debug, Clone, Copy)]
+pub struct Settling {
+    /// Its files and its processor time have not moved for this long.
+    pub quiet: Duration,
+    /// That is waited for no longer than this; zero: sizes are taken right after the load.
+    pub at_most: Duration,
+    /// How long without writes Nyala waits before it tidies up; its default if absent. (InfluxDB is always
+    /// told to wait for seconds only, or it would wait for hours.)
+    pub nyala_idle_after: Option<Duration>,
+}
+
+impl Settling {
+    /// Some tidy up only after a minute without writes.
+    pub const PATIENT: Self = Self {
+        quiet: Duration::from_secs(70),
+        at_most: Duration::from_secs(300),
+        nyala_idle_after: None,
+    };
+    /// For a run of minutes.
+    pub const QUICK: Self = Self {
+        quiet: Duration::from_secs(15),
+        at_most: Duration::from_secs(60),
+        nyala_idle_after: Some(Duration::from_secs(5)),
+    };
+}
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -66,8 +88,8 @@ pub struct CompareOptions {
     pub query_workers: Vec<usize>,
     /// How long each query type runs with each number of connections, in [`ROUNDS`] turns.
     pub query_duration: Duration,
-    /// How long a system may take to settle; zero: sizes are taken right after the load.
-    pub settle_max: Duration,
+    /// What is waited for between the load and the queries.
+    pub settling: Settling,
     /// The systems, in the order of the table.
     pub systems: Vec<System>,
     /// Where the systems put their files; the system's directory for temporary files if absent.
@@ -165,7 +187,7 @@ fn measure(
     let load = loads::median(&loads).expect("BUG: there is one").clone();
     let resident_bytes = usage(server.pid())?.resident_bytes;
     note("settling");
-    let (disk_bytes, settled) = settle(server, options.settle_max)?;
+    let (disk_bytes, settled) = settle(server, &options.settling)?;
     note(&format!("settled after {:.0} s, {disk_bytes} bytes on disk", settled.as_secs_f64()));
     let mut queries = Vec::new();
     let asks = options.data.workload == Workload::CpuOnly;
@@ -263,12 +285,12 @@ pub(crate) fn load_options_of(
 }
 
 /// Waits until nothing moves; returns the disk space and how long that took.
-pub(crate) fn settle(server: &Running, at_most: Duration) -> Result<(u64, Duration)> {
+pub(crate) fn settle(server: &Running, settling: &Settling) -> Result<(u64, Duration)> {
     let started = Instant::now();
     let mut quiet_since = started;
     let mut bytes_before = disk_bytes(server.data())?;
     let mut cpu_before = usage(server.pid())?.cpu_seconds;
-    while quiet_since.elapsed() < QUIET && started.elapsed() < at_most {
+    while quiet_since.elapsed() < settling.quiet && started.elapsed() < settling.at_most {
         std::thread::sleep(POLL);
         let bytes = disk_bytes(server.data())?;
         let cpu = usage(server.pid())?.cpu_seconds;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::compare::{
-    CompareOptions, SETTLE_MAX, append_history, compare, dialect, load_options_of, plots, prepare,
+    CompareOptions, Settling, append_history, compare, dialect, load_options_of, plots, prepare,
     print_comparison,
 };
 use crate::load::{LoadReport, load, note};
@@ -180,11 +180,13 @@ impl Report<'_> {
     }
 
     /// How long systems may settle: in a trial run until what was written can be read.
-    fn settle_max(&self) -> Duration {
-        if self.options.shrink > 1 { Duration::from_secs(5) } else { SETTLE_MAX }
+    fn settling(&self) -> Settling {
+        let patient = Settling::PATIENT;
+        let trial = Settling { at_most: Duration::from_secs(5), ..patient };
+        if self.options.shrink > 1 { trial } else { patient }
     }
 
-    fn comparison(&self, data: Spec, asks: bool, settle_max: Duration) -> CompareOptions {
+    fn comparison(&self, data: Spec, asks: bool, settling: Settling) -> CompareOptions {
         CompareOptions {
             data,
             load_workers: 2,
@@ -192,7 +194,7 @@ impl Report<'_> {
             load_rounds: LOAD_ROUNDS,
             query_workers: if asks { vec![2, 4] } else { Vec::new() },
             query_duration: self.options.query_duration,
-            settle_max,
+            settling,
             systems: self.systems(),
             directory: Some(self.options.directory.clone()),
         }
@@ -218,8 +220,7 @@ impl Report<'_> {
 
     fn queries(&mut self) -> Result<()> {
         let data = Spec::cpu_only(self.scale(100), 72);
-        let settle_max = self.settle_max();
-        let found = compare(&self.comparison(data, true, settle_max))?;
+        let found = compare(&self.comparison(data, true, self.settling()))?;
         self.push("\n## 100 hosts, three days\n\n");
         self.push(&print_comparison(&found));
         if let Some(directory) = &self.options.plots {
@@ -235,21 +236,22 @@ impl Report<'_> {
     }
 
     fn shapes(&mut self) -> Result<()> {
-        let short = self.settle_max();
-        for (title, workload, scale, hours, settle_max) in [
-            ("devops, 100 hosts, 6 h", Workload::Devops, 100, 6, short),
-            ("iot, 100 trucks, 24 h", Workload::Iot, 100, 24, short),
+        let settling = self.settling();
+        let at_once = Settling { at_most: Duration::ZERO, ..settling };
+        for (title, workload, scale, hours, settling) in [
+            ("devops, 100 hosts, 6 h", Workload::Devops, 100, 6, settling),
+            ("iot, 100 trucks, 24 h", Workload::Iot, 100, 24, settling),
             // Its size is that of 100 hosts.
             (
                 "cpu-only, 4000 hosts, 2 h, right after the load",
                 Workload::CpuOnly,
                 4000,
                 2,
-                Duration::ZERO,
+                at_once,
             ),
         ] {
             let data = Spec { workload, ..Spec::cpu_only(self.scale(scale), hours) };
-            let found = compare(&self.comparison(data, false, settle_max))?;
+            let found = compare(&self.comparison(data, false, settling))?;
             self.push(&format!("\n## {title}\n\n"));
             self.push(&print_comparison(&found));
             if workload == Workload::CpuOnly {

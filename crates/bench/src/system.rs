@@ -101,6 +101,18 @@ impl System {
     /// # Errors
     /// When it is not installed, does not start, or does not answer within a minute.
     pub fn start(&self, directory: &Path) -> Result<Running> {
+        self.start_with(directory, &[])
+    }
+
+    /// Starts it as [`System::start`] does; Nyala with settings besides, by their names in the environment.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(
+        &self,
+        directory: &Path,
+        nyala_settings: &[(&str, String)],
+    ) -> Result<Running> {
         let Some(program) = find(self.program()) else { bail!("{}", self.how_to_install()) };
         let data = directory.join("data");
         fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
@@ -137,6 +149,7 @@ impl System {
             Self::Nyala(_) => {
                 command.args(["serve", "--data-dir"]).arg(&data);
                 command.arg("--http-bind").arg(format!("127.0.0.1:{port}"));
+                command.envs(nyala_settings.iter().map(|(name, value)| (name, value)));
             }
         }
         let log = directory.join("server.log");

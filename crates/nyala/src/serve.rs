@@ -86,7 +86,9 @@ fn open_directory(
         Sync::Interval(interval) => SyncPolicy::Interval(interval),
         Sync::Never => SyncPolicy::Never,
     };
-    let options = StoreOptions { sync, ..StoreOptions::new(&settings.data_dir, plan.store) };
+    let idle_after = settings.idle_after;
+    let options = StoreOptions::new(&settings.data_dir, plan.store);
+    let options = StoreOptions { sync, idle_after, ..options };
     let data = shown_path(&settings.data_dir);
     let local = LocalStore::open(Arc::new(SystemDisk), options)
         .with_context(|| format!("cannot open the data directory {data}"))?;

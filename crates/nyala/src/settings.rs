@@ -8,8 +8,6 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[cfg(test)]
-pub(crate) use layers::Origin;
 pub(crate) use layers::{Layers, Resolved, environment_name};
 pub(crate) use sections::Sections;
 pub(crate) use table::SETTINGS;
@@ -36,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) auth: AuthConfig,
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) wal_sync: Sync,
+    pub(crate) idle_after: Duration,
     pub(crate) max_body_bytes: usize,
     pub(crate) max_connections: usize,
     pub(crate) max_concurrent_queries: usize,
@@ -84,6 +83,7 @@ impl Settings {
             },
             memory_limit: values.memory_limit("memory-limit")?,
             wal_sync: values.sync("wal-sync")?,
+            idle_after: values.long_duration("idle-after")?,
             max_body_bytes: values.size("max-body-size")?,
             max_connections: values.count("max-connections")?,
             max_concurrent_queries: values.count("max-concurrent-queries")?,
@@ -124,6 +124,10 @@ fn cluster(values: &value::Reader<'_>) -> anyhow::Result<Option<KuduOptions>> {
     anyhow::ensure!(
         values.sync("wal-sync")? == Sync::Always,
         "wal-sync is of no use with store: the Kudu cluster has its own log (see docs/kudu.md)"
+    );
+    anyhow::ensure!(
+        !values.is_given("idle-after"),
+        "idle-after is of no use with store: the Kudu cluster decides itself what it merges"
     );
     Ok(Some(options))
 }
@@ -192,6 +196,28 @@ mod tests {
         assert_eq!(settings.memory_limit, MemoryLimit::Percent(25));
         assert_eq!(settings.query_memory_bytes, None);
         assert_eq!(settings.retention_check_interval, Duration::from_secs(1800));
+    }
+
+    fn read(flags: &[(&str, &str)]) -> anyhow::Result<Settings> {
+        let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::read(&Layers { flags: flags.collect(), environment: Vec::new(), file: None })
+    }
+
+    #[test]
+    fn partitions_are_idle_after_a_second_at_least() {
+        assert_eq!(read(&[("idle-after", "1s")]).unwrap().idle_after, Duration::from_secs(1));
+        let error = read(&[("idle-after", "500ms")]).unwrap_err().to_string();
+        assert!(error.contains("\"500ms\" is not a time of at least 1s"), "{error}");
+    }
+
+    #[test]
+    fn settings_of_the_directory_are_refused_with_a_cluster() {
+        let store = ("store", "kudu://127.0.0.1:7051/");
+        assert!(read(&[store, ("wal-sync", "always")]).unwrap().store.is_some());
+        for other in [("wal-sync", "never"), ("idle-after", "60s")] {
+            let error = read(&[store, other]).unwrap_err().to_string();
+            assert!(error.contains("is of no use with store"), "{error}");
+        }
     }
 
     #[test]

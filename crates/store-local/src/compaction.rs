@@ -73,6 +73,7 @@ pub(crate) fn compact(
     engine.metrics.compactions.add(1);
     engine.metrics.bytes_compacted.add(info.bytes);
 
+    let last_write = inputs.iter().map(|s| s.last_write).max().expect("BUG: a merge of nothing");
     let replaced = engine.restructure(|view| {
         let mut edits = Vec::new();
         let mut replaced = false;
@@ -88,7 +89,7 @@ pub(crate) fn compact(
                 for stone in &left {
                     edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
                 }
-                Arc::new(Segment::new(meta, Ok(reader), left))
+                Arc::new(Segment::new(meta, Ok(reader), left, last_write))
             });
             p.segments.splice(at..at + ids.len(), result);
         });

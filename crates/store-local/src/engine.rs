@@ -152,11 +152,10 @@ impl Engine {
         frozen.expect("BUG: a freeze touches no disk");
     }
 
-    /// Whether nobody has written to a partition that has no memtables for a while. Since the last
-    /// flush waited for that long, having none says it.
+    /// Whether nobody has written to a partition that has no memtables for a while.
     pub(crate) fn partition_idle(&self, partition: &Partition) -> bool {
-        let newest = partition.segments.last().map(|s| s.flushed_at.elapsed());
-        newest.is_some_and(|age| age >= self.options.idle_after)
+        let last_write = partition.segments.iter().map(|s| s.last_write).max();
+        last_write.is_some_and(|at| at.elapsed() >= self.options.idle_after)
     }
 
     /// Waits until the log is durable up to a position. If that fails, nobody knows whether what the

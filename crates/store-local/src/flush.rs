@@ -196,11 +196,12 @@ fn replace(
         // What was deleted while the segment was being written still has to be hidden.
         let tombstones = now.tombstones[frozen.tombstones.len()..].to_vec();
         let meta = segment_meta(partition, id, id, false, &info, &tombstones);
+        let last_write = frozen.table.last_write();
         edits.push(Edit::AddSegment(meta.clone()));
         for stone in &tombstones {
             edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
         }
-        p.segments.push(Arc::new(Segment::new(meta, Ok(reader), tombstones)));
+        p.segments.push(Arc::new(Segment::new(meta, Ok(reader), tombstones, last_write)));
         added = true;
     });
     (edits, added, next)

@@ -172,7 +172,7 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
         .map(|table| flush::Candidate {
             bytes: table.bytes(),
             first_lsn: table.first_lsn,
-            idle: all_idle || table.idle_for() >= engine.options.idle_after,
+            idle: all_idle || table.last_write().elapsed() >= engine.options.idle_after,
         })
         .collect();
     let position = engine.wal.position();

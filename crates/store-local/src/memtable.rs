@@ -11,7 +11,7 @@ mod shard;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hashbrown::HashMap;
 use model::{DatabaseId, FieldType, PolicyId, SeriesId, TimeRange};
@@ -213,9 +213,9 @@ impl Memtable {
         *self.last_write.lock() = Instant::now();
     }
 
-    /// How long nobody has added to it.
-    pub(crate) fn idle_for(&self) -> Duration {
-        self.last_write.lock().elapsed()
+    /// When somebody added to it last.
+    pub(crate) fn last_write(&self) -> Instant {
+        *self.last_write.lock()
     }
 
     /// Bytes of memory in use.

@@ -4,6 +4,7 @@ mod undefined;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use model::{SeriesKey, TimeRange};
 use parking_lot::Mutex;
@@ -203,7 +204,7 @@ fn open_segments(
         let stones = meta.tombstones.iter().filter_map(|id| tombstones.get(id).cloned()).collect();
         let key = (meta.database, meta.policy, meta.partition);
         view = view.with_partition(key, |p| {
-            p.segments.push(Arc::new(Segment::new(meta, reader, stones)));
+            p.segments.push(Arc::new(Segment::new(meta, reader, stones, Instant::now())));
         });
     }
     Ok(view)

@@ -51,8 +51,8 @@ pub(crate) struct Segment {
     pub(crate) meta: SegmentMeta,
     reader: Result<Arc<SegmentReader>, Arc<StoreError>>,
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
-    /// When this process wrote or opened it.
-    pub(crate) flushed_at: Instant,
+    /// When the last of its rows came; of what was there at the start, when that was.
+    pub(crate) last_write: Instant,
 }
 
 /// A memtable that takes no more writes, and what hides parts of it.
@@ -228,8 +228,9 @@ impl Segment {
         meta: SegmentMeta,
         reader: Result<Arc<SegmentReader>, StoreError>,
         tombstones: Vec<Arc<Tombstone>>,
+        last_write: Instant,
     ) -> Self {
-        Self { meta, reader: reader.map_err(Arc::new), tombstones, flushed_at: Instant::now() }
+        Self { meta, reader: reader.map_err(Arc::new), tombstones, last_write }
     }
 
     /// Its file; or why that could not be opened.
@@ -266,7 +267,7 @@ impl Segment {
         let mut tombstones = self.tombstones.clone();
         tombstones.push(Arc::clone(tombstone));
         let reader = self.reader.clone();
-        Self { meta, reader, tombstones, flushed_at: self.flushed_at }
+        Self { meta, reader, tombstones, last_write: self.last_write }
     }
 }
 

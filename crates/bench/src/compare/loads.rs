@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
-use super::{CompareOptions, dialect, load_options, prepare};
+use super::{CompareOptions, Settling, dialect, load_options, prepare};
 use crate::load::{LoadReport, load, note};
 use crate::query_run::Dialect;
 use crate::system::{Running, System};
@@ -28,12 +28,18 @@ pub(super) fn load_new(system: &System, options: &CompareOptions) -> Result<Load
     std::thread::sleep(REST);
     let directory = new_directory(options.directory.as_deref());
     let directory = directory.context("no place for the server's files")?;
-    let server = system.start(directory.path())?;
+    let settings = nyala_settings(&options.settling);
+    let server = system.start_with(directory.path(), &settings)?;
     let dialect = dialect(system);
     prepare(&server, &dialect)?;
     let load = load(&options.data, &load_options(&server, &dialect, options))?;
     note(&format!("loaded {:.2} M values/s", load.rate() / 1e6));
     Ok(Loaded { server, dialect, load, _directory: directory })
+}
+
+fn nyala_settings(settling: &Settling) -> Vec<(&'static str, String)> {
+    let text = |idle_after: Duration| format!("{}ms", idle_after.as_millis());
+    settling.nyala_idle_after.map(|after| ("NYALA_IDLE_AFTER", text(after))).into_iter().collect()
 }
 
 fn new_directory(parent: Option<&Path>) -> std::io::Result<TempDir> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::{Report, Started, megabytes, millions, optional, per_value};
-use crate::compare::settle;
+use crate::compare::{Settling, settle};
 use crate::load::note;
 use crate::queries::{EXTRA_TYPES, QueryType, TSBS_TYPES};
 use crate::query_run::{QueryOptions, run};
@@ -23,8 +23,9 @@ impl Report<'_> {
         self.remember(data.scale, &loaded);
         let peak = loaded.usage.map_or(0, |(_, after)| after.resident_peak_bytes);
         let after = per_value(server.data(), loaded.sent.values)?;
-        let settle_max = if self.options.shrink > 1 { self.settle_max() } else { SETTLE_MAX };
-        let (bytes, settled) = settle(server, settle_max)?;
+        let settling = self.settling();
+        let at_most = if self.options.shrink > 1 { settling.at_most } else { SETTLE_MAX };
+        let (bytes, settled) = settle(server, &Settling { at_most, ..settling })?;
         self.push("\n## 4000 hosts, three days\n\n");
         self.row(["what", "Nyala"]);
         self.row(["---"; 2]);

@@ -119,6 +119,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
          survive a crash of the server itself with every policy.",
     ),
     setting(
+        "idle-after",
+        "60s",
+        "TIME",
+        "How long nobody writes to a partition (a shard) before its rows are put into files, and \
+         these are merged and encoded for keeping.",
+    ),
+    setting(
         "max-body-size",
         "25MB",
         "SIZE",

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 
 use server::{Precision, Secret};
 
-use super::layers::Resolved;
+use super::layers::{Origin, Resolved};
 
 /// A memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +138,17 @@ impl<'a> Reader<'a> {
         self.read(name, duration, "a time such as 100ms, 30s, 5m or 1h30m")
     }
 
+    /// A time of a second or more.
+    pub(crate) fn long_duration(&self, name: &str) -> anyhow::Result<Duration> {
+        let long = |text: &str| duration(text).filter(|time| *time >= Duration::from_secs(1));
+        self.read(name, long, "a time of at least 1s such as 30s or 5m")
+    }
+
+    /// Whether anybody gave a value.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.resolved.iter().any(|r| r.name == name && r.origin != Origin::Default)
+    }
+
     pub(crate) fn truth(&self, name: &str) -> anyhow::Result<bool> {
         self.read(name, |text| text.parse().ok(), "true or false")
     }
@@ -236,7 +247,6 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Origin;
     use proptest::prelude::*;
 
     #[test]

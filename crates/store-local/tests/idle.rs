@@ -1,0 +1,35 @@
+//! Partitions that nobody writes to any more are put away.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Scalar;
+use platform::{FaultConfig, SimDisk};
+use store::Store;
+use store::testing::{POLICY, Row, read_all, write};
+use store_local::{LocalStore, StoreOptions};
+
+mod common;
+use common::options;
+
+#[test]
+fn rows_that_were_left_alone_are_flushed_and_merged_for_keeping_at_once() {
+    let idle_after = Duration::from_millis(20);
+    let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
+    let store = LocalStore::open(disk, StoreOptions { idle_after, ..options(16 << 20) }).unwrap();
+    let metric = |name: &str| store.metrics().iter().find(|m| m.name == name).unwrap().value;
+    let rows: Vec<Row> =
+        (0..1000).map(|at| Row::new("m,id=a", &[("x", Scalar::Integer(at))], at)).collect();
+    let mut compactions = 0.0;
+    for part in [&rows[..500], &rows[500..]] {
+        write(&store, POLICY, part, 0).unwrap();
+        std::thread::sleep(idle_after);
+        // What waited in memory need not wait again in a segment.
+        store.maintain().unwrap();
+        compactions += 1.0;
+        assert_eq!((metric("memtable_bytes"), metric("compactions_total")), (0.0, compactions));
+    }
+    assert_eq!(read_all(&store, POLICY, "m").unwrap(), rows);
+    store.close().unwrap();
+}
