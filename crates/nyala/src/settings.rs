@@ -126,7 +126,7 @@ fn cluster(values: &value::Reader<'_>) -> anyhow::Result<Option<KuduOptions>> {
         "wal-sync is of no use with store: the Kudu cluster has its own log (see docs/kudu.md)"
     );
     anyhow::ensure!(
-        !values.is_given("idle-after"),
+        values.is_default("idle-after"),
         "idle-after is of no use with store: the Kudu cluster decides itself what it merges"
     );
     Ok(Some(options))
@@ -213,8 +213,9 @@ mod tests {
     #[test]
     fn settings_of_the_directory_are_refused_with_a_cluster() {
         let store = ("store", "kudu://127.0.0.1:7051/");
-        assert!(read(&[store, ("wal-sync", "always")]).unwrap().store.is_some());
-        for other in [("wal-sync", "never"), ("idle-after", "60s")] {
+        let defaults = [store, ("wal-sync", "always"), ("idle-after", "60s")];
+        assert!(read(&defaults).unwrap().store.is_some());
+        for other in [("wal-sync", "never"), ("idle-after", "5m")] {
             let error = read(&[store, other]).unwrap_err().to_string();
             assert!(error.contains("is of no use with store"), "{error}");
         }

@@ -7,7 +7,8 @@ use anyhow::{Context, anyhow};
 
 use server::{Precision, Secret};
 
-use super::layers::{Origin, Resolved};
+use super::layers::Resolved;
+use super::table::SETTINGS;
 
 /// A memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +145,10 @@ impl<'a> Reader<'a> {
         self.read(name, long, "a time of at least 1s such as 30s or 5m")
     }
 
-    /// Whether anybody gave a value.
-    pub(crate) fn is_given(&self, name: &str) -> bool {
-        self.resolved.iter().any(|r| r.name == name && r.origin != Origin::Default)
+    /// Whether the value is the default, be it given (as in a file that `nyala config` wrote) or not.
+    pub(crate) fn is_default(&self, name: &str) -> bool {
+        let default = SETTINGS.iter().find(|setting| setting.name == name).map(|s| s.default);
+        self.resolved.iter().any(|r| r.name == name && Some(r.text.trim()) == default)
     }
 
     pub(crate) fn truth(&self, name: &str) -> anyhow::Result<bool> {
@@ -247,6 +249,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::layers::Origin;
     use proptest::prelude::*;
 
     #[test]
