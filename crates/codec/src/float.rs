@@ -56,6 +56,23 @@ pub fn encode_f64(values: &[f64], effort: Effort, out: &mut Vec<u8>) {
     }
 }
 
+/// The decimals that `values` are: a number of digits, at most 22, and an integer for each value that
+/// divided by that power of ten gives it back exactly. `None` if there is a value for which none does.
+///
+/// For whoever arranges the integers of a column before they become pages.
+#[must_use]
+pub fn to_decimals(values: &[f64]) -> Option<(u8, Vec<i64>)> {
+    decimal::to_integers(values)
+}
+
+/// Puts the bit patterns of the floats in place of the integers of [`to_decimals`].
+///
+/// # Errors
+/// More digits than there are.
+pub fn from_decimals(digits: u8, values: &mut [u64]) -> Result<()> {
+    decimal::from_integers(digits, values)
+}
+
 /// Appends the `count` values of a page to `out`, which is left as it was on error.
 pub fn decode_f64(bytes: &[u8], count: usize, out: &mut Vec<f64>) -> Result<()> {
     decode_f64_range(bytes, count, 0..count, out)

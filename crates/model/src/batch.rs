@@ -85,6 +85,18 @@ impl Values {
         }
     }
 
+    /// Removes all entries and keeps their memory for others.
+    pub fn clear(&mut self) {
+        match self {
+            Self::Time(v) | Self::Integer(v) => v.clear(),
+            Self::Float(v) => v.clear(),
+            Self::Unsigned(v) => v.clear(),
+            Self::Boolean(v) => v.clear(),
+            Self::String(v) => v.clear(),
+            Self::Dictionary(v, _) => v.clear(),
+        }
+    }
+
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -239,6 +251,12 @@ impl Column {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// Removes all entries and keeps their memory for others.
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.validity = None;
     }
 
     /// Adds the entries `range` of `other`, validity included.

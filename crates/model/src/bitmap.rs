@@ -34,6 +34,12 @@ impl Bitmap {
         map
     }
 
+    /// Removes all bits and keeps their memory for others.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.len = 0;
+    }
+
     /// Number of bits.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -35,6 +35,12 @@ impl Strings {
         cut_well.then_some(Self { offsets, bytes })
     }
 
+    /// Removes all strings and keeps their memory for others.
+    pub fn clear(&mut self) {
+        self.offsets.truncate(1);
+        self.bytes.clear();
+    }
+
     /// Number of strings.
     #[must_use]
     pub fn len(&self) -> usize {

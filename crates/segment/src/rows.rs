@@ -26,6 +26,13 @@ impl SegmentRows {
         Self { runs: Vec::new(), times: Vec::new(), columns }
     }
 
+    /// Removes all rows and keeps their memory for others.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+        self.times.clear();
+        self.columns.iter_mut().for_each(Column::clear);
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {

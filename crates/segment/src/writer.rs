@@ -101,6 +101,8 @@ struct OpenMeasurement {
     limits: BlockLimits,
     /// Rows not yet written: less than a block.
     pending: SegmentRows,
+    /// No rows; the memory of those that were pending before.
+    spare: SegmentRows,
     last: Option<RowKey>,
     /// The only series of the last block: what is left of it gets blocks of its own.
     own: Option<SeriesId>,
@@ -284,6 +286,7 @@ impl OpenMeasurement {
             fields: fields.into(),
             limits: BlockLimits::new(options, fields.len()),
             pending: SegmentRows::empty(fields),
+            spare: SegmentRows::empty(fields),
             last: None,
             own: None,
             chunk: ChunkBuilder::default(),
@@ -312,8 +315,8 @@ impl OpenMeasurement {
         blocks: &mut BlockWriter,
         next: Option<SeriesId>,
     ) -> Result<(), SegmentError> {
-        let pending = std::mem::take(&mut self.pending);
-        self.pending = SegmentRows::empty(&self.fields);
+        let spare = std::mem::take(&mut self.spare);
+        let mut pending = std::mem::replace(&mut self.pending, spare);
         let mut runs = Vec::new();
         let mut position = RunPosition::default();
         let (mut at, mut written) = (0, Ok(()));
@@ -339,6 +342,8 @@ impl OpenMeasurement {
             pending.runs_of(&mut position, pending.len() - at, &mut runs);
             self.pending.push(&pending, &runs, at..pending.len());
         }
+        pending.clear();
+        self.spare = pending;
         written
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn compact(
         let mut writer =
             SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
         for (name, fields) in measurements(inputs)? {
-            merge_measurement(engine, &mut writer, inputs, &name, fields, &mut pace)?;
+            merge_measurement(engine, &mut writer, inputs, &name, &fields, &mut pace)?;
         }
         finish_segment(engine, id, writer)
     };
@@ -150,7 +150,7 @@ fn merge_measurement(
     writer: &mut SegmentWriter,
     inputs: &[Arc<Segment>],
     name: &Name,
-    fields: Vec<(Name, FieldType)>,
+    fields: &[(Name, FieldType)],
     pace: &mut Pace<'_>,
 ) -> Result<(), StoreError> {
     let counters = Arc::default();
@@ -159,7 +159,7 @@ fn merge_measurement(
         let meta = &segment.meta;
         let touches = |t: &&Arc<Tombstone>| t.touches(meta.database, meta.policy, name, meta.time);
         let stones = segment.tombstones.iter().filter(touches).cloned().collect();
-        let source = SegmentSource::open(segment, name, &fields, stones, &counters)?;
+        let source = SegmentSource::open(segment, name, fields, stones, &counters)?;
         sources.extend(source.map(|s| Source::Segment(Box::new(s.streaming()))));
     }
     let whole = vec![PartitionSources { time: TimeRange::ALL, sources }];

@@ -113,13 +113,13 @@ fn write_measurement(
         .collect();
     fields.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let numbers: Vec<(FieldNo, FieldType)> = fields.iter().map(|(_, no, t)| (*no, *t)).collect();
-    let names = fields.into_iter().map(|(name, _, t)| (name, t)).collect();
+    let names: Vec<_> = fields.into_iter().map(|(name, _, t)| (name, t)).collect();
     let stones: Vec<&Arc<Tombstone>> = frozen
         .tombstones
         .iter()
         .filter(|t| t.touches(table.database, table.policy, name, TimeRange::ALL))
         .collect();
-    let mut sink = SegmentSink::new(writer, name, names)?;
+    let mut sink = SegmentSink::new(writer, name, &names)?;
     for (_, series) in series {
         let seen = visible(stones.iter().copied(), *series, TimeRange::ALL);
         for time in seen.parts {

@@ -1,6 +1,6 @@
 //! Rows of series after series on their way into a segment.
 
-use model::{Column, FieldType, Name, SeriesId, Values};
+use model::{FieldType, Name, SeriesId};
 use segment::{SegmentRows, SegmentWriter};
 use store::StoreError;
 
@@ -15,7 +15,6 @@ const GATHER_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct SegmentSink<'a> {
     writer: &'a mut SegmentWriter,
-    fields: Vec<(Name, FieldType)>,
     rows: SegmentRows,
     /// Memory of their values, about.
     bytes: usize,
@@ -26,11 +25,10 @@ impl<'a> SegmentSink<'a> {
     pub(crate) fn new(
         writer: &'a mut SegmentWriter,
         measurement: &Name,
-        fields: Vec<(Name, FieldType)>,
+        fields: &[(Name, FieldType)],
     ) -> Result<Self, StoreError> {
-        writer.begin_measurement(measurement, &fields).map_err(segment_error)?;
-        let rows = SegmentRows::empty(&fields);
-        Ok(Self { writer, fields, rows, bytes: 0 })
+        writer.begin_measurement(measurement, fields).map_err(segment_error)?;
+        Ok(Self { writer, rows: SegmentRows::empty(fields), bytes: 0 })
     }
 
     /// Adds rows of a series, later ones than any added before.
@@ -64,10 +62,7 @@ impl<'a> SegmentSink<'a> {
             return Ok(());
         }
         self.writer.append(&self.rows).map_err(segment_error)?;
-        self.rows.runs.clear();
-        self.rows.times.clear();
-        let empty = |(_, t): &(Name, FieldType)| Column::new(Values::empty(*t));
-        self.rows.columns = self.fields.iter().map(empty).collect();
+        self.rows.clear();
         self.bytes = 0;
         Ok(())
     }

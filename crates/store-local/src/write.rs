@@ -6,6 +6,7 @@
 mod admit;
 mod commit;
 mod define;
+mod links;
 mod order;
 mod prepare;
 mod record;
@@ -71,7 +72,7 @@ fn prepare_and_commit<'a>(
         if prepared.batch.rows.is_empty() {
             return Ok((prepared, None));
         }
-        match commit::commit(engine, &prepared.batch)? {
+        match commit::commit(engine, &prepared)? {
             Committed::Until(lsn) => return Ok((prepared, Some(lsn))),
             Committed::Full(table) => {
                 drop(gate);

@@ -166,6 +166,27 @@ pub(super) fn encode(values: &[f64], effort: Effort, out: &mut Vec<u8>) -> bool 
     true
 }
 
+/// Number of digits and integers of values that are all exactly decimals.
+pub(super) fn to_integers(values: &[f64]) -> Option<(u8, Vec<i64>)> {
+    let digits = choose_digits(values, Effort::Hot)?;
+    let mut integers = vec![0i64; values.len()];
+    let mut corrections = [0i64; BLOCK];
+    for (values, integers) in values.chunks(BLOCK).zip(integers.chunks_mut(BLOCK)) {
+        let (all, any) = split(values, POWERS[digits], integers, &mut corrections[..values.len()]);
+        if any || !all {
+            return None;
+        }
+    }
+    Some((digits as u8, integers))
+}
+
+/// The bit patterns of decimals, in place of their integers.
+pub(super) fn from_integers(digits: u8, values: &mut [u64]) -> Result<()> {
+    let power = POWERS.get(usize::from(digits));
+    to_floats(values, *power.ok_or(DecodeError::Corrupt("digits after the decimal point"))?);
+    Ok(())
+}
+
 /// Gives values without an integer one that does not disturb the integers around it.
 fn replace_strays(values: &[f64], digits: usize, integers: &mut [i64], corrections: &mut [i64]) {
     let mut previous = 0i64;

@@ -143,3 +143,21 @@ fn each_shape_gets_its_encoding() {
     assert_eq!(encoding_name(&got), "float-bits");
     assert!(got.len() < 1000 * 7 / 2, "{} bytes", got.len());
 }
+
+#[test]
+fn decimals_are_exact_or_none() {
+    proptest!(|(values in shapes())| {
+        if let Some((digits, integers)) = to_decimals(&values) {
+            let mut bits: Vec<u64> = integers.into_iter().map(|integer| integer as u64).collect();
+            from_decimals(digits, &mut bits).unwrap();
+            prop_assert_eq!(&bits, as_bits(&values));
+        }
+    });
+    let mut tenths: Vec<f64> = (0..5000).map(|at| f64::from(at) / 10.0).collect();
+    assert_eq!(to_decimals(&tenths), Some((1, (0..5000).collect())));
+    for stray in [f64::NAN, f64::INFINITY, -0.0, 0.1 + 0.2, 1e300] {
+        tenths[4321] = stray;
+        assert_eq!(to_decimals(&tenths), None, "{stray}");
+    }
+    assert!(from_decimals(23, &mut []).is_err());
+}

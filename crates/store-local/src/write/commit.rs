@@ -11,6 +11,7 @@ use model::TimeRange;
 use store::StoreError;
 use wal::Lsn;
 
+use super::prepare::Prepared;
 use super::record::Record;
 use crate::engine::Engine;
 use crate::error::wal_error;
@@ -26,12 +27,13 @@ pub(super) enum Committed {
 }
 
 /// Logs a batch and adds it to the memtables. Call with the gate held.
-pub(super) fn commit(engine: &Engine, batch: &RowBatch<'_>) -> Result<Committed, StoreError> {
+pub(super) fn commit(engine: &Engine, prepared: &Prepared<'_>) -> Result<Committed, StoreError> {
+    let batch = &prepared.batch;
     let placed = Placed::new(engine, batch, engine.wal.position())?;
     if let Some(full) = placed.claim_room(batch) {
         return Ok(Committed::Full(full));
     }
-    let bytes = Record::encode_rows(batch);
+    let bytes = Record::encode_rows(batch, &prepared.links);
     let order = engine.order.lock();
     let lsn = engine.wal.append(&[&bytes]).map_err(wal_error)?;
     let mut lane = engine.lanes[0].lock();

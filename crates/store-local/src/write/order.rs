@@ -8,10 +8,11 @@
 
 use model::SeriesId;
 
+use super::links::Links;
 use crate::rows::BatchRow;
 
 /// Rows of a series, on average, from which on it pays to bring them together.
-const RUN_ROWS_MIN: usize = 4;
+const TOGETHER_ROWS_MIN: usize = 4;
 
 /// Fewer rows are sorted by comparing, which needs no table of counts.
 const COUNTED_ROWS_MIN: usize = 512;
@@ -19,26 +20,18 @@ const COUNTED_ROWS_MIN: usize = 512;
 const DIGIT_BITS: u32 = 11;
 
 /// Brings rows of one series together, in the order of series, each series' rows in the order they
-/// have. Leaves everything as it is if most series have a row or two.
-pub(super) fn by_series(rows: &mut Vec<BatchRow>) {
-    if rows.is_sorted_by_key(|row| row.series) {
-        return;
+/// have. Leaves everything as it is if most series have a few rows only.
+pub(super) fn by_series(rows: &mut Vec<BatchRow>) -> Links {
+    let links = Links::of(rows);
+    if links.rows_per_series() < TOGETHER_ROWS_MIN || rows.is_sorted_by_key(|row| row.series) {
+        return links;
     }
-    let mut sorted = rows.clone();
     if rows.len() < COUNTED_ROWS_MIN {
-        sorted.sort_by_key(|row| row.series);
+        rows.sort_by_key(|row| row.series);
     } else {
-        sort_counting(&mut sorted);
+        sort_counting(rows);
     }
-    if has_runs(&sorted) {
-        *rows = sorted;
-    }
-}
-
-/// Whether rows of one series stand together, so many of them that columns are alike from row to row.
-pub(super) fn has_runs(rows: &[BatchRow]) -> bool {
-    let changes = rows.windows(2).filter(|pair| pair[0].series != pair[1].series).count();
-    (changes + 1) * RUN_ROWS_MIN <= rows.len()
+    Links::of(rows)
 }
 
 /// Sorts by series digit by digit from the lowest, each time by counting: stable, and one pass over the
@@ -100,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_ever_new_series_stay_as_they_were_sent() {
+    fn few_rows_of_each_series_stay_as_they_were_sent() {
         let ids: Vec<u64> = (0..3000).map(|at| (at * 7919) % 1000).collect();
         let sent = rows(&ids);
         let mut ordered = sent.clone();

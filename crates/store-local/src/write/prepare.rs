@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use model::{DatabaseId, FieldType, Layout, LayoutField, LineBatch, SeriesId, SeriesKey};
 use store::{RejectReason, RejectedRow, StoreError, WriteRequest};
 
+use super::links::Links;
 use super::resolver::KeyHash;
 use super::{define, order};
 use crate::engine::Engine;
@@ -16,6 +17,7 @@ use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     pub(super) batch: RowBatch<'a>,
+    pub(super) links: Links,
     pub(super) rejected: Vec<RejectedRow>,
 }
 
@@ -56,7 +58,7 @@ pub(super) fn prepare<'a>(
             Err(reason) => rejected.push(RejectedRow { row: at as u32, reason }),
         }
     }
-    order::by_series(&mut rows);
+    let links = order::by_series(&mut rows);
     let batch = RowBatch {
         database,
         policy: request.policy.id,
@@ -66,7 +68,7 @@ pub(super) fn prepare<'a>(
         values: Cow::Borrowed(&lines.values),
         strings: Cow::Borrowed(&lines.strings),
     };
-    Ok(Prepared { batch, rejected })
+    Ok(Prepared { batch, links, rejected })
 }
 
 fn refuse_old(request: &WriteRequest<'_>, outcomes: &mut [Outcome]) {

@@ -4,6 +4,7 @@
 //!
 //! Not here: rows (see `rows`).
 
+mod apart;
 mod rows;
 
 use model::{DatabaseId, Name, PolicyId, SeriesId, TimeRange};
@@ -13,6 +14,7 @@ use crate::bytes::{Malformed, PutBytes, Reader};
 use crate::rows::{FieldNo, MeasurementNo, RowBatch};
 use crate::schema::SchemaChange;
 use crate::tombstone::{Tombstone, put_treemap, read_treemap};
+use crate::write::links::Links;
 
 /// Kinds of records. Written to disk: never change a number.
 mod kind {
@@ -25,6 +27,7 @@ mod kind {
     pub(super) const REMOVE_DATABASE: u8 = 7;
     pub(super) const DROP_PARTITION: u8 = 8;
     pub(super) const DELETE_ROWS: u8 = 9;
+    pub(super) const ROWS_APART: u8 = 10;
 }
 
 /// A series that came to be.
@@ -61,7 +64,7 @@ impl Record<'_> {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            Self::Rows(batch) => return Self::encode_rows(batch),
+            Self::Rows(batch) => return Self::encode_rows(batch, &Links::of(&batch.rows)),
             Self::Series(database, definitions) => {
                 out.put_u8(kind::SERIES);
                 out.put_varint(u64::from(database.0));
@@ -105,12 +108,12 @@ impl Record<'_> {
         out
     }
 
-    /// The bytes of a record of rows.
-    pub(crate) fn encode_rows(batch: &RowBatch<'_>) -> Vec<u8> {
+    /// The bytes of a record of rows, linked so.
+    pub(crate) fn encode_rows(batch: &RowBatch<'_>, links: &Links) -> Vec<u8> {
         // About a byte a value, without text.
         let mut out = Vec::with_capacity(64 + batch.values.len() + batch.strings.len());
-        out.put_u8(kind::ROWS);
-        rows::encode(batch, &mut out);
+        out.put_u8(if rows::are_apart(links) { kind::ROWS_APART } else { kind::ROWS });
+        rows::encode(batch, links, &mut out);
         out
     }
 
@@ -126,7 +129,8 @@ impl Record<'_> {
     ) -> Result<Record<'static>, Malformed> {
         let mut reader = Reader::new(bytes, "log record");
         let record = match reader.u8()? {
-            kind::ROWS => Record::Rows(rows::decode(&mut reader, rows_max)?),
+            kind::ROWS => Record::Rows(rows::decode(&mut reader, false, rows_max)?),
+            kind::ROWS_APART => Record::Rows(rows::decode(&mut reader, true, rows_max)?),
             kind::SERIES => {
                 let database = DatabaseId(reader.u32()?);
                 let count = reader.count(2)?;
@@ -157,7 +161,7 @@ impl Record<'_> {
             kind::REMOVE_DATABASE => {
                 Record::RemoveDatabase(DatabaseId(reader.u32()?), SeriesId(reader.varint()?))
             }
-            _ => return Err(reader.malformed()),
+            _ => return Err(Malformed("log record, of a kind that this version does not know")),
         };
         reader.finish()?;
         Ok(record)

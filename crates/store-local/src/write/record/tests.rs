@@ -229,6 +229,7 @@ fn documented() -> Vec<Record<'static>> {
             ]),
             strings: Cow::Owned(b"upoff".to_vec()),
         }),
+        Record::Rows(documented_apart()),
         Record::Delete(Tombstone {
             id: 4,
             database,
@@ -258,6 +259,32 @@ fn documented() -> Vec<Record<'static>> {
             series: HiddenSeries::Rows(rows),
         }),
     ]
+}
+
+fn documented_apart() -> RowBatch<'static> {
+    let fields = vec![(FieldNo(0), FieldType::Integer), (FieldNo(2), FieldType::Float)];
+    let sent = [
+        (7, 1000, 9_000_000, 20.5f64),
+        (8, 1000, 15, 3.0),
+        (7, 2000, 9_000_001, 20.4),
+        (8, 2000, 15, 3.5),
+        (7, 3000, 9_000_003, 20.4),
+    ];
+    let row = |(at, row): (usize, &(u64, i64, u64, f64))| BatchRow {
+        series: SeriesId(row.0),
+        time_ns: row.1,
+        layout: 0,
+        values_start: 2 * at as u32,
+    };
+    RowBatch {
+        database: DatabaseId(1),
+        policy: PolicyId(3),
+        partition_ns: 3_600_000_000_000,
+        layouts: vec![RowLayout { measurement: MeasurementNo(2), fields }],
+        rows: sent.iter().enumerate().map(row).collect(),
+        values: sent.iter().flat_map(|row| [row.2, row.3.to_bits()]).collect(),
+        strings: Cow::Borrowed(b""),
+    }
 }
 
 #[test]
