@@ -19,7 +19,8 @@ const PRECISIONS: [Precision; 6] = [
 ];
 
 /// Parses `data` as a body of line protocol, whose first byte picks the precision. The fast path and
-/// the exact one must agree on every line, and rows must lie within the body.
+/// the exact one must agree on every line, rows must lie within the body, and a body in pieces must
+/// say what the whole says.
 ///
 /// # Panics
 /// When that is not so, which is a bug.
@@ -28,9 +29,15 @@ pub fn line_protocol(data: &[u8]) {
     let precision = PRECISIONS[usize::from(*first) % PRECISIONS.len()];
     let options = ParseOptions { precision, default_time_ns: 7 };
     let fast = LineParser::new().parse(body, &options);
-    let exact = LineParser::new().parse_with(body, &options, true);
+    let exact = LineParser::new().parse_with(&[body], &options, true);
+    let exact = exact.expect("BUG: nothing is behind the last piece");
     assert_eq!(fast.problems, exact.problems, "BUG: the paths differ in what they refuse");
     assert_eq!(rows(&fast), rows(&exact), "BUG: the paths differ in what they read");
+    let pieces: Vec<&[u8]> = body.split_inclusive(|byte| *byte == b'\n').collect();
+    if let Some(pieced) = LineParser::new().parse_pieces(&pieces, &options) {
+        assert_eq!(pieced.problems, fast.problems, "BUG: pieces are refused otherwise");
+        assert_eq!(rows(&pieced), rows(&fast), "BUG: pieces are read otherwise");
+    }
     let lines = body.split(|byte| *byte == b'\n').count();
     assert!(fast.batch.rows.len() + fast.problems.len() <= lines, "BUG: more rows than lines");
 }

@@ -18,11 +18,9 @@ mod problem;
 mod time;
 mod value;
 
-use std::borrow::Cow;
-
 use memchr::{memchr, memchr3};
 use model::key::KEY_BYTES_MAX;
-use model::{KeyError, LineBatch, LineRow, key_hash};
+use model::{KeyError, LineBatch, LineRow, LineText, key_hash};
 
 use layouts::Layouts;
 pub use problem::{Problem, ProblemKind};
@@ -81,21 +79,39 @@ impl LineParser {
     /// # Panics
     /// If `text` is longer than [`BODY_BYTES_MAX`]: the caller bounds bodies far below.
     pub fn parse<'a>(&mut self, text: &'a [u8], options: &ParseOptions) -> Parsed<'a> {
-        self.parse_with(text, options, false)
+        self.parse_with(&[text], options, false).expect("BUG: nothing is behind the last piece")
     }
 
-    /// As [`LineParser::parse`]; with `exact_only` no line takes the fast path. Both give the same.
+    /// Parses a body in pieces, each of which ends with a line (in a newline) but the last. `None`: one
+    /// does not after all, since that newline stands in a quoted value; then the pieces have to be put
+    /// together first.
+    ///
+    /// # Panics
+    /// If they are longer than [`BODY_BYTES_MAX`] together.
+    pub fn parse_pieces<'a>(
+        &mut self,
+        pieces: &[&'a [u8]],
+        options: &ParseOptions,
+    ) -> Option<Parsed<'a>> {
+        self.parse_with(pieces, options, false)
+    }
+
+    /// As [`LineParser::parse_pieces`]; with `exact_only` no line takes the fast path. Both give the same.
     pub(crate) fn parse_with<'a>(
         &mut self,
-        text: &'a [u8],
+        pieces: &[&'a [u8]],
         options: &ParseOptions,
         exact_only: bool,
-    ) -> Parsed<'a> {
-        assert!(text.len() <= BODY_BYTES_MAX, "BUG: a body of 4 GiB or more");
+    ) -> Option<Parsed<'a>> {
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        assert!(len <= BODY_BYTES_MAX, "BUG: a body of 4 GiB or more");
         let mut body = Body {
-            text,
+            text: &[],
+            offset: 0,
+            is_last: false,
+            is_open: false,
             options,
-            exact_only: exact_only || (!text.is_ascii() && std::str::from_utf8(text).is_err()),
+            exact_only,
             layouts: Layouts::default(),
             last_time: time::LastTime::default(),
             rows: std::mem::take(&mut self.rows),
@@ -103,14 +119,20 @@ impl LineParser {
             strings: std::mem::take(&mut self.strings),
             problems: Vec::new(),
         };
-        let mut at = 0;
-        while at < text.len() {
-            at = body.line(at);
+        let mut text = LineText::default();
+        for (at, piece) in pieces.iter().enumerate() {
+            body.offset = text.push(*piece);
+            body.is_last = at + 1 == pieces.len();
+            body.piece(piece, exact_only);
         }
-        let Body { layouts, rows, values, strings, problems, .. } = body;
+        let Body { is_open, layouts, rows, values, strings, problems, .. } = body;
         let layouts = layouts.into_layouts();
-        let batch = LineBatch { text: Cow::Borrowed(text), layouts, rows, values, strings };
-        Parsed { batch, problems }
+        let batch = LineBatch { text, layouts, rows, values, strings };
+        if is_open {
+            self.recycle(batch);
+            return None;
+        }
+        Some(Parsed { batch, problems })
     }
 
     /// Takes the buffers of a batch that is done with, for the next body.
@@ -125,9 +147,16 @@ impl LineParser {
 
 /// The state while one body is parsed.
 struct Body<'a, 'o> {
+    /// The piece that is being parsed.
     text: &'a [u8],
+    /// Where it starts in the body.
+    offset: u32,
+    /// No piece is behind it.
+    is_last: bool,
+    /// Some line does not end with its piece: what was made of it is wrong.
+    is_open: bool,
     options: &'o ParseOptions,
-    /// No line takes the fast path: the text as a whole is not UTF-8, so each has to be looked at.
+    /// No line takes the fast path: the piece as a whole is not UTF-8, so each has to be looked at.
     exact_only: bool,
     layouts: Layouts<'a>,
     last_time: time::LastTime,
@@ -145,7 +174,18 @@ enum Fast {
     Unsure,
 }
 
-impl Body<'_, '_> {
+impl<'a> Body<'a, '_> {
+    /// Handles a piece. One at a time is made ready and read, so that it stays in a cache meanwhile.
+    fn piece(&mut self, text: &'a [u8], exact_only: bool) {
+        self.text = text;
+        self.exact_only = exact_only || (!text.is_ascii() && std::str::from_utf8(text).is_err());
+        self.last_time = time::LastTime::default();
+        let mut at = 0;
+        while at < text.len() && !self.is_open {
+            at = self.line(at);
+        }
+    }
+
     /// Handles the line that starts at `start`; returns where the next one starts.
     #[inline]
     fn line(&mut self, start: usize) -> usize {
@@ -203,7 +243,7 @@ impl Body<'_, '_> {
         self.rows.push(LineRow {
             key_hash: key_hash(key),
             time_ns,
-            line_start: start as u32,
+            line_start: self.offset + start as u32,
             line_len: (end - start) as u32,
             key_len: (key_end - start) as u32,
             layout,
@@ -215,10 +255,15 @@ impl Body<'_, '_> {
     /// Any line: finds where it ends, parses it field by field, or says what is wrong with it.
     #[cold]
     fn exact_line(&mut self, start: usize) -> usize {
-        let (end, next) = fields::exact_line_end(self.text, start);
+        let fields::LineEnd { end, next, is_open } = fields::exact_line_end(self.text, start);
+        if is_open && !self.is_last {
+            self.is_open = true;
+            return next;
+        }
         let line = &self.text[start..end];
+        let line_start = self.offset + start as u32;
         if self.exact_only && std::str::from_utf8(line).is_err() {
-            self.problems.push(Problem::parse(start, line, "invalid UTF-8"));
+            self.problems.push(Problem::parse(line_start, line, "invalid UTF-8"));
             return next;
         }
         let (values, strings) = (self.values.len(), self.strings.len());
@@ -227,19 +272,20 @@ impl Body<'_, '_> {
             Err(kind) => {
                 self.values.truncate(values);
                 self.strings.truncate(strings);
-                self.problems.push(Problem { line_start: start as u32, kind });
+                self.problems.push(Problem { line_start, kind });
             }
         }
         next
     }
 
     fn exact_row(&mut self, start: usize, line: &[u8]) -> Result<LineRow, ProblemKind> {
+        let line_start = self.offset + start as u32;
         let key_len = fields::key_len(line);
         // Whether the key is well-formed is for the store to find out, once a series and not once a
         // row. A line that is bad anyway blames its key first, as InfluxDB does.
         let blame = |reason: String| {
             let reason = fields::check_key(&line[..key_len]).err().unwrap_or(reason);
-            Problem::parse(start, line, &reason).kind
+            Problem::parse(line_start, line, &reason).kind
         };
         let spaces = line[key_len..].iter().take_while(|b| **b == b' ').count();
         let fields_start = start + key_len + spaces;
@@ -262,7 +308,7 @@ impl Body<'_, '_> {
         Ok(LineRow {
             key_hash: key_hash(key),
             time_ns,
-            line_start: start as u32,
+            line_start,
             line_len: line.len() as u32,
             key_len: key_len as u32,
             layout,

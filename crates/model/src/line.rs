@@ -14,7 +14,7 @@ use crate::FieldType;
 #[derive(Debug, Default)]
 pub struct LineBatch<'a> {
     /// What rows refer to by offset: raw keys, and whole lines for error messages.
-    pub text: Cow<'a, [u8]>,
+    pub text: LineText<'a>,
     /// The distinct layouts.
     pub layouts: Vec<Layout<'a>>,
     /// The rows.
@@ -24,6 +24,56 @@ pub struct LineBatch<'a> {
     pub values: Vec<u64>,
     /// Text of string values, escapes removed. UTF-8.
     pub strings: Vec<u8>,
+}
+
+/// Text in pieces, as it came over the wire; offsets count through all of them as if they were one.
+#[derive(Clone, Debug, Default)]
+pub struct LineText<'a> {
+    /// Each with its offset.
+    pieces: Vec<(u32, Cow<'a, [u8]>)>,
+    len: usize,
+}
+
+impl<'a> LineText<'a> {
+    /// Adds a piece behind the others; gives its offset.
+    ///
+    /// # Panics
+    /// If that is 4 GiB or more.
+    pub fn push(&mut self, piece: impl Into<Cow<'a, [u8]>>) -> u32 {
+        let piece = piece.into();
+        let start = u32::try_from(self.len).expect("BUG: a text of 4 GiB or more");
+        self.len += piece.len();
+        self.pieces.push((start, piece));
+        start
+    }
+
+    /// Length of all pieces, bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// `len` bytes from offset `start` on, which lie in one piece.
+    fn part(&self, start: u32, len: u32) -> &[u8] {
+        let behind = self.pieces.partition_point(|(of_piece, _)| *of_piece <= start);
+        let (of_piece, bytes) = &self.pieces[behind - 1];
+        let start = (start - of_piece) as usize;
+        &bytes[start..start + len as usize]
+    }
+}
+
+impl<'a, T: Into<Cow<'a, [u8]>>> From<T> for LineText<'a> {
+    fn from(text: T) -> Self {
+        let mut pieces = Self::default();
+        pieces.push(text);
+        pieces
+    }
 }
 
 /// The measurement and the fields that some rows have in common.
@@ -67,15 +117,13 @@ impl LineBatch<'_> {
     /// The raw key of `row`.
     #[must_use]
     pub fn raw_key(&self, row: &LineRow) -> &[u8] {
-        let start = row.line_start as usize;
-        &self.text[start..start + row.key_len as usize]
+        self.text.part(row.line_start, row.key_len)
     }
 
     /// The whole line of `row`, for messages.
     #[must_use]
     pub fn line(&self, row: &LineRow) -> &[u8] {
-        let start = row.line_start as usize;
-        &self.text[start..start + row.line_len as usize]
+        self.text.part(row.line_start, row.line_len)
     }
 
     /// The values of `row`, in its layout's order.

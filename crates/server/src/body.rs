@@ -1,5 +1,7 @@
 //! Reading the body of a request: bounded in length, memory and time.
 
+mod pieces;
+
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -12,6 +14,7 @@ use crate::app::App;
 use crate::error::HttpError;
 use crate::gzip::{self, UnpackError};
 use crate::room::{Room, START_BYTES};
+use pieces::Pieces;
 
 /// What a body may become.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +28,14 @@ pub(crate) struct BodyLimits {
 /// A whole body, with the room it was given.
 #[derive(Debug)]
 pub(crate) struct WholeBody {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
+    pub(crate) room: Room,
+}
+
+/// A whole body as it came, with the room it was given.
+#[derive(Debug)]
+pub(crate) struct PiecedBody {
+    pub(crate) pieces: Pieces,
     pub(crate) room: Room,
 }
 
@@ -56,7 +66,14 @@ impl WholeBody {
             room.grow(bytes.saturating_mul(memory_factor)).map_err(Unpacking::NoRoom)
         };
         let unpacked = gzip::unpack(&bytes, app.config.unpacked_bytes_max(), grow)?;
-        Ok(Self { bytes: unpacked, room })
+        Ok(Self { bytes: unpacked.into(), room })
+    }
+}
+
+impl PiecedBody {
+    /// The same in one place.
+    pub(crate) fn joined(self) -> WholeBody {
+        WholeBody { bytes: self.pieces.joined(), room: self.room }
     }
 }
 
@@ -91,45 +108,54 @@ const BYTES_PER_SECOND_MIN: u64 = 16 << 10;
 const DISCARD_BYTES_MAX: usize = 256 << 20;
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Reads all of `body`.
+/// Reads all of `body` into one place.
 pub(crate) async fn collect(
     app: &App,
     headers: &HeaderMap,
     body: Incoming,
     limits: BodyLimits,
 ) -> Result<WholeBody, HttpError> {
+    Ok(collect_pieces(app, headers, body, limits).await?.joined())
+}
+
+/// Reads all of `body`.
+pub(crate) async fn collect_pieces(
+    app: &App,
+    headers: &HeaderMap,
+    body: Incoming,
+    limits: BodyLimits,
+) -> Result<PiecedBody, HttpError> {
     let announced = body.size_hint().exact().map(|len| usize::try_from(len).unwrap_or(usize::MAX));
     if announced.is_some_and(|len| len > limits.bytes_max) {
         return Err(too_large(headers, body).await);
     }
     let mut arriving = Arriving {
         body,
-        bytes: Vec::new(),
+        pieces: Pieces::default(),
         start: Instant::now(),
         patience: app.config.patience.body,
     };
     let room = match read_start(app, &mut arriving).await? {
-        Start::Whole => app.room.whole(arriving.bytes.len() * limits.memory_factor).await?,
+        Start::Whole => app.room.whole(arriving.pieces.len() * limits.memory_factor).await?,
         Start::Part(held) => {
             let len = announced.unwrap_or(limits.bytes_max);
             let mut room = app.room.whole(len.saturating_mul(limits.memory_factor)).await?;
             drop(held);
-            arriving.bytes.reserve_exact(announced.unwrap_or(0).saturating_sub(START_BYTES));
             while let Some(piece) = arriving.next().await? {
-                if arriving.bytes.len() + piece.len() > limits.bytes_max {
+                if arriving.pieces.len() + piece.len() > limits.bytes_max {
                     return Err(too_large(headers, arriving.body).await);
                 }
-                arriving.bytes.extend_from_slice(&piece);
+                arriving.pieces.push(piece);
             }
-            room.shrink(arriving.bytes.len().saturating_mul(limits.memory_factor));
+            room.shrink(arriving.pieces.len().saturating_mul(limits.memory_factor));
             room
         }
     };
-    if arriving.bytes.len() > limits.bytes_max {
+    if arriving.pieces.len() > limits.bytes_max {
         return Err(too_large(headers, arriving.body).await);
     }
-    app.metrics.bytes_in.add(arriving.bytes.len() as u64);
-    Ok(WholeBody { bytes: arriving.bytes, room })
+    app.metrics.bytes_in.add(arriving.pieces.len() as u64);
+    Ok(PiecedBody { pieces: arriving.pieces, room })
 }
 
 /// What there is after the first bytes.
@@ -142,15 +168,15 @@ enum Start {
 /// Reads up to [`START_BYTES`] and the piece that passes them.
 async fn read_start(app: &App, arriving: &mut Arriving) -> Result<Start, HttpError> {
     let mut held: Option<Room> = None;
-    while arriving.bytes.len() < START_BYTES {
+    while arriving.pieces.len() < START_BYTES {
         let Some(piece) = arriving.next().await? else { return Ok(Start::Whole) };
-        arriving.bytes.extend_from_slice(&piece);
+        arriving.pieces.push(piece);
         if arriving.body.is_end_stream() {
             return Ok(Start::Whole);
         }
         match &mut held {
-            None => held = Some(app.room.start(arriving.bytes.len()).await?),
-            Some(held) => held.grow(arriving.bytes.len().min(START_BYTES))?,
+            None => held = Some(app.room.start(arriving.pieces.len()).await?),
+            Some(held) => held.grow(arriving.pieces.len().min(START_BYTES))?,
         }
     }
     Ok(Start::Part(held))
@@ -158,7 +184,7 @@ async fn read_start(app: &App, arriving: &mut Arriving) -> Result<Start, HttpErr
 
 struct Arriving {
     body: Incoming,
-    bytes: Vec<u8>,
+    pieces: Pieces,
     start: Instant,
     patience: Duration,
 }
@@ -176,7 +202,7 @@ impl Arriving {
                 }
                 Ok(Some(Ok(frame))) => frame,
             };
-            let earned = Duration::from_secs(self.bytes.len() as u64 / BYTES_PER_SECOND_MIN);
+            let earned = Duration::from_secs(self.pieces.len() as u64 / BYTES_PER_SECOND_MIN);
             if self.start.elapsed() > WHOLE_BODY_MIN + earned {
                 return Err(too_slow());
             }

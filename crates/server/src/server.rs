@@ -28,8 +28,8 @@ use crate::service;
 use crate::subscriber::Outbox;
 use crate::tls::Tls;
 
-/// Longest head of a request, and most bytes read ahead of what is asked for.
-const HEAD_BYTES_MAX: usize = 128 << 10;
+/// Most bytes read at once, ahead of what is asked for, and so the longest head of a request.
+pub(crate) const READ_BYTES_MAX: usize = 128 << 10;
 /// Most headers of a request.
 const HEADERS_MAX: usize = 128;
 
@@ -245,12 +245,12 @@ async fn serve_connection<S>(
         .http1()
         .title_case_headers(true)
         .header_read_timeout(None)
-        .max_buf_size(HEAD_BYTES_MAX)
+        .max_buf_size(READ_BYTES_MAX)
         .max_headers(HEADERS_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_header_list_size(READ_BYTES_MAX as u32)
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES)

@@ -17,7 +17,7 @@ pub(crate) use parsers::ParserPool;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::blocking::blocking;
-use crate::body::{self, BodyLimits, WholeBody};
+use crate::body::{self, BodyLimits, PiecedBody};
 use crate::error::HttpError;
 use crate::params::Params;
 use crate::response::{self, Response};
@@ -44,11 +44,12 @@ pub(crate) async fn handle(
     let (head, body) = request.into_parts();
     let packed = body::is_packed(&head.headers);
     let limits = BodyLimits::of_text(app, MEMORY_FACTOR, packed);
-    let body = body::collect(app, &head.headers, body, limits).await.inspect_err(|error| {
-        if error.status == StatusCode::SERVICE_UNAVAILABLE {
-            app.metrics.writes_refused.add(1);
-        }
-    })?;
+    let body =
+        body::collect_pieces(app, &head.headers, body, limits).await.inspect_err(|error| {
+            if error.status == StatusCode::SERVICE_UNAVAILABLE {
+                app.metrics.writes_refused.add(1);
+            }
+        })?;
     // The store waits for the disk: that is no work for a thread that has connections to serve.
     let worker = Arc::clone(app);
     blocking(move || worker.write(&target, body, packed)).await??;
@@ -140,10 +141,17 @@ impl Target {
 
 impl App {
     /// Everything that is done with a body once it is here.
-    fn write(&self, target: &Target, body: WholeBody, packed: bool) -> Result<(), HttpError> {
-        let body = if packed { body.unpacked(self, MEMORY_FACTOR)? } else { body };
-        self.metrics.write_bytes.add(body.bytes.len() as u64);
-        self.store_lines(target, &body.bytes, self.clock.now_ns())
+    fn write(&self, target: &Target, body: PiecedBody, packed: bool) -> Result<(), HttpError> {
+        // The room is held until all is stored.
+        let (pieces, _room) = if packed {
+            let body = body.joined().unpacked(self, MEMORY_FACTOR)?;
+            (vec![body.bytes], body.room)
+        } else {
+            (body.pieces.by_lines(), body.room)
+        };
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
+        self.metrics.write_bytes.add(len_of(&pieces) as u64);
+        self.store_pieces(target, &pieces, self.clock.now_ns())
     }
 
     /// Stores lines that a listener took.
@@ -156,12 +164,29 @@ impl App {
         text: &[u8],
         now_ns: i64,
     ) -> Result<(), HttpError> {
+        self.store_pieces(target, &[text], now_ns)
+    }
+
+    /// Stores lines in pieces, each of which ends in a newline but the last.
+    fn store_pieces(
+        &self,
+        target: &Target,
+        pieces: &[&[u8]],
+        now_ns: i64,
+    ) -> Result<(), HttpError> {
         let options = ParseOptions::at(target.precision, now_ns);
         let mut parser = self.parsers.take();
-        let parsed = parser.parse(text, &options);
+        let joined;
+        let parsed = match parser.parse_pieces(pieces, &options) {
+            Some(parsed) => parsed,
+            None => {
+                joined = pieces.concat();
+                parser.parse(&joined, &options)
+            }
+        };
         let answer = self.store_parsed(target, &parsed, now_ns);
         parser.recycle(parsed.batch);
-        self.parsers.give_back(parser, text.len());
+        self.parsers.give_back(parser, len_of(pieces));
         answer
     }
 
@@ -211,4 +236,8 @@ impl App {
         self.metrics.rows_rejected.add(outcome.rejected.len() as u64);
         outcome::report(parsed, &outcome.rejected)
     }
+}
+
+fn len_of(pieces: &[&[u8]]) -> usize {
+    pieces.iter().map(|piece| piece.len()).sum()
 }

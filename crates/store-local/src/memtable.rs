@@ -173,19 +173,23 @@ impl Memtable {
         let before = shard.bytes();
         let mut rows = 0;
         let (mut min_time, mut max_time) = (i64::MAX, i64::MIN);
-        for row in selected {
-            let number = numbers[row.layout as usize];
-            let layout = &layouts.layouts[number as usize];
-            shard.append(
-                (row.series, layout.measurement),
-                (row.time_ns, number),
-                (batch.row_values(&row), &layout.types),
-                &batch.strings,
-                layout.has_strings,
-            );
-            rows += 1;
-            min_time = min_time.min(row.time_ns);
-            max_time = max_time.max(row.time_ns);
+        let mut selected = selected.peekable();
+        while let Some(BatchRow { series, layout, .. }) = selected.peek().copied() {
+            let measurement = layouts.layouts[numbers[layout as usize] as usize].measurement;
+            let mut appender = shard.appender(series, measurement);
+            while let Some(row) = selected.next_if(|row| row.series == series) {
+                let number = numbers[row.layout as usize];
+                let layout = &layouts.layouts[number as usize];
+                appender.append(
+                    (row.time_ns, number),
+                    (batch.row_values(&row), &layout.types),
+                    &batch.strings,
+                    layout.has_strings,
+                );
+                rows += 1;
+                min_time = min_time.min(row.time_ns);
+                max_time = max_time.max(row.time_ns);
+            }
         }
         self.min_time.fetch_min(min_time, Ordering::Relaxed);
         self.max_time.fetch_max(max_time, Ordering::Relaxed);

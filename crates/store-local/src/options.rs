@@ -83,7 +83,7 @@ const LOG_PER_MEMTABLE: u64 = 4;
 /// rounded down to files.
 const LOG_FILES: u64 = 16;
 /// The file that is written and a spare take their whole length on the disk.
-const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
+const LOG_FILE_BYTES_MAX: u64 = 8 << 20;
 
 impl MemoryPlan {
     /// Shares out `total` bytes.

@@ -100,7 +100,7 @@ pub fn line_batch(rows: &[Row]) -> LineBatch<'static> {
         });
         text.push(b'\n');
     }
-    batch.text = Cow::Owned(text);
+    batch.text = text.into();
     batch
 }
 

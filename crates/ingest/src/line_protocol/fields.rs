@@ -26,7 +26,7 @@ pub(super) fn verify(
             }
             at += 1;
         }
-        if text.get(at..at + name.len()) != Some(*name) {
+        if !text.get(at..at + name.len()).is_some_and(|found| same(found, name)) {
             return None;
         }
         let (bits, end) = read(text, at + name.len(), *field_type, strings)?;
@@ -37,6 +37,19 @@ pub(super) fn verify(
         Some(b',') => None,
         _ => Some(at),
     }
+}
+
+/// Whether two texts of one length are the same. Names are a dozen bytes long: two words each, for which
+/// a call of `memcmp` would take longer than the comparing.
+#[inline]
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+    let (Some(a_end), Some(b_end)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) else {
+        return a.iter().eq(b);
+    };
+    let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+    let (a_words, b_words) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    // The last word overlaps the one before where the length is no multiple of eight.
+    word(a_end) == word(b_end) && a_words.iter().zip(b_words).all(|(a, b)| word(a) == word(b))
 }
 
 /// Reads a value of a known type as the bits of a slot.
@@ -57,9 +70,19 @@ fn read(
     }
 }
 
+/// Where a line ends.
+pub(super) struct LineEnd {
+    /// Behind its last byte.
+    pub(super) end: usize,
+    /// Where the next one starts.
+    pub(super) next: usize,
+    /// A quoted value is not closed in the whole text.
+    pub(super) is_open: bool,
+}
+
 /// Where the line that starts at `start` ends, and where the next one starts. A newline inside a
 /// quoted value is data; quotes count only where a value can start, after `=` behind the key.
-pub(super) fn exact_line_end(text: &[u8], start: usize) -> (usize, usize) {
+pub(super) fn exact_line_end(text: &[u8], start: usize) -> LineEnd {
     let mut at = start;
     let (mut in_fields, mut quoted) = (false, false);
     while let Some(byte) = text.get(at) {
@@ -73,13 +96,12 @@ pub(super) fn exact_line_end(text: &[u8], start: usize) -> (usize, usize) {
         }
         at += 1;
     }
-    let end = at.min(text.len());
+    let mut end = at.min(text.len());
     if quoted {
         // Never closed: the line ends at its first newline, so that its neighbours survive.
-        let first = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |n| start + n);
-        return (without_cr(text, start, first), first + 1);
+        end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |n| start + n);
     }
-    (without_cr(text, start, end), end + 1)
+    LineEnd { end: without_cr(text, start, end), next: end + 1, is_open: quoted }
 }
 
 fn without_cr(text: &[u8], start: usize, end: usize) -> usize {

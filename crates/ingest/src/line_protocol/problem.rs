@@ -22,10 +22,10 @@ pub enum ProblemKind {
 const QUOTED_BYTES_MAX: usize = 4096;
 
 impl Problem {
-    pub(super) fn parse(start: usize, line: &[u8], reason: &str) -> Self {
+    pub(super) fn parse(line_start: u32, line: &[u8], reason: &str) -> Self {
         let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED_BYTES_MAX)]);
         let more = if line.len() > QUOTED_BYTES_MAX { "..." } else { "" };
         let text = format!("unable to parse '{quoted}{more}': {reason}");
-        Self { line_start: start as u32, kind: ProblemKind::Unparsable(text) }
+        Self { line_start, kind: ProblemKind::Unparsable(text) }
     }
 }

@@ -200,6 +200,45 @@ fn a_bad_line_leaves_its_neighbours_alone() {
 }
 
 #[test]
+fn a_body_in_pieces_is_one_body() {
+    let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 7 };
+    let mut parser = LineParser::new();
+    let pieces = [&b"m,t=1 v=1 1\nm v=x 2\n"[..], b"", b"m,t=3 v=3 1\r\n", b"m,t=4 v=4\nm v=y"];
+    let parsed = parser.parse_pieces(&pieces, &options).unwrap();
+    let batch = &parsed.batch;
+    let keys: Vec<&[u8]> = batch.rows.iter().map(|row| batch.raw_key(row)).collect();
+    assert_eq!(keys, [b"m,t=1", b"m,t=3", b"m,t=4"]);
+    let lines: Vec<&[u8]> = batch.rows.iter().map(|row| batch.line(row)).collect();
+    assert_eq!(lines, [&b"m,t=1 v=1 1"[..], b"m,t=3 v=3 1", b"m,t=4 v=4"]);
+    assert_eq!(batch.layouts.len(), 1);
+    let starts: Vec<u32> = parsed.problems.iter().map(|problem| problem.line_start).collect();
+    assert_eq!(starts, [12, 43]);
+}
+
+#[test]
+fn a_quoted_newline_at_the_end_of_a_piece_is_seen() {
+    let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 7 };
+    let mut parser = LineParser::new();
+    let pieces = [&b"m s=\"a\nb\" 1\nm s=\"c\n"[..], b"d\" 2\n"];
+    assert!(parser.parse_pieces(&pieces, &options).is_none());
+    let whole = parser.parse_pieces(&pieces[..1], &options).unwrap();
+    assert_eq!((whole.batch.rows.len(), whole.problems.len()), (1, 1), "the last may be open");
+}
+
+#[test]
+fn names_are_compared_to_the_last_byte() {
+    for len in 0..30 {
+        let name = vec![b'x'; len];
+        assert!(fields::same(&name, &name.clone()));
+        for at in 0..len {
+            let mut other = name.clone();
+            other[at] = b'y';
+            assert!(!fields::same(&name, &other), "{len} {at}");
+        }
+    }
+}
+
+#[test]
 fn buffers_are_kept() {
     let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
     let mut parser = LineParser::new();
@@ -234,12 +273,14 @@ proptest! {
         let mut at = 0;
         let mut single = Vec::new();
         while at < text.len() {
-            let (_, next) = fields::exact_line_end(text.as_bytes(), at);
+            let next = fields::exact_line_end(text.as_bytes(), at).next;
             single.extend(rows(&text[at..next.min(text.len())]));
             at = next;
         }
         prop_assert_eq!(rows(&text), single);
         prop_assert!(parsed.batch.rows.len() + parsed.problems.len() <= text.lines().count() + 1);
+        // In pieces as well, whatever the first byte is for.
+        crate::fuzzing::line_protocol(format!("n{text}").as_bytes());
     }
 
     #[test]
@@ -264,7 +305,7 @@ fn a_key_and_a_field_name_are_no_longer_than_a_key() {
             for exact_only in [false, true] {
                 let mut parser = LineParser::new();
                 let options = ParseOptions { precision: Precision::Nanosecond, default_time_ns: 0 };
-                let parsed = parser.parse_with(text.as_bytes(), &options, exact_only);
+                let parsed = parser.parse_with(&[text.as_bytes()], &options, exact_only).unwrap();
                 assert_eq!(parsed.batch.rows.len(), if fits { 3 } else { 1 }, "{name} {more}");
                 for problem in &parsed.problems {
                     let ProblemKind::Unparsable(text) = &problem.kind else {

@@ -138,7 +138,7 @@ impl Rows {
 
     fn finish(self) -> Parsed<'static> {
         let batch = LineBatch {
-            text: Cow::Owned(self.text.into_bytes()),
+            text: self.text.into_bytes().into(),
             layouts: self.layouts,
             rows: self.rows,
             values: self.values,

@@ -112,3 +112,32 @@ fn bodies_without_a_length() {
     assert_eq!(json["results"][0]["series"][0]["values"][0][1], 2);
     assert_eq!(json["results"][1]["series"][0]["values"][0][1], 60_000);
 }
+
+/// Longer than what is read at once, many times over.
+#[test]
+fn a_long_body_is_one_body_wherever_it_is_cut() {
+    let (_dir, server) = started();
+    let mut lines = String::new();
+    let bad = 20_000;
+    for row in 0..30_000 {
+        let value = if row == bad { "x".to_owned() } else { format!("{row}i") };
+        lines.push_str(&format!("plain,t={} v={value} {row}\n", row % 1000));
+    }
+    let (status, text) = refused(&server, "/write?db=d", &lines);
+    let expected =
+        "partial write: unable to parse 'plain,t=0 v=x 20000': invalid boolean dropped=0";
+    assert_eq!((status, &*text), (400, expected));
+    let sum: u64 = (0..30_000).filter(|row| *row != bad).sum();
+    let answer = server.query("d", "SELECT count(v), sum(v) FROM plain").json();
+    let values = &answer["results"][0]["series"][0]["values"][0];
+    assert_eq!((values[1].as_u64(), values[2].as_u64()), (Some(29_999), Some(sum)));
+
+    // Half of all newlines are in quotes, so that many a cut is at one of them.
+    let line = |row: u32| format!("quoted,t={row} s=\"a{row}\nb\" {row}\n");
+    let lines: String = (0..20_000).map(line).collect();
+    assert_eq!(server.write("d", &lines).status, 204);
+    let answer = server.query("d", "SELECT count(s) FROM quoted").json();
+    assert_eq!(answer["results"][0]["series"][0]["values"][0][1], 20_000);
+    let answer = server.query("d", "SELECT s FROM quoted WHERE t = '19999'").json();
+    assert_eq!(answer["results"][0]["series"][0]["values"][0][1], "a19999\nb");
+}

@@ -142,7 +142,7 @@ impl RowBatch {
     ) -> Result<WriteOutcome, QueryError> {
         let layouts = std::mem::take(&mut self.layouts);
         let batch = LineBatch {
-            text: Cow::Owned(std::mem::take(&mut self.text)),
+            text: std::mem::take(&mut self.text).into(),
             layouts: layouts.all,
             rows: std::mem::take(&mut self.rows),
             values: std::mem::take(&mut self.values),

@@ -46,7 +46,7 @@ pub(crate) async fn handle(
     let policy = state.resolve(database, Some(params.get("rp")));
     let policy = policy.map_err(|error| HttpError::internal(error.to_string()))?;
     let (head, incoming) = request.into_parts();
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 4 };
+    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 5 };
     let mut body = body::collect(app, &head.headers, incoming, limits).await?;
     let unpacked = unpack(app, &body.bytes, &mut body.room, 40)?;
     let queries = read_queries(&unpacked);

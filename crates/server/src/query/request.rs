@@ -57,7 +57,7 @@ impl QueryRequest {
             None => Params::of_url(head.uri.query()),
             Some(kind) => {
                 let limits =
-                    BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 2 };
+                    BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 3 };
                 let body = body::collect(app, &head.headers, body, limits).await?;
                 Params::of_form(&kind, &body.bytes, head.uri.query())
             }

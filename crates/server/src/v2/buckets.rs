@@ -69,7 +69,7 @@ pub(crate) async fn handle(
         return drop_bucket(app, &name).await;
     }
     let (head, incoming) = request.into_parts();
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 3 };
+    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 4 };
     let body = body::collect(app, &head.headers, incoming, limits).await?;
     let asked: Asked = serde_json::from_slice(&body.bytes)
         .map_err(|error| HttpError::bad_request(format!("body is no bucket: {error}")))?;

@@ -48,7 +48,7 @@ pub(crate) async fn handle(
     caller.may(Privilege::Write, "delete from", &state, database)?;
     let id = found.id;
     let (head, incoming) = request.into_parts();
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 3 };
+    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 4 };
     let body = body::collect(app, &head.headers, incoming, limits).await?;
     let asked: Asked = serde_json::from_slice(&body.bytes)
         .map_err(|e| HttpError::bad_request(format!("delete - body is no JSON object: {e}")))?;

@@ -108,46 +108,77 @@ pub(super) struct StoredRow<'a> {
     pub(super) values: &'a [u64],
 }
 
-impl Shard {
+/// Adds rows to one series, which is looked up once.
+pub(super) struct Appender<'a> {
+    series: SeriesId,
+    entry: &'a mut SeriesRows,
+    long: &'a mut HashMap<SeriesId, Vec<FullChunk>>,
+    full_chunks: &'a mut usize,
+    arena: &'a mut Arena,
+    strings: &'a mut Vec<u8>,
+    rows: &'a mut u32,
+}
+
+impl Appender<'_> {
     /// Adds a row. String slots of `values` refer to `strings`; `types` are the values' types.
     #[inline]
     pub(super) fn append(
         &mut self,
-        (series, measurement): (SeriesId, MeasurementNo),
         (time_ns, layout): (i64, u32),
         (values, types): (&[u64], &[FieldType]),
         strings: &[u8],
         has_strings: bool,
     ) {
+        let entry = &mut *self.entry;
         let words = ROW_HEADER_WORDS + values.len();
-        let entry = match self.series.entry(series) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(SeriesRows::new(measurement)),
-        };
         if (entry.end - entry.free) as usize <= words {
             if entry.rows >= LONG_ROWS {
-                let full = self.long.entry(series).or_default();
+                let full = self.long.entry(self.series).or_default();
                 let before = full.len();
-                entry.keep_full(&self.arena, full);
-                self.full_chunks += full.len() - before;
+                entry.keep_full(self.arena, full);
+                *self.full_chunks += full.len() - before;
             }
-            entry.add_chunk(&mut self.arena, words, time_ns);
+            entry.add_chunk(self.arena, words, time_ns);
         }
         let row = self.arena.words_mut(entry.free, words);
         row[0] = time_ns as u64;
-        row[1] = pack(layout, values.len(), self.rows);
+        row[1] = pack(layout, values.len(), *self.rows);
         row[ROW_HEADER_WORDS..].copy_from_slice(values);
         if has_strings {
             for (slot, field_type) in row[ROW_HEADER_WORDS..].iter_mut().zip(types) {
                 if *field_type == FieldType::String {
-                    *slot = copy_string(*slot, strings, &mut self.strings);
+                    *slot = copy_string(*slot, strings, self.strings);
                 }
             }
         }
         entry.free += words as u32;
-        entry.note(time_ns, &mut self.arena);
-        self.rows += 1;
-        assert!(self.rows < 1 << ARRIVAL_BITS, "BUG: rows that nobody set room aside for");
+        entry.note(time_ns, self.arena);
+        *self.rows += 1;
+        assert!(*self.rows < 1 << ARRIVAL_BITS, "BUG: rows that nobody set room aside for");
+    }
+}
+
+impl Shard {
+    /// Where the rows of a series are added.
+    #[inline]
+    pub(super) fn appender(
+        &mut self,
+        series: SeriesId,
+        measurement: MeasurementNo,
+    ) -> Appender<'_> {
+        let entry = match self.series.entry(series) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(SeriesRows::new(measurement)),
+        };
+        Appender {
+            series,
+            entry,
+            long: &mut self.long,
+            full_chunks: &mut self.full_chunks,
+            arena: &mut self.arena,
+            strings: &mut self.strings,
+            rows: &mut self.rows,
+        }
     }
 
     /// A series, if it has rows.

@@ -109,6 +109,32 @@ fn shard_of_key(key: u64) -> usize {
     (key >> (ROW_BITS + TARGET_BITS)) as usize
 }
 
+/// Fewer keys are sorted by comparing, which needs no table of counts.
+const COUNTED_ROWS_MIN: usize = 128;
+
+/// Sorts keys, which come in the order of rows, by shard and target: counting those of each place. The
+/// order of rows within a place stays.
+fn sort_by_place(keys: &mut Vec<u64>, targets: usize) {
+    if keys.len() < COUNTED_ROWS_MIN {
+        keys.sort_unstable();
+        return;
+    }
+    let place_of = |key: u64| shard_of_key(key) * targets + target_of(key);
+    let mut next = vec![0u32; SHARDS * targets];
+    keys.iter().for_each(|key| next[place_of(*key)] += 1);
+    let mut start = 0;
+    for next in &mut next {
+        start += std::mem::replace(next, start);
+    }
+    let mut sorted = vec![0; keys.len()];
+    for key in keys.iter() {
+        let next = &mut next[place_of(*key)];
+        sorted[*next as usize] = *key;
+        *next += 1;
+    }
+    *keys = sorted;
+}
+
 impl Placed {
     /// Finds the memtables. Those that are made here may hold rows of the log from `first_lsn` on.
     fn new(engine: &Engine, batch: &RowBatch<'_>, first_lsn: Lsn) -> Result<Self, StoreError> {
@@ -127,8 +153,7 @@ impl Placed {
             let shard = shard_of(row.series) as u64;
             rows.push(shard << (ROW_BITS + TARGET_BITS) | (target as u64) << ROW_BITS | at as u64);
         }
-        // Row indexes are the lowest bits: sorting keeps the order of rows within shard and target.
-        rows.sort_unstable();
+        sort_by_place(&mut rows, targets.len());
         let mut placed = Self { targets, rows, starts: [0; SHARDS + 1] };
         placed.index_shards();
         Ok(placed)
@@ -208,4 +233,30 @@ fn make_memtable(
         let next = view.with_partition(key, |p| p.active = Some(Arc::clone(&table)));
         Ok((Vec::new(), next, table))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_sorted(
+            targets in 1usize..40,
+            places in prop::collection::vec((0..SHARDS, any::<prop::sample::Index>()), 0..600),
+        ) {
+            let key = |(at, (shard, target)): (usize, &(usize, prop::sample::Index))| {
+                (*shard as u64) << (ROW_BITS + TARGET_BITS)
+                    | (target.index(targets) as u64) << ROW_BITS
+                    | at as u64
+            };
+            let mut keys: Vec<u64> = places.iter().enumerate().map(key).collect();
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            sort_by_place(&mut keys, targets);
+            prop_assert_eq!(keys, expected);
+        }
+    }
 }
