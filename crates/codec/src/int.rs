@@ -163,6 +163,7 @@ pub(crate) fn with_block<R>(rows: usize, decode: impl FnOnce(&mut [u64]) -> R) -
     match rows {
         ..=64 => decode(&mut Aligned([0; 64]).0),
         65..=256 => decode(&mut Aligned([0; 256]).0),
+        257..=512 => decode(&mut Aligned([0; 512]).0),
         _ => decode(&mut Aligned([0; BLOCK]).0),
     }
 }

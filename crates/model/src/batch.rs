@@ -170,6 +170,21 @@ impl Values {
         }
     }
 
+    /// Adds a number by the eight bytes it has in memory: two's complement, IEEE 754; a boolean is true
+    /// unless they are 0.
+    ///
+    /// # Panics
+    /// If these are texts.
+    pub fn push_bits(&mut self, bits: u64) {
+        match self {
+            Self::Float(v) => v.push(f64::from_bits(bits)),
+            Self::Time(v) | Self::Integer(v) => v.push(bits.cast_signed()),
+            Self::Unsigned(v) => v.push(bits),
+            Self::Boolean(v) => v.push(bits != 0),
+            Self::String(_) | Self::Dictionary(..) => panic!("BUG: a number among texts"),
+        }
+    }
+
     /// Adds `count` entries that stand for missing values.
     pub fn extend_missing(&mut self, count: usize) {
         match self {
@@ -236,6 +251,18 @@ impl Column {
     pub fn push(&mut self, value: Option<&Scalar>) {
         let Some(value) = value else { return self.extend_missing(1) };
         self.values.push(value);
+        if let Some(validity) = &mut self.validity {
+            validity.push(true);
+        }
+    }
+
+    /// Adds a row with a number, as [`Values::push_bits`] does, or without.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn push_bits(&mut self, bits: Option<u64>) {
+        let Some(bits) = bits else { return self.extend_missing(1) };
+        self.values.push_bits(bits);
         if let Some(validity) = &mut self.validity {
             validity.push(true);
         }
@@ -311,5 +338,28 @@ impl ColumnBatch {
             })
             .sum();
         columns + self.runs.len() * size_of::<SeriesRun>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_by_their_bits() {
+        let mut column = Column::new(Values::Float(vec![0.5]));
+        [None, Some((-0.0f64).to_bits())].into_iter().for_each(|bits| column.push_bits(bits));
+        assert_eq!(column.get(0), Some(Scalar::Float(0.5)));
+        assert_eq!((column.get(1), column.len()), (None, 3));
+        assert!(matches!(column.get(2), Some(Scalar::Float(zero)) if zero.is_sign_negative()));
+        for (values, bits, expected) in [
+            (Values::Integer(Vec::new()), u64::MAX, Scalar::Integer(-1)),
+            (Values::Unsigned(Vec::new()), u64::MAX, Scalar::Unsigned(u64::MAX)),
+            (Values::Boolean(Bitmap::new()), 1, Scalar::Boolean(true)),
+        ] {
+            let mut column = Column::new(values);
+            column.push_bits(Some(bits));
+            assert_eq!(column.get(0), Some(expected));
+        }
     }
 }

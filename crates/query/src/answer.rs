@@ -132,6 +132,17 @@ impl Answer {
         Ok(Some(ResultBatch { header, batch, rows: range, continues }))
     }
 
+    /// Whether [`Answer::next`] has rows at once, and nothing has to be read for them.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ahead.is_some()
+            && match &self.source {
+                Source::Ready(_) => true,
+                Source::Select(stream, _) => stream.is_ready(),
+                Source::Names(_) => false,
+            }
+    }
+
     fn pull(&mut self) -> Result<Option<Part>, QueryError> {
         match &mut self.source {
             Source::Ready(parts) => Ok(parts.pop_front()),

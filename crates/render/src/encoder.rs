@@ -251,8 +251,8 @@ impl Encoder {
             return Vec::new();
         }
         self.sink.taken();
-        // The next bytes will be about as many.
-        let next = Vec::with_capacity(self.out.len());
+        // The next bytes will be about as many, and nearly all of them would be copied for a few more.
+        let next = Vec::with_capacity(self.out.len() + self.out.len() / 8);
         std::mem::replace(&mut self.out, next)
     }
 

@@ -3,14 +3,18 @@
 //! Members appear in InfluxDB's order and only if they say something; those whose presence is known
 //! late (`series`, `values`) are opened when their first element comes.
 
+mod head;
+mod joined;
 mod rows;
 mod texts;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{ColumnBatch, Name, SeriesHeader};
+use model::{ColumnBatch, SeriesHeader};
 
+use self::head::HeadText;
+use self::joined::Joined;
 use self::rows::push_rows;
 use self::texts::BatchTexts;
 use crate::options::{Epoch, ZoneOffset};
@@ -24,6 +28,11 @@ const RESULT_MEMBER: usize = 3;
 const SERIES: usize = 4;
 const SERIES_MEMBER: usize = 5;
 const SERIES_VALUE: usize = 6;
+
+/// Bytes of a cell, about.
+const CELL_BYTES: usize = 8;
+/// Most bytes that room is made for before they are needed.
+const RESERVE_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct JsonSink {
@@ -40,9 +49,10 @@ pub(crate) struct JsonSink {
     has_rows: bool,
     /// The column of the open series that has lists.
     list: Option<usize>,
-    /// Names of columns as they were written last: many series have the same.
-    columns: (Arc<[Name]>, Vec<u8>),
+    /// The head of the series before, without what is its alone.
+    head: HeadText,
     texts: BatchTexts,
+    joined: Joined,
 }
 
 impl JsonSink {
@@ -56,8 +66,9 @@ impl JsonSink {
             series: 0,
             has_rows: false,
             list: None,
-            columns: Default::default(),
+            head: HeadText::default(),
             texts: BatchTexts::default(),
+            joined: Joined::default(),
         }
     }
 
@@ -81,13 +92,6 @@ impl JsonSink {
     fn member(&self, out: &mut Vec<u8>, depth: usize, is_first: bool, name: &str) {
         self.element(out, depth, is_first);
         self.name(out, name);
-    }
-
-    /// Starts a member whose name, in its quotes, is ours.
-    fn own_member(&self, out: &mut Vec<u8>, depth: usize, is_first: bool, name: &[u8]) {
-        self.element(out, depth, is_first);
-        out.extend_from_slice(name);
-        out.extend_from_slice(if self.pretty { b": " } else { b":" });
     }
 
     fn name(&self, out: &mut Vec<u8>, name: &str) {
@@ -138,6 +142,34 @@ impl JsonSink {
         self.close(out, RESULT_MEMBER, b']');
     }
 
+    /// Writes the head of a series; calls `gap` in place of each tag's value.
+    fn push_head(&self, out: &mut Vec<u8>, header: &SeriesHeader, gap: &mut dyn FnMut(&Vec<u8>)) {
+        out.push(b'{');
+        let mut is_first = true;
+        if !header.name.is_empty() {
+            self.member(out, SERIES_MEMBER, is_first, "name");
+            push_string(out, header.name.as_bytes());
+            is_first = false;
+        }
+        if !header.tags.is_empty() {
+            self.member(out, SERIES_MEMBER, is_first, "tags");
+            out.push(b'{');
+            for (at, (key, _)) in header.tags.iter().enumerate() {
+                self.member(out, SERIES_VALUE, at == 0, key);
+                gap(out);
+            }
+            self.close(out, SERIES_MEMBER, b'}');
+            is_first = false;
+        }
+        self.member(out, SERIES_MEMBER, is_first, "columns");
+        out.push(b'[');
+        for (at, column) in header.columns.iter().enumerate() {
+            self.element(out, SERIES_VALUE, at == 0);
+            push_string(out, column.as_bytes());
+        }
+        self.close(out, SERIES_MEMBER, b']');
+    }
+
     fn push_error(&self, out: &mut Vec<u8>, text: &str) {
         self.member(out, RESULT_MEMBER, false, "error");
         push_string(out, text.as_bytes());
@@ -151,7 +183,8 @@ impl Sink for JsonSink {
     }
 
     fn begin_result(&mut self, out: &mut Vec<u8>, id: u32, zone: Option<&ZoneOffset>) {
-        self.texts.clear();
+        self.texts = BatchTexts::default();
+        self.joined.clear();
         self.time = TimeWriter::new(zone.cloned());
         self.series = 0;
         self.result_start = Some(out.len());
@@ -167,34 +200,10 @@ impl Sink for JsonSink {
         self.series += 1;
         self.has_rows = false;
         self.list = header.list;
-        out.push(b'{');
-        let mut is_first = true;
-        if !header.name.is_empty() {
-            self.own_member(out, SERIES_MEMBER, is_first, b"\"name\"");
-            push_string(out, header.name.as_bytes());
-            is_first = false;
+        if !self.head.is_of(header) {
+            self.head = HeadText::new(header, |out, gap| self.push_head(out, header, gap));
         }
-        if !header.tags.is_empty() {
-            self.own_member(out, SERIES_MEMBER, is_first, b"\"tags\"");
-            out.push(b'{');
-            for (at, (key, value)) in header.tags.iter().enumerate() {
-                self.member(out, SERIES_VALUE, at == 0, key);
-                push_string(out, value.as_bytes());
-            }
-            self.close(out, SERIES_MEMBER, b'}');
-            is_first = false;
-        }
-        self.own_member(out, SERIES_MEMBER, is_first, b"\"columns\"");
-        if self.columns.1.is_empty() || !Arc::ptr_eq(&self.columns.0, &header.columns) {
-            let mut names = vec![b'['];
-            for (at, column) in header.columns.iter().enumerate() {
-                self.element(&mut names, SERIES_VALUE, at == 0);
-                push_string(&mut names, column.as_bytes());
-            }
-            self.close(&mut names, SERIES_MEMBER, b']');
-            self.columns = (Arc::clone(&header.columns), names);
-        }
-        out.extend_from_slice(&self.columns.1);
+        self.head.push(out, header);
     }
 
     fn rows(&mut self, out: &mut Vec<u8>, batch: &Arc<ColumnBatch>, rows: Range<usize>) {
@@ -202,17 +211,29 @@ impl Sink for JsonSink {
             return;
         }
         if !self.has_rows {
-            self.own_member(out, SERIES_MEMBER, false, b"\"values\"");
-            out.push(b'[');
+            if self.pretty {
+                self.member(out, SERIES_MEMBER, false, "values");
+                out.push(b'[');
+            } else {
+                out.extend_from_slice(b",\"values\":[");
+            }
         }
         let is_first = !self.has_rows;
         self.has_rows = true;
-        let times = (self.epoch, &mut self.time);
-        let texts = self.texts.of(batch);
+        if !self.texts.are_of(batch) {
+            self.texts = BatchTexts::new(batch);
+            self.joined.clear();
+            // Rows of many series come in as many calls: room for all of them is made at once.
+            let cells = batch.rows.saturating_mul((batch.columns.len() + 2) * CELL_BYTES);
+            let heads = (batch.rows / rows.len()).saturating_mul(self.head.bytes());
+            out.reserve(cells.saturating_add(heads).min(RESERVE_BYTES_MAX));
+        }
+        let writers = (self.epoch, &mut self.time, &mut self.joined);
+        let texts = self.texts.columns();
         if self.pretty {
-            push_rows::<true>(out, batch, texts, rows, is_first, self.list, times);
+            push_rows::<true>(out, batch, texts, rows, is_first, self.list, writers);
         } else {
-            push_rows::<false>(out, batch, texts, rows, is_first, self.list, times);
+            push_rows::<false>(out, batch, texts, rows, is_first, self.list, writers);
         }
     }
 
@@ -228,7 +249,8 @@ impl Sink for JsonSink {
     }
 
     fn end_result(&mut self, out: &mut Vec<u8>, messages: &[Message], partial: bool) {
-        self.texts.clear();
+        self.texts = BatchTexts::default();
+        self.joined.clear();
         self.close_series_list(out);
         self.push_messages(out, messages);
         if partial {

@@ -25,14 +25,22 @@ const fn escapes() -> [u8; 256] {
 
 /// How many bytes from the start certainly stand for themselves: found many at a time.
 fn plain_len(text: &[u8]) -> usize {
-    let (chunks, _) = text.as_chunks::<16>();
-    let is_plain = |chunk: &&[u8; 16]| {
-        let is_special =
-            |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
-        // No early end: this is one comparison of all bytes.
-        !chunk.iter().fold(false, |any, byte| any | is_special(byte))
-    };
-    chunks.iter().take_while(is_plain).count() * 16
+    let (chunks, rest) = text.as_chunks::<16>();
+    let plain = chunks.iter().take_while(|chunk| is_plain(chunk)).count() * 16;
+    if rest.is_empty() || plain < chunks.len() * 16 {
+        return plain;
+    }
+    let mut last = [b' '; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    if is_plain(&last) { text.len() } else { plain }
+}
+
+/// Whether all of some bytes certainly stand for themselves.
+fn is_plain(chunk: &[u8; 16]) -> bool {
+    let is_special =
+        |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+    // No early end: this is one comparison of all bytes.
+    !chunk.iter().fold(false, |any, byte| any | is_special(byte))
 }
 
 /// Writes `text` (UTF-8) with quotes.

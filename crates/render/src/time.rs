@@ -6,6 +6,9 @@ const DAY_S: i64 = 86_400;
 /// Length of a quoted time of whole seconds in UTC.
 const WHOLE_UTC: usize = 22;
 
+/// Digits of a number and its sign, at most.
+const NUMBER_BYTES: usize = 20;
+
 /// Writes times of one statement.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeWriter {
@@ -16,12 +19,32 @@ pub(crate) struct TimeWriter {
     day: i64,
     /// `"yyyy-mm-ddThh:mm:ssZ"` with quotes.
     text: [u8; WHOLE_UTC],
+    /// The number that was written last, its digits and how many there are: rows of many series have the same
+    /// times.
+    number: (i64, [u8; NUMBER_BYTES], usize),
 }
 
 impl TimeWriter {
     pub(crate) fn new(zone: Option<ZoneOffset>) -> Self {
         let text = *b"\"1970-01-01T00:00:00Z\"";
-        Self { zone, zone_at: (i64::MIN, 0), day: 0, text }
+        let mut digits = [0; NUMBER_BYTES];
+        digits[0] = b'0';
+        Self { zone, zone_at: (i64::MIN, 0), day: 0, text, number: (0, digits, 1) }
+    }
+
+    /// Writes a time that is a number by now.
+    #[inline]
+    pub(crate) fn push_number(&mut self, out: &mut Vec<u8>, number: i64) {
+        let (last, digits, len) = &mut self.number;
+        if *last != number {
+            let mut buffer = itoa::Buffer::new();
+            let text = buffer.format(number).as_bytes();
+            digits[..text.len()].copy_from_slice(text);
+            (*last, *len) = (number, text.len());
+        }
+        let end = out.len() + *len;
+        out.extend_from_slice(digits);
+        out.truncate(end);
     }
 
     /// Writes a time with quotes.
@@ -126,6 +149,18 @@ mod tests {
         let mut out = Vec::new();
         TimeWriter::new(zone).push(&mut out, time_ns);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_one_after_another() {
+        let mut writer = TimeWriter::new(None);
+        let mut out = Vec::new();
+        for number in [0, 0, 7, i64::MIN, i64::MIN, i64::MAX, -1, 0] {
+            writer.push_number(&mut out, number);
+            out.push(b' ');
+        }
+        let expected = "0 0 7 -9223372036854775808 -9223372036854775808 9223372036854775807 -1 0 ";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -308,12 +308,19 @@ impl Block {
         Some(PageSummary { count: page.count, numbers, bytes: page.extent.len })
     }
 
-    /// The value of a field, by its number in the directory, in the row at an end of the block.
-    /// Outer `None`: the directory does not say. Inner `None`: the row misses it.
+    /// What a field has in the row at an end of a block of one series: the eight bytes of its value, as
+    /// [`Values::push_bits`](model::Values::push_bits) takes them; inner `None`: nothing. Outer `None`: the
+    /// directory does not say, which it never does for strings.
+    #[must_use]
+    pub fn edge_bits(&self, field: usize, edge: Edge) -> Option<Option<u64>> {
+        let Some(page) = self.page(field) else { return Some(None) };
+        page.edges.map(|edges| edges[edge as usize])
+    }
+
+    /// The same as a value.
     #[must_use]
     pub fn edge(&self, field: usize, edge: Edge) -> Option<Option<Scalar>> {
-        let Some(page) = self.page(field) else { return Some(None) };
-        match page.edges?[edge as usize] {
+        match self.edge_bits(field, edge)? {
             None => Some(None),
             Some(bits) => scalar(self.field_type(field), bits).map(Some),
         }

@@ -17,7 +17,7 @@ use model::{Column, SeriesId, TimeRange};
 use platform::{Disk, File, Page, PageCache};
 
 use crate::SegmentError;
-use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
+use crate::directory::{Block, Chunk, ChunkEntry, Directory, Edge, KeyRange, top};
 use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
@@ -149,6 +149,40 @@ impl SegmentReader {
         time: TimeRange,
     ) -> Blocks {
         Blocks::new(self.clone(), Arc::clone(directory), KeyRange::new(series, time))
+    }
+
+    /// The first or the last of the blocks that [`blocks`](Self::blocks) gives for one series, without a walk that
+    /// could go on: for the latest row of each of many series. `near` is as with [`Blocks::near`].
+    ///
+    /// # Errors
+    /// If the disk fails or a directory is damaged.
+    pub fn block_at(
+        &self,
+        edge: Edge,
+        directory: &Directory,
+        series: SeriesId,
+        time: TimeRange,
+        near: usize,
+    ) -> Result<Option<Block>, SegmentError> {
+        let keys = KeyRange::new(&(series..=series), time);
+        let mut chunks = directory.chunks_for(&keys);
+        loop {
+            let index = if edge == Edge::First { chunks.next() } else { chunks.next_back() };
+            let Some(index) = index else { return Ok(None) };
+            if !directory.chunks[index].time.overlaps(&time) {
+                continue;
+            }
+            let chunk = self.chunk(directory, index)?;
+            let mut blocks = chunk.blocks_for(&keys, near);
+            let is_wanted = |index: &usize| chunk.blocks[*index].time.overlaps(&time);
+            let found = match edge {
+                Edge::First => blocks.find(is_wanted),
+                Edge::Last => blocks.rfind(is_wanted),
+            };
+            if let Some(index) = found {
+                return Ok(Some(Block { chunk, index: index as u32 }));
+            }
+        }
     }
 
     fn chunk(&self, directory: &Directory, index: usize) -> Result<Arc<Chunk>, SegmentError> {

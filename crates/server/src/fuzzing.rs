@@ -24,7 +24,7 @@ pub fn form(data: &[u8]) {
         assert!(bytes <= body.len(), "BUG: parts are larger than their body");
     }
     let params = Params::of_form(&kind, body, Some(&query));
-    for name in ["q", "db", "params", ""] {
+    for name in ["q", "db", "params", "rp"] {
         let text = params.get(name);
         assert!(text.len() <= 3 * data.len(), "BUG: a value is larger than what was sent");
     }

@@ -45,6 +45,7 @@ mod service;
 mod statistics;
 mod subscriber;
 mod tls;
+mod urlencoded;
 mod v2;
 mod write;
 

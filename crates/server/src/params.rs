@@ -1,16 +1,39 @@
 //! The parameters of a request, from its URL and its body.
 
-use std::collections::HashMap;
-
-use form_urlencoded::parse;
-
 use crate::multipart;
+use crate::urlencoded::{decode, pairs};
+
+/// Parameters that somebody looks at. Others are not kept: a body could have millions.
+const NAMES: [&str; 21] = [
+    "q",
+    "db",
+    "rp",
+    "epoch",
+    "precision",
+    "u",
+    "p",
+    "params",
+    "chunked",
+    "chunk_size",
+    "pretty",
+    "async",
+    "consistency",
+    "bucket",
+    "name",
+    "id",
+    "after",
+    "seconds",
+    "verbose",
+    "limit",
+    "offset",
+];
 
 /// Parameters by name; of several of one name the first counts, and one in the body counts more
 /// than one in the URL.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
-    values: HashMap<String, String>,
+    /// Few, so looked through one by one; each name once.
+    values: Vec<(&'static str, String)>,
     /// Text of the file that was sent as `q`.
     query_file: Option<String>,
 }
@@ -57,8 +80,8 @@ impl Params {
     }
 
     fn add_urlencoded(&mut self, text: &[u8]) {
-        for (key, value) in parse(text) {
-            self.values.entry(key.into_owned()).or_insert_with(|| value.into_owned());
+        for (name, value) in pairs(text) {
+            self.add(&decode(name), || decode(value).into_owned());
         }
     }
 
@@ -66,16 +89,34 @@ impl Params {
         for part in multipart::parts(body, boundary) {
             let text = || String::from_utf8_lossy(part.content).into_owned();
             if !part.is_file {
-                self.values.entry(part.name.into_owned()).or_insert_with(text);
+                self.add(&part.name, text);
             } else if part.name == "q" {
                 self.query_file.get_or_insert_with(text);
             }
         }
     }
 
+    /// Adds a parameter that somebody looks at, unless there is one of that name.
+    fn add(&mut self, name: &str, value: impl FnOnce() -> String) {
+        if let Some(name) = NAMES.iter().find(|known| **known == name)
+            && self.values.iter().all(|(known, _)| known != name)
+        {
+            self.values.push((name, value()));
+        }
+    }
+
     /// The value of `name`, `""` if there is none.
+    ///
+    /// # Panics
+    /// If it is none of [`NAMES`].
     pub(crate) fn get(&self, name: &str) -> &str {
-        self.values.get(name).map_or("", String::as_str)
+        match self.values.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => value,
+            None => {
+                debug_assert!(NAMES.contains(&name), "BUG: parameter {name} is not kept");
+                ""
+            }
+        }
     }
 
     /// The text to be executed: `q`, or a file of that name.
@@ -97,9 +138,9 @@ mod tests {
         assert_eq!((params.get("db"), params.get("rp")), ("body", "r"));
         assert_eq!(params.query_text(), Some("SELECT 1"));
         assert_eq!(params.get("epoch"), "");
-        let params = Params::of_url(Some("q=a%3Bb;c&q=x&bad=%zz"));
+        let params = Params::of_url(Some("q=a%3Bb;c&q=x&db=%zz&other=1"));
         assert_eq!(params.query_text(), Some("a;b;c"));
-        assert_eq!(params.get("bad"), "%zz");
+        assert_eq!((params.get("db"), params.values.len()), ("%zz", 2));
         assert_eq!(Params::of_url(None).query_text(), None);
     }
 

@@ -239,11 +239,12 @@ impl Scan for LocalScan {
             windows: plan.windows,
             ..SeriesReader::new(partitions, time)
         };
+        let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
         Ok(Box::new(LocalCursor {
             next: 0,
             series: slice.series.clone(),
             reader,
-            batch: BatchBuilder::new(&plan.fields, parts),
+            batch: BatchBuilder::new(&plan.fields, parts, series),
             ready: VecDeque::new(),
             plan,
             context: self.context.clone(),

@@ -457,8 +457,13 @@ impl PointsOutput<'_> {
 
     fn totals(&self, index: usize, function: &Function, slots: &[(usize, i64)]) -> Points {
         let totals = &self.accumulator.totals[index];
-        let there = slots.iter().filter(|(slot, _)| totals.count(*slot) > 0);
-        let (rows, times): (Vec<usize>, Vec<i64>) = there.copied().unzip();
+        // Mostly every window has rows.
+        let mut rows = Vec::with_capacity(slots.len());
+        let mut times = Vec::with_capacity(slots.len());
+        for (slot, start) in slots.iter().filter(|(slot, _)| totals.count(*slot) > 0) {
+            rows.push(*slot);
+            times.push(*start);
+        }
         Points { times, values: totals.results(function, &rows), aux: Vec::new() }
     }
 

@@ -45,7 +45,8 @@ pub(crate) fn repeated(cell: &Scalar, rows: usize) -> Column {
 
 /// The rows `rows` of a column, in that order; [`NO_ROW`] and [`ABSENT`] give missing values.
 pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
-    let has_gaps = rows.iter().any(|row| *row >= ABSENT);
+    // All of them are looked at: that is done many at a time.
+    let has_gaps = rows.iter().fold(0, |most, row| most.max(*row)) >= ABSENT;
     let validity = if has_gaps || column.validity.is_some() {
         let valid = |row: &u32| *row < ABSENT && column.is_valid(*row as usize);
         Some(rows.iter().map(valid).collect::<Bitmap>())
@@ -56,10 +57,10 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
     let values = match &column.values {
         // Without rows there is nothing a gap could stand on.
         _ if column.is_empty() => return missing(type_of(&column.values), rows.len()),
-        Values::Time(v) => Values::Time(rows.iter().map(|r| v[at(r)]).collect()),
-        Values::Float(v) => Values::Float(rows.iter().map(|r| v[at(r)]).collect()),
-        Values::Integer(v) => Values::Integer(rows.iter().map(|r| v[at(r)]).collect()),
-        Values::Unsigned(v) => Values::Unsigned(rows.iter().map(|r| v[at(r)]).collect()),
+        Values::Time(v) => Values::Time(pick(v, rows, has_gaps)),
+        Values::Float(v) => Values::Float(pick(v, rows, has_gaps)),
+        Values::Integer(v) => Values::Integer(pick(v, rows, has_gaps)),
+        Values::Unsigned(v) => Values::Unsigned(pick(v, rows, has_gaps)),
         Values::Boolean(v) => Values::Boolean(rows.iter().map(|r| v.get(at(r))).collect()),
         Values::String(v) => {
             let mut out = Strings::new();
@@ -73,10 +74,19 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
             Values::String(out)
         }
         Values::Dictionary(codes, texts) => {
-            Values::Dictionary(rows.iter().map(|r| codes[at(r)]).collect(), Arc::clone(texts))
+            Values::Dictionary(pick(codes, rows, has_gaps), Arc::clone(texts))
         }
     };
     Column { values, validity }
+}
+
+/// The values of `rows`, any for a gap.
+fn pick<T: Copy>(values: &[T], rows: &[u32], has_gaps: bool) -> Vec<T> {
+    if has_gaps {
+        let at = |row: u32| if row >= ABSENT { 0 } else { row as usize };
+        return rows.iter().map(|row| values[at(*row)]).collect();
+    }
+    rows.iter().map(|row| values[*row as usize]).collect()
 }
 
 /// Rows `range` of a column.

@@ -96,6 +96,11 @@ impl Raw {
         self.finished.iter().cloned().chain(self.units.iter().map(Unit::stats)).collect()
     }
 
+    /// Whether the next rows are there already.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The next rows.
     pub(crate) fn next(&mut self) -> Result<Option<Part>, QueryError> {
         loop {
@@ -119,7 +124,7 @@ impl Raw {
 
     /// Makes rows of a block ready: those of each series within OFFSET and LIMIT.
     fn make_ready(&mut self, block: Block, series: Vec<(Arc<SeriesHeader>, Range<usize>)>) {
-        if matches!(self.select.fill, Fill::Previous) || number(self.select.fill).is_some() {
+        if fills(self.select.fill) {
             for (header, range) in series {
                 let Some(range) = self.limited(&header, range) else { continue };
                 let block = self.filled(&block, range);
@@ -146,7 +151,7 @@ impl Raw {
                 header: Arc::clone(header),
                 skip: select.offset,
                 left: if select.limit == 0 { u64::MAX } else { select.limit },
-                last: vec![None; select.aux.len()],
+                last: if fills(select.fill) { vec![None; select.aux.len()] } else { Vec::new() },
             });
         }
         let state = self.series.as_mut()?;
@@ -307,6 +312,11 @@ impl Raw {
         self.held = Some(held);
         Ok(())
     }
+}
+
+/// Whether rows without functions are filled.
+fn fills(fill: Fill) -> bool {
+    matches!(fill, Fill::Previous) || number(fill).is_some()
 }
 
 /// `fill()` of rows without functions: a number or the value before.

@@ -102,6 +102,14 @@ impl SelectStream {
         }
     }
 
+    /// Whether the next rows are there already, and nothing has to be read for them.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.rows {
+            Rows::Raw(raw) => self.after.is_none() && raw.is_ready(),
+            Rows::Aggregate(_) => false,
+        }
+    }
+
     /// The next rows; with functions at most `rows_max`.
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
         match (&mut self.after, &self.select.after) {

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use model::{Bitmap, Column, ColumnBatch, Strings, Values};
 
-use super::texts::{ShortText, Texts};
+use super::joined::{JOINED_COLUMNS_MIN, Joined, ShortColumns};
+use super::texts::Texts;
 use crate::number::{push_comma_i64, push_i64, push_json_float, push_u64};
 use crate::options::Epoch;
 use crate::text::push_string;
@@ -37,7 +38,9 @@ enum Stretch<'a> {
     /// Integers with gaps behind another column.
     Gaps(Vec<(&'a [i64], &'a Bitmap)>),
     /// Dictionaries of short texts without gaps behind another column.
-    Short(Vec<(&'a [u32], &'a [ShortText])>),
+    Short(ShortColumns<'a>),
+    /// The same, so many that they are written together.
+    Joined(ShortColumns<'a>),
     /// A column by itself, with its number.
     Column(usize, Cells<'a>, Option<&'a Bitmap>),
 }
@@ -53,23 +56,23 @@ pub(super) fn push_rows<const PRETTY: bool>(
     rows: Range<usize>,
     mut is_first: bool,
     list: Option<usize>,
-    (epoch, time): (Option<Epoch>, &mut TimeWriter),
+    (epoch, time, joined): (Option<Epoch>, &mut TimeWriter, &mut Joined),
 ) {
-    let columns = || {
-        batch.columns.iter().enumerate().map(|(at, column)| {
-            let epoch = epoch.filter(|_| at == 0);
-            let cells = match &column.values {
-                Values::String(texts) if list == Some(at) => Cells::List(texts),
-                _ => Cells::of(column, epoch, texts.get(at).and_then(Option::as_ref)),
-            };
-            (at, cells, column.validity.as_ref())
-        })
+    let column = |at: usize| {
+        let (column, epoch) = (&batch.columns[at], epoch.filter(|_| at == 0));
+        let cells = match &column.values {
+            Values::String(texts) if list == Some(at) => Cells::List(texts),
+            _ => Cells::of(column, epoch, texts.get(at).and_then(Option::as_ref)),
+        };
+        (at, cells, column.validity.as_ref())
     };
+    let columns = 0..batch.columns.len();
     let mut stretches = Vec::new();
     let is_long = rows.len() >= STRETCH_ROWS_MIN;
     if is_long {
-        columns()
-            .for_each(|column| push_column(&mut stretches, may_join::<PRETTY>(column.0), column));
+        let joins = |at| may_join::<PRETTY>(at);
+        columns.clone().for_each(|at| push_column(&mut stretches, joins(at), column(at)));
+        join_texts(&mut stretches, joined);
     }
     out.reserve(rows.len() * (4 * batch.columns.len() + 24));
     for row in rows {
@@ -82,9 +85,14 @@ pub(super) fn push_rows<const PRETTY: bool>(
         }
         out.push(b'[');
         if is_long {
-            stretches.iter().for_each(|stretch| stretch.push::<PRETTY>(out, row, time));
+            stretches.iter().for_each(|stretch| stretch.push::<PRETTY>(out, row, time, joined));
         } else {
-            columns().for_each(|column| push_cell::<PRETTY>(out, row, column, time));
+            for at in columns.clone() {
+                if !may_join::<PRETTY>(at) || !push_plain(out, row, &batch.columns[at], &texts[at])
+                {
+                    push_cell::<PRETTY>(out, row, &column(at), time);
+                }
+            }
         }
         if PRETTY {
             out.extend_from_slice(ROW_LINE);
@@ -102,28 +110,37 @@ fn may_join<const PRETTY: bool>(at: usize) -> bool {
 fn push_cell<const PRETTY: bool>(
     out: &mut Vec<u8>,
     row: usize,
-    (at, cells, validity): (usize, Cells<'_>, Option<&Bitmap>),
+    (at, cells, validity): &(usize, Cells<'_>, Option<&Bitmap>),
     time: &mut TimeWriter,
 ) {
-    match (&cells, validity) {
-        (Cells::Integer(values), None) if may_join::<PRETTY>(at) => {
-            push_comma_i64(out, values[row]);
-        }
-        (Cells::Escaped(codes, Texts::Short(texts)), None) if may_join::<PRETTY>(at) => {
+    if *at > 0 {
+        out.push(b',');
+    }
+    cells.push_or_null::<PRETTY>(out, row, *validity, time);
+}
+
+/// Writes one cell with the comma before it, if it is of the kinds that most are.
+#[inline]
+fn push_plain(out: &mut Vec<u8>, row: usize, column: &Column, texts: &Option<Texts>) -> bool {
+    match (&column.values, &column.validity, texts) {
+        (Values::Integer(values), None, _) => push_comma_i64(out, values[row]),
+        (Values::Dictionary(codes, _), None, Some(Texts::Short(texts))) => {
             texts[codes[row] as usize].push(out);
         }
-        _ => {
-            if at > 0 {
-                out.push(b',');
-            }
-            cells.push_or_null::<PRETTY>(out, row, validity, time);
-        }
+        _ => return false,
     }
+    true
 }
 
 impl Stretch<'_> {
     #[inline]
-    fn push<const PRETTY: bool>(&self, out: &mut Vec<u8>, row: usize, time: &mut TimeWriter) {
+    fn push<const PRETTY: bool>(
+        &self,
+        out: &mut Vec<u8>,
+        row: usize,
+        time: &mut TimeWriter,
+        joined: &mut Joined,
+    ) {
         match self {
             Stretch::Integers(columns) => {
                 columns.iter().for_each(|values| push_comma_i64(out, values[row]));
@@ -142,6 +159,7 @@ impl Stretch<'_> {
                     texts[codes[row] as usize].push(out);
                 }
             }
+            Stretch::Joined(columns) => joined.push(out, columns, row),
             Stretch::Column(at, cells, validity) => {
                 if *at > 0 {
                     out.push(b',');
@@ -172,6 +190,19 @@ fn push_column<'a>(
             _ => stretches.push(Stretch::Short(vec![(codes, texts)])),
         },
         (cells, validity, _) => stretches.push(Stretch::Column(at, cells, validity)),
+    }
+}
+
+/// Has the first columns of texts that are enough written together.
+fn join_texts(stretches: &mut [Stretch<'_>], joined: &mut Joined) {
+    for stretch in stretches {
+        if let Stretch::Short(columns) = stretch
+            && columns.len() >= JOINED_COLUMNS_MIN
+        {
+            joined.prepare(columns);
+            *stretch = Stretch::Joined(std::mem::take(columns));
+            return;
+        }
     }
 }
 
@@ -236,7 +267,7 @@ impl<'a> Cells<'a> {
             Self::Integer(values) => push_i64(out, values[row]),
             Self::Float(values) => push_float(out, values[row]),
             Self::Time(times) => time.push(out, times[row]),
-            Self::Epoch(times, epoch) => push_i64(out, epoch.convert(times[row])),
+            Self::Epoch(times, epoch) => time.push_number(out, epoch.convert(times[row])),
             Self::Unsigned(values) => push_u64(out, values[row]),
             Self::Boolean(values) if values.get(row) => out.extend_from_slice(b"true"),
             Self::Boolean(_) => out.extend_from_slice(b"false"),

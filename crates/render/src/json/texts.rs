@@ -34,29 +34,30 @@ pub(super) enum Texts {
 pub(super) struct ShortText([u8; SHORT_MAX + 1]);
 
 impl BatchTexts {
-    /// The texts of each column of `batch`.
-    pub(super) fn of(&mut self, batch: &Arc<ColumnBatch>) -> &[Option<Texts>] {
-        if self.batch.as_ref().is_none_or(|known| !Arc::ptr_eq(known, batch)) {
-            let texts = |values: &Values| match values {
-                // A dictionary of which few texts are used is not worth it.
-                Values::Dictionary(_, texts) if texts.len() <= batch.rows => Some(Texts::of(texts)),
-                _ => None,
-            };
-            self.columns.clear();
-            self.columns.extend(batch.columns.iter().map(|column| texts(&column.values)));
-            self.batch = Some(Arc::clone(batch));
-        }
-        &self.columns
+    /// Those of a batch.
+    pub(super) fn new(batch: &Arc<ColumnBatch>) -> Self {
+        let texts = |values: &Values| match values {
+            // A dictionary of which few texts are used is not worth it.
+            Values::Dictionary(_, texts) if texts.len() <= batch.rows => Some(Texts::of(texts)),
+            _ => None,
+        };
+        let columns = batch.columns.iter().map(|column| texts(&column.values)).collect();
+        Self { batch: Some(Arc::clone(batch)), columns }
     }
 
-    /// Lets go of the batch.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// Whether they are those of `batch`.
+    pub(super) fn are_of(&self, batch: &Arc<ColumnBatch>) -> bool {
+        self.batch.as_ref().is_some_and(|known| Arc::ptr_eq(known, batch))
+    }
+
+    /// Those of each column.
+    pub(super) fn columns(&self) -> &[Option<Texts>] {
+        &self.columns
     }
 }
 
 impl Texts {
-    fn of(texts: &Strings) -> Self {
+    pub(super) fn of(texts: &Strings) -> Self {
         let (mut bytes, mut ends) = (Vec::new(), vec![0]);
         for at in 0..texts.len() {
             push_string(&mut bytes, texts.get_bytes(at));

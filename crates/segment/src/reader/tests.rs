@@ -88,6 +88,11 @@ proptest! {
                     met += 1;
                 }
                 prop_assert_eq!(met, forwards.len());
+                let (one, near) = (*series.start(), rng.below(4));
+                let of_one = || reader.blocks(&directory, &(one..=one), time);
+                let at = |edge| reader.block_at(edge, &directory, one, time, near).transpose();
+                prop_assert_eq!(at(Edge::First).map(keys), of_one().next().map(keys));
+                prop_assert_eq!(at(Edge::Last).map(keys), of_one().next_back().map(keys));
             }
         }
     }
@@ -143,6 +148,9 @@ proptest! {
                         prop_assert_eq!(known.is_some(), kept || values.is_empty());
                         if let Some(value) = known {
                             prop_assert!(same(value, scalar_of(*field_type, &rows[row].2[field])));
+                            let mut column = Column::new(Values::empty(*field_type));
+                            column.push_bits(block.edge_bits(field, edge).unwrap());
+                            prop_assert_eq!(crate::testing::cell_at(&column, 0), rows[row].2[field].clone());
                         }
                     }
                     let any_row = &measurement.rows[rng.below(measurement.rows.len())];

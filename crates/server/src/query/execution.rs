@@ -208,30 +208,37 @@ impl Execution {
         }
     }
 
-    /// Renders some rows, after it has pulled more if there are none.
+    /// Renders some rows, after it has pulled more if there are none: of one series, or of as many as are there.
     fn go_on(&mut self, mut running: Box<Running>) -> Step {
-        if self.encoder.is_full() {
-            return self.end_statement();
+        let mut rows = 0;
+        loop {
+            if self.encoder.is_full() {
+                return self.end_statement();
+            }
+            let (batch, from) = match running.batch.take() {
+                Some(pulled) => pulled,
+                None => match running.answer.next() {
+                    Ok(Some(batch)) => {
+                        let from = batch.rows.start;
+                        (batch, from)
+                    }
+                    Ok(None) => return self.end_statement(),
+                    Err(error) => return self.fail(&error),
+                },
+            };
+            let to = batch.rows.end.min(from + STEP_ROWS_MAX);
+            self.encoder.rows(&batch, from..to);
+            if let Err(error) = self.count_memory() {
+                return self.fail(&error);
+            }
+            running.batch = (to < batch.rows.end).then_some((batch, to));
+            // A series may have no rows, and counts all the same.
+            rows += 1.max(to - from);
+            if rows >= STEP_ROWS_MAX || running.batch.is_some() || !running.answer.is_ready() {
+                self.state = State::Running(running);
+                return Step::Went;
+            }
         }
-        let (batch, from) = match running.batch.take() {
-            Some(pulled) => pulled,
-            None => match running.answer.next() {
-                Ok(Some(batch)) => {
-                    let from = batch.rows.start;
-                    (batch, from)
-                }
-                Ok(None) => return self.end_statement(),
-                Err(error) => return self.fail(&error),
-            },
-        };
-        let to = batch.rows.end.min(from + STEP_ROWS_MAX);
-        self.encoder.rows(&batch, from..to);
-        if let Err(error) = self.count_memory() {
-            return self.fail(&error);
-        }
-        running.batch = (to < batch.rows.end).then_some((batch, to));
-        self.state = State::Running(running);
-        Step::Went
     }
 
     fn end_statement(&mut self) -> Step {

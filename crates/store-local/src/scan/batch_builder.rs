@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use model::{
-    Column, ColumnBatch, FieldSummaries, FieldType, Name, Scalar, SeriesRun, SummaryBatch, Values,
+    Column, ColumnBatch, FieldSummaries, FieldType, Name, SeriesRun, SummaryBatch, Values,
 };
 use store::{ScanItem, SummaryParts};
 
@@ -27,13 +27,14 @@ pub(super) struct BatchBuilder {
     batch: ColumnBatch,
     /// Rows a batch of these columns holds, about.
     rows_max: usize,
+    series: usize,
     summaries: SummaryBatch,
     parts: SummaryParts,
 }
 
 impl BatchBuilder {
-    /// Batches of these fields; summaries have these parts.
-    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts) -> Self {
+    /// Batches of these fields, of so many series at most; summaries have these parts.
+    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts, series: usize) -> Self {
         let time = Column::new(Values::Time(Vec::new()));
         let columns = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
         let empty: Vec<Column> = std::iter::once(time).chain(columns).collect();
@@ -42,6 +43,7 @@ impl BatchBuilder {
             batch: ColumnBatch::default(),
             rows_max: (BATCH_CELLS / empty.len()).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX),
             empty,
+            series,
             summaries: SummaryBatch { spans: Vec::new(), fields: summaries },
             parts,
         }
@@ -75,7 +77,11 @@ impl BatchBuilder {
             let batch = ColumnBatch { rows, runs: vec![run], columns };
             match is_long {
                 true => ready.push_back(ScanItem::Rows(batch)),
-                false => self.batch = batch,
+                false => {
+                    self.batch = batch;
+                    // The others are likely to have as many rows.
+                    self.reserve(rows * self.series.saturating_sub(1));
+                }
             }
             return;
         }
@@ -87,21 +93,30 @@ impl BatchBuilder {
         self.count(run, ready);
     }
 
-    /// Adds one row.
+    /// Adds one row, its numbers by their bits.
     pub(super) fn add_row(
         &mut self,
         ordinal: u32,
         time: i64,
-        row: &[Option<Scalar>],
+        row: &[Option<u64>],
         ready: &mut VecDeque<ScanItem>,
     ) {
         if self.batch.columns.is_empty() {
             self.batch.columns.clone_from(&self.empty);
+            self.reserve(self.series);
         }
         let (times, columns) = self.columns();
         times.push(time);
-        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value.as_ref()));
+        columns.iter_mut().zip(row).for_each(|(column, bits)| column.push_bits(*bits));
         self.count(SeriesRun { series: ordinal, rows: 1 }, ready);
+    }
+
+    /// Makes room for so many more rows, or as many as a batch may have.
+    fn reserve(&mut self, rows: usize) {
+        let rows = rows.min(self.rows_max.saturating_sub(self.batch.rows));
+        if rows > 0 {
+            self.batch.columns.iter_mut().for_each(|column| column.values.reserve(rows));
+        }
     }
 
     /// The times and the columns of the fields.

@@ -1,17 +1,15 @@
 //! Row filters on fields: which rows of a column can satisfy `field op constant`.
 
+use codec::kernels::{self, Comparison};
 use model::{Bitmap, Column, CompareOp, Scalar, Values};
 
 /// The rows of `column` that satisfy the comparison. A column of another type than the constant
 /// satisfies nothing, a missing value neither.
 pub(crate) fn matching(column: &Column, op: CompareOp, value: &Scalar) -> Bitmap {
     let mut rows: Bitmap = match (&column.values, value) {
-        (Values::Float(v), Scalar::Float(x)) => v
-            .iter()
-            .map(|a| a.partial_cmp(x).map_or(op == CompareOp::NotEqual, |o| op.holds(o)))
-            .collect(),
-        (Values::Integer(v), Scalar::Integer(x)) => compare(v, op, *x),
-        (Values::Unsigned(v), Scalar::Unsigned(x)) => compare(v, op, *x),
+        (Values::Float(v), Scalar::Float(x)) => words(v, op, *x, kernels::compare_f64),
+        (Values::Integer(v), Scalar::Integer(x)) => words(v, op, *x, kernels::compare_i64),
+        (Values::Unsigned(v), Scalar::Unsigned(x)) => words(v, op, *x, kernels::compare_u64),
         (Values::Boolean(v), Scalar::Boolean(x)) => {
             (0..v.len()).map(|at| op.holds(v.get(at).cmp(x))).collect()
         }
@@ -25,21 +23,24 @@ pub(crate) fn matching(column: &Column, op: CompareOp, value: &Scalar) -> Bitmap
     rows
 }
 
-/// One comparison a row, without branches: the inner loops vectorise.
-fn compare<T: Copy + Ord>(values: &[T], op: CompareOp, constant: T) -> Bitmap {
-    let words = values.chunks(64).map(|chunk| match op {
-        CompareOp::Equal => word(chunk, |v| v == constant),
-        CompareOp::NotEqual => word(chunk, |v| v != constant),
-        CompareOp::Less => word(chunk, |v| v < constant),
-        CompareOp::LessOrEqual => word(chunk, |v| v <= constant),
-        CompareOp::Greater => word(chunk, |v| v > constant),
-        CompareOp::GreaterOrEqual => word(chunk, |v| v >= constant),
-    });
-    Bitmap::from_words(words.collect(), values.len())
-}
-
-fn word<T: Copy>(chunk: &[T], holds: impl Fn(T) -> bool) -> u64 {
-    chunk.iter().enumerate().fold(0, |word, (at, value)| word | u64::from(holds(*value)) << at)
+/// One bit a row, as `compare` finds them many at a time.
+fn words<T>(
+    values: &[T],
+    op: CompareOp,
+    constant: T,
+    compare: impl Fn(&[T], Comparison, T, &mut Vec<u64>),
+) -> Bitmap {
+    let comparison = match op {
+        CompareOp::Equal => Comparison::Equal,
+        CompareOp::NotEqual => Comparison::NotEqual,
+        CompareOp::Less => Comparison::Less,
+        CompareOp::LessOrEqual => Comparison::LessOrEqual,
+        CompareOp::Greater => Comparison::Greater,
+        CompareOp::GreaterOrEqual => Comparison::GreaterOrEqual,
+    };
+    let mut words = Vec::new();
+    compare(values, comparison, constant, &mut words);
+    Bitmap::from_words(words, values.len())
 }
 
 /// Whether two filters' rows leave any: the rows that satisfy both.

@@ -1,7 +1,7 @@
 //! Reads one series after another: gathers what each source has, lets later writes win, and hands
 //! out rows in time order.
 
-use model::{FieldFilter, Scalar, SeriesId, TimeRange};
+use model::{FieldFilter, SeriesId, TimeRange};
 use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
 
@@ -32,7 +32,7 @@ pub(crate) struct SeriesReader {
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
     /// The row that was handed out last by itself; empty at first.
-    pub(crate) row: Vec<Option<Scalar>>,
+    pub(crate) row: Vec<Option<u64>>,
     /// Only rows with these times are wanted, which ascend; others may come along.
     pub(crate) only: Option<Vec<i64>>,
 }
@@ -41,8 +41,8 @@ pub(crate) struct SeriesReader {
 #[derive(Debug)]
 pub(crate) enum Emitted<'a> {
     Rows(Piece),
-    /// One row: its time and a value, or none, of each field.
-    Row(i64, &'a [Option<Scalar>]),
+    /// One row: its time and the bits of a number, or nothing, of each field.
+    Row(i64, &'a [Option<u64>]),
     Summaries(SpanSummaries),
 }
 
@@ -135,28 +135,26 @@ impl SeriesReader {
     ) -> Result<(), StoreError> {
         let descending = self.order == TimeOrder::Descending;
         let edge = if descending { Edge::Last } else { Edge::First };
+        let mut row = std::mem::take(&mut self.row);
+        if *wanted == 1
+            && let Some(time) = self.only_segment(at).end_values(edge, series, time, &mut row)?
+        {
+            *wanted = 0;
+            emit(Emitted::Row(time, &row));
+            self.row = row;
+            return Ok(());
+        }
+        self.row = row;
         let mut blocks = self.only_segment(at).blocks(series, time);
         let mut spans = Vec::new();
-        let mut row = std::mem::take(&mut self.row);
         while *wanted > 0 {
             let block = if descending { blocks.next_back() } else { blocks.next() };
             let Some(block) = block.transpose().map_err(segment_error)? else { break };
-            let segment = self.only_segment(at);
-            if *wanted == 1
-                && time.covers(&block.time())
-                && let Some(time) = segment.edge_values(&block, edge, &mut row)
-                && row.iter().any(Option::is_some)
-            {
-                *wanted = 0;
-                emit(Emitted::Row(time, &row));
-                break;
-            }
-            segment.block_span(0, series, time, block, &mut spans)?;
+            self.only_segment(at).block_span(0, series, time, block, &mut spans)?;
             for span in spans.drain(..) {
                 self.read_alone(at, span, wanted, emit)?;
             }
         }
-        self.row = row;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, FieldFilter, FieldType, Name, Scalar, SeriesId, TimeRange, Values};
+use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
 use segment::{Block, Blocks, Directory, Edge, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
@@ -235,24 +235,33 @@ impl SegmentSource {
         self.reader.blocks(&self.directory, &(series..=series), time).near(self.near)
     }
 
-    /// Puts the values of the row at an end of a block into `row`, if the directory says them all.
-    /// Returns the row's time.
-    pub(crate) fn edge_values(
+    /// Puts the values of the first or last row of a series within `time` into `row`, by their bits, if it stands
+    /// at the end of a block whose directory says them all, and it has one. Returns the row's time.
+    pub(crate) fn end_values(
         &mut self,
-        block: &Block,
         edge: Edge,
-        row: &mut Vec<Option<Scalar>>,
-    ) -> Option<i64> {
-        if !block.has_one_series() {
-            return None;
-        }
+        series: SeriesId,
+        time: TimeRange,
+        row: &mut Vec<Option<u64>>,
+    ) -> Result<Option<i64>, StoreError> {
+        let block = self.reader.block_at(edge, &self.directory, series, time, self.near);
+        let Some(block) = block.map_err(segment_error)? else { return Ok(None) };
         self.near = block.place();
+        if !block.has_one_series() || !time.covers(&block.time()) {
+            return Ok(None);
+        }
         row.clear();
         for (field, _) in &self.fields {
-            row.push(field.map_or(Some(None), |field| block.edge(field, edge))?);
+            let Some(bits) = field.map_or(Some(None), |field| block.edge_bits(field, edge)) else {
+                return Ok(None);
+            };
+            row.push(bits);
+        }
+        if row.iter().all(Option::is_none) {
+            return Ok(None);
         }
         Counters::add(&self.counters.pages_summarised, row.len() as u64);
-        Some(if edge == Edge::First { block.first().1 } else { block.last().1 })
+        Ok(Some(if edge == Edge::First { block.first().1 } else { block.last().1 }))
     }
 
     /// Adds the rows of a series within `time` that a block has.

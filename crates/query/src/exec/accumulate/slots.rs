@@ -139,15 +139,21 @@ impl SlotMap {
                 runs.push(Run { slot: group, start, end, series });
                 return;
             }
-            Self::Grid { windows, .. } | Self::Listed { windows, .. } => windows.clone(),
+            Self::Grid { windows, per_group, .. } => {
+                runs.reserve((*per_group).min(end - start));
+                windows.clone()
+            }
+            Self::Listed { windows, .. } => windows.clone(),
         };
         let mut at = start;
         let mut window = windows.at(times[at]);
+        let mut rows = 0;
         loop {
             let inside = |t: &i64| {
                 if ascending { *t < window.end } else { *t >= window.start }
             };
-            let to = at + gallop(&times[at..end], inside).max(1);
+            rows = prefix_len(&times[at..end], rows, inside).max(1);
+            let to = at + rows;
             let slot = self.slot_of_window(group, window);
             runs.push(Run { slot, start: at as u32, end: to as u32, series });
             if to == end {
@@ -215,8 +221,15 @@ impl SlotMap {
     }
 }
 
-/// The length of the prefix that is `inside`, found by growing steps: prefixes are short.
-fn gallop(times: &[i64], inside: impl Fn(&i64) -> bool) -> usize {
+/// The length of the prefix that is `inside`: as long as the one before, which is found with two looks, or found by
+/// growing steps, since prefixes are short.
+fn prefix_len(times: &[i64], before: usize, inside: impl Fn(&i64) -> bool) -> usize {
+    if before > 0
+        && times.get(before - 1).is_some_and(&inside)
+        && times.get(before).is_none_or(|time| !inside(time))
+    {
+        return before;
+    }
     let mut step = 1;
     while step < times.len() && inside(&times[step]) {
         step *= 2;

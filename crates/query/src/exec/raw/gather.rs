@@ -245,18 +245,26 @@ impl Gathered {
         self,
         ascending: bool,
     ) -> (Block, Vec<(usize, Range<usize>)>, Reservation) {
-        let mut order = self.order();
-        let mut of_groups: Vec<(u32, usize)> =
-            self.runs.iter().map(|run| (run.group, run.rows)).collect();
-        of_groups.sort_by_key(|(group, _)| *group);
+        // In read order it is runs that are put in order.
+        let mut of_groups: Vec<(u32, u32, u32)> = Vec::with_capacity(self.runs.len());
+        let mut start = 0;
+        for run in &self.runs {
+            of_groups.push((run.group, start, run.rows as u32));
+            start += run.rows as u32;
+        }
+        of_groups.sort_by_key(|(group, ..)| *group);
+        let mut order = match self.in_read_order {
+            true => of_groups.iter().flat_map(|(_, start, rows)| *start..start + rows).collect(),
+            false => self.order(),
+        };
         if !ascending {
             order.reverse();
             of_groups.reverse();
         }
-        let mut groups = Vec::new();
+        let mut groups = Vec::with_capacity(of_groups.len());
         let mut from = 0;
         for same in of_groups.chunk_by(|a, b| a.0 == b.0) {
-            let rows = same.iter().map(|(_, rows)| *rows).sum::<usize>();
+            let rows = same.iter().map(|(.., rows)| *rows as usize).sum::<usize>();
             groups.push((same[0].0 as usize, from..from + rows));
             from += rows;
         }
@@ -273,10 +281,6 @@ impl Gathered {
 
     /// The rows by their numbers, ascending by group, time and what decides between equal times.
     fn order(&self) -> Vec<u32> {
-        if self.in_read_order {
-            // Rows of a series ascend or descend already, which this sort makes use of.
-            return self.order_by(|group, _, _| group, |keys| keys.sort());
-        }
         let least = self.times.iter().min().map_or(0, |time| ordered(*time));
         let span = self.times.iter().max().map_or(0, |time| ordered(*time) - least);
         let group_max = self.runs.iter().map(|run| run.group).max().unwrap_or(0);
