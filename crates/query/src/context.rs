@@ -77,7 +77,7 @@ pub struct QueryTuning {
 impl Default for QueryTuning {
     fn default() -> Self {
         Self {
-            parallel_cells: 1 << 20,
+            parallel_cells: 1 << 22,
             gather_rows: 1 << 17,
             first_slice_rows: 1 << 12,
             grid_slots: 1 << 22,

@@ -120,3 +120,16 @@ fn the_load_of_median_rate_counts() {
     assert_eq!(seconds(&[5.0]), Some(5.0));
     assert_eq!(seconds(&[]), None);
 }
+
+#[test]
+fn a_remark_that_series_were_put_together_is_no_difference() {
+    let read = |text: &str| Json::parse(text.as_bytes()).unwrap();
+    let answer =
+        r#"{"results":[{"statement_id":0,"series":[{"name":"cpu","values":[[1]]PARTIAL}]},{}]}"#;
+    let plain = read(&answer.replace("PARTIAL", ""));
+    assert_eq!(without_partial(read(&answer.replace("PARTIAL", r#","partial":true"#))), plain);
+    assert_eq!(without_partial(plain.clone()), plain);
+    for other in [r#"{"results":[{"partial":true}]}"#, r#"{"results":{}}"#, "[1]"] {
+        assert_eq!(without_partial(read(other)), read(other));
+    }
+}

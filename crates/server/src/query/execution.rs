@@ -171,7 +171,7 @@ impl Execution {
             return Step::Went;
         }
         self.context.points_read = Arc::default();
-        self.context.threads = self.app.queries.threads();
+        self.context.threads = self.app.queries.threads(has == Some(Need::Processor));
         match query::prepare(statement, &self.context) {
             Err(error) => {
                 self.encoder.begin_statement(self.id(), None);

@@ -84,10 +84,10 @@ impl QueryGate {
         self.memory.child("query-memory-limit", self.query_bytes_max)
     }
 
-    /// Threads that one more heavy query may use: what the others leave.
-    pub(crate) fn threads(&self) -> usize {
-        let busy = self.slots_total.saturating_sub(self.slots.available_permits()).max(1);
-        (self.slots_total / busy).max(1)
+    /// Threads that a heavy query may use: its share, with as many others as there are. `has_slot`: it is one of
+    /// those that run by now.
+    pub(crate) fn threads(&self, has_slot: bool) -> usize {
+        threads_of(self.slots_total, self.slots.available_permits(), has_slot)
     }
 
     /// A place, and a slot if one is needed.
@@ -143,6 +143,12 @@ impl QueryGate {
     }
 }
 
+/// The threads of one of the heavy queries that there are with it, of so many slots with so many free.
+fn threads_of(slots: usize, free: usize, has_slot: bool) -> usize {
+    let queries = slots.saturating_sub(free) + usize::from(!has_slot);
+    (slots / queries.max(1)).max(1)
+}
+
 impl Turn {
     /// Leaves the slot to others.
     pub(crate) fn release_slot(&mut self) {
@@ -174,5 +180,24 @@ impl Drop for Active {
     fn drop(&mut self) {
         self.app.queries.active.fetch_sub(1, Ordering::Relaxed);
         self.app.metrics.queries_active.sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heavy_queries_share_the_processors() {
+        let of_eight = |free, has_slot| threads_of(8, free, has_slot);
+        assert_eq!(
+            [(8, false), (7, true), (7, false), (6, true)].map(|(f, h)| of_eight(f, h)),
+            [8, 8, 4, 4]
+        );
+        assert_eq!([(1, false), (0, true), (0, false)].map(|(f, h)| of_eight(f, h)), [1, 1, 1]);
+        assert_eq!(
+            [(2, false), (1, false), (1, true), (0, true)].map(|(f, h)| threads_of(2, f, h)),
+            [2, 1, 2, 1]
+        );
     }
 }

@@ -108,6 +108,8 @@ impl Sink {
 
     /// Sends the last piece.
     fn finish(mut self, bytes: Vec<u8>) {
+        // Whoever has the answer may ask again at once.
+        self.turn.release_slot();
         let Target::Client { pieces, first } = &mut self.target else { return };
         let bytes = match self.packer.take() {
             None => bytes,
@@ -120,10 +122,7 @@ impl Sink {
         // If the client has gone meanwhile, there is nobody to tell.
         match first.take() {
             Some(first) => drop(first.send(First::Whole(bytes))),
-            None => {
-                self.turn.release_slot();
-                drop(pieces.blocking_send(Ok(bytes.into())));
-            }
+            None => drop(pieces.blocking_send(Ok(bytes.into()))),
         }
     }
 
