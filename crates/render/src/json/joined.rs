@@ -5,8 +5,10 @@ use super::texts::ShortText;
 
 /// Bytes of texts with their commas that are kept together, at most.
 const JOINED_BYTES: usize = 128;
+/// Most that are kept: 700 KB of ten columns.
+const JOINED_MAX: usize = 4096;
 /// Fewer columns are not worth it.
-pub(super) const JOINED_COLUMNS_MIN: usize = 4;
+const JOINED_COLUMNS_MIN: usize = 4;
 /// Stands for a code that nothing has.
 const NONE: u32 = u32::MAX;
 
@@ -29,15 +31,20 @@ pub(super) struct Joined {
 struct JoinedText([u8; JOINED_BYTES], usize);
 
 impl Joined {
-    /// Gets ready for `columns`, keeping what it knows if it was ready for as many before.
-    pub(super) fn prepare(&mut self, columns: &ShortColumns<'_>) {
+    /// Gets ready for `columns`, unless it is not worth it for them. What it knows it keeps, if it was ready
+    /// for as many before.
+    pub(super) fn prepare(&mut self, columns: &ShortColumns<'_>) -> bool {
         let lens = columns.iter().map(|(_, texts)| texts.len());
-        let Some((key, len)) = lens.enumerate().max_by_key(|(_, len)| *len) else { return };
+        let Some((key, len)) = lens.enumerate().max_by_key(|(_, len)| *len) else { return false };
+        if columns.len() < JOINED_COLUMNS_MIN || len > JOINED_MAX {
+            return false;
+        }
         if (self.key, self.width, self.texts.len()) != (key, columns.len(), len) {
             let texts = vec![JoinedText([0; JOINED_BYTES], 0); len];
             *self =
                 Self { key, width: columns.len(), codes: vec![NONE; len * columns.len()], texts };
         }
+        true
     }
 
     /// Forgets everything: other texts come.
@@ -118,7 +125,7 @@ mod tests {
             let mut joined = Joined::default();
             // Twice, so that everything was met before.
             for _ in 0..2 {
-                joined.prepare(&columns);
+                prop_assert!(joined.prepare(&columns));
                 for row in 0..rows.len() {
                     let (mut out, mut expected) = (b"x".to_vec(), b"x".to_vec());
                     joined.push(&mut out, &columns, row);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use model::{Bitmap, Column, ColumnBatch, Strings, Values};
 
-use super::joined::{JOINED_COLUMNS_MIN, Joined, ShortColumns};
+use super::joined::{Joined, ShortColumns};
 use super::texts::Texts;
 use crate::number::{push_comma_i64, push_i64, push_json_float, push_u64};
 use crate::options::Epoch;
@@ -197,9 +197,8 @@ fn push_column<'a>(
 fn join_texts(stretches: &mut [Stretch<'_>], joined: &mut Joined) {
     for stretch in stretches {
         if let Stretch::Short(columns) = stretch
-            && columns.len() >= JOINED_COLUMNS_MIN
+            && joined.prepare(columns)
         {
-            joined.prepare(columns);
             *stretch = Stretch::Joined(std::mem::take(columns));
             return;
         }
