@@ -127,6 +127,19 @@ pub(crate) fn append_to<T>(
     decode(out).inspect_err(|_| out.truncate(before))
 }
 
+/// The first value and the step of a page of regular values, in which any can be found by calculation: value `i` is
+/// `first + i * step`, modulo 2^64. `None`: the page is of another encoding, or damaged.
+#[must_use]
+pub fn regular_i64(bytes: &[u8]) -> Option<(i64, i64)> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8().ok()? != id::INT_REGULAR {
+        return None;
+    }
+    let (first, step) = (reader.ivarint().ok()?, reader.ivarint().ok()?);
+    reader.finish().ok()?;
+    Some((first, step))
+}
+
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.
 ///
 /// For folding a page into an aggregate without writing it to memory first. On error `visit` may

@@ -308,6 +308,17 @@ impl SegmentReader {
         times::rows_in(self, block, rows, time)
     }
 
+    /// The times of the first and the last of some rows of a block, at least one, which are all of one series.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    ///
+    /// # Panics
+    /// If the block does not have these rows, or there are none.
+    pub fn bounds(&self, block: &Block, rows: &Range<usize>) -> Result<TimeRange, SegmentError> {
+        times::bounds(self, block, rows)
+    }
+
     /// The rows at times inside `time` among `rows`, which are all of one series. Their times are
     /// added to `out`.
     ///

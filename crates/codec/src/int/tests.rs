@@ -215,3 +215,15 @@ fn impossible_requests_are_refused() {
     ));
     assert_eq!(decode_i64(&[], 3, &mut out), Err(DecodeError::Truncated { needed: 1 }));
 }
+
+#[test]
+fn regular_pages_say_so() {
+    let page = |values: &[i64]| encoded(values, Effort::Hot);
+    assert_eq!(regular_i64(&page(&[7, 17, 27, 37])), Some((7, 10)));
+    assert_eq!(regular_i64(&page(&[i64::MAX, i64::MAX - 3, i64::MAX - 6])), Some((i64::MAX, -3)));
+    assert_eq!(regular_i64(&page(&[1, 2, 4])), None);
+    let mut long = page(&[7, 17, 27]);
+    long.push(0);
+    assert_eq!(regular_i64(&long), None);
+    assert_eq!(regular_i64(&[]), None);
+}

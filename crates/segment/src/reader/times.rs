@@ -70,6 +70,9 @@ fn search(
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<Range<usize>, SegmentError> {
+    if let Some(found) = regular_rows(page, &rows, time) {
+        return Ok(found);
+    }
     let mut search = Search { reader, block, page, times: Vec::new() };
     let (first, last) = search.ends(&rows)?;
     let start = match time.min {
@@ -84,6 +87,36 @@ fn search(
         max => search.first_not_before(max + 1, rows, (first, last))?,
     };
     Ok(start..end.max(start))
+}
+
+/// The rows inside `time` among `rows` of a page of regular times, found by calculation; `None`: it is not one.
+fn regular_rows(page: &[u8], rows: &Range<usize>, time: TimeRange) -> Option<Range<usize>> {
+    let (first, step) = codec::regular_i64(page)?;
+    let step = u64::try_from(step).ok().filter(|step| *step > 0)?;
+    // Times that wrap around do not ascend.
+    let last = (rows.end as u64).saturating_sub(1).checked_mul(step)?;
+    first.checked_add_unsigned(last)?;
+    let not_before = |time: i64| {
+        let steps = if time <= first { 0 } else { time.abs_diff(first).div_ceil(step) };
+        usize::try_from(steps).unwrap_or(usize::MAX).clamp(rows.start, rows.end)
+    };
+    let start = not_before(time.min);
+    let end = time.max.checked_add(1).map_or(rows.end, not_before);
+    Some(start..end.max(start))
+}
+
+/// The times of the first and the last of some rows of one series, at least one.
+pub(crate) fn bounds(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: &Range<usize>,
+) -> Result<TimeRange, SegmentError> {
+    let page = reader.times_page(block)?;
+    let mut ends = Vec::with_capacity(2);
+    for row in [rows.start, rows.end - 1] {
+        reader.decode_times(block, &page, row..row + 1, &mut ends)?;
+    }
+    Ok(TimeRange::new(ends[0], ends[1]))
 }
 
 struct Search<'a> {
@@ -152,4 +185,44 @@ fn share(time: i64, low: i64, high: i64, steps: usize) -> usize {
     let part = u128::from(time.abs_diff(low)) * steps as u128;
     // No more than `steps`, since `time` is not behind `high`; damaged times may disagree.
     ((part / u128::from(high.abs_diff(low).max(1))) as usize).min(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_of_regular_times_are_found_by_calculation(
+            first in prop_oneof![-50i64..50, Just(i64::MIN), Just(i64::MAX - 2000)],
+            step in 1i64..40,
+            count in 2usize..50,
+            ends in prop::collection::vec(prop_oneof![-60i64..2060, Just(i64::MIN), Just(i64::MAX)], 2),
+            part in any::<[prop::sample::Index; 2]>(),
+        ) {
+            let times: Vec<i64> = (0..count as i64).map(|row| first + row * step).collect();
+            let mut page = Vec::new();
+            codec::encode_i64(&times, codec::Effort::Hot, &mut page);
+            let place = |end: i64| if end.unsigned_abs() < 3000 && first.unsigned_abs() > 3000 { first.saturating_add(end) } else { end };
+            let time = TimeRange { min: place(ends[0].min(ends[1])), max: place(ends[0].max(ends[1])) };
+            let [a, b] = part.map(|index| index.index(count + 1));
+            let rows = a.min(b)..a.max(b);
+            let inside = |row: &usize| time.min <= times[*row] && times[*row] <= time.max;
+            let wanted: Vec<usize> = rows.clone().filter(inside).collect();
+            let found = regular_rows(&page, &rows, time).expect("the page is regular");
+            prop_assert!(found.start >= rows.start && found.end <= rows.end);
+            prop_assert_eq!(found.collect::<Vec<usize>>(), wanted);
+        }
+    }
+
+    #[test]
+    fn other_pages_are_searched() {
+        for times in [vec![1, 2, 4], vec![5, 5], vec![3, 2, 1], vec![i64::MAX, i64::MIN]] {
+            let mut page = Vec::new();
+            codec::encode_i64(&times, codec::Effort::Hot, &mut page);
+            assert_eq!(regular_rows(&page, &(0..times.len()), TimeRange::ALL), None, "{times:?}");
+        }
+        assert_eq!(regular_rows(&[], &(0..1), TimeRange::ALL), None);
+    }
 }

@@ -27,6 +27,7 @@ pub(super) struct BatchBuilder {
     batch: ColumnBatch,
     /// Rows a batch of these columns holds, about.
     rows_max: usize,
+    /// Series that rows may come of, which says how many are likely to come.
     series: usize,
     summaries: SummaryBatch,
     parts: SummaryParts,

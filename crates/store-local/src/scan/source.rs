@@ -325,11 +325,7 @@ impl SegmentSource {
         block: &Block,
         rows: &Range<usize>,
     ) -> Result<TimeRange, StoreError> {
-        let mut ends = Vec::with_capacity(2);
-        for row in [rows.start, rows.end - 1] {
-            self.reader.times(block, row..row + 1, &mut ends).map_err(segment_error)?;
-        }
-        Ok(TimeRange::new(ends[0], ends[1]))
+        self.reader.bounds(block, rows).map_err(segment_error)
     }
 
     /// Makes `block` the shared block; returns the rows of `series` in it.
