@@ -235,7 +235,7 @@ impl Block {
         self.chunk.fields[field].1
     }
 
-    /// Its place among the blocks around it, for [`Blocks::near`](crate::Blocks::near).
+    /// Its place among the blocks around it, for [`SegmentReader::walk`](crate::SegmentReader::walk).
     #[must_use]
     pub fn place(&self) -> usize {
         self.index as usize
@@ -315,15 +315,6 @@ impl Block {
     pub fn edge_bits(&self, field: usize, edge: Edge) -> Option<Option<u64>> {
         let Some(page) = self.page(field) else { return Some(None) };
         page.edges.map(|edges| edges[edge as usize])
-    }
-
-    /// The same as a value.
-    #[must_use]
-    pub fn edge(&self, field: usize, edge: Edge) -> Option<Option<Scalar>> {
-        match self.edge_bits(field, edge)? {
-            None => Some(None),
-            Some(bits) => scalar(self.field_type(field), bits).map(Some),
-        }
     }
 
     /// Whether some row can satisfy a filter on the field with this number. The filter's constant

@@ -17,7 +17,7 @@ use model::{Column, SeriesId, TimeRange};
 use platform::{Disk, File, Page, PageCache};
 
 use crate::SegmentError;
-use crate::directory::{Block, Chunk, ChunkEntry, Directory, Edge, KeyRange, top};
+use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
 use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
@@ -33,7 +33,7 @@ mod thaw;
 mod times;
 mod verify;
 
-pub use blocks::Blocks;
+pub use blocks::{BlockWalk, Blocks};
 pub use verify::{FieldStats, VerifyReport};
 
 use source::{Kind, Source};
@@ -151,38 +151,17 @@ impl SegmentReader {
         Blocks::new(self.clone(), Arc::clone(directory), KeyRange::new(series, time))
     }
 
-    /// The first or the last of the blocks that [`blocks`](Self::blocks) gives for one series, without a walk that
-    /// could go on: for the latest row of each of many series. `near` is as with [`Blocks::near`].
-    ///
-    /// # Errors
-    /// If the disk fails or a directory is damaged.
-    pub fn block_at(
+    /// The same blocks of one series, to be asked for one after another with the reader and the directory at hand.
+    /// They are found fastest `near` the [`Block::place`] of a block of the series before.
+    #[must_use]
+    pub fn walk(
         &self,
-        edge: Edge,
         directory: &Directory,
         series: SeriesId,
         time: TimeRange,
         near: usize,
-    ) -> Result<Option<Block>, SegmentError> {
-        let keys = KeyRange::new(&(series..=series), time);
-        let mut chunks = directory.chunks_for(&keys);
-        loop {
-            let index = if edge == Edge::First { chunks.next() } else { chunks.next_back() };
-            let Some(index) = index else { return Ok(None) };
-            if !directory.chunks[index].time.overlaps(&time) {
-                continue;
-            }
-            let chunk = self.chunk(directory, index)?;
-            let mut blocks = chunk.blocks_for(&keys, near);
-            let is_wanted = |index: &usize| chunk.blocks[*index].time.overlaps(&time);
-            let found = match edge {
-                Edge::First => blocks.find(is_wanted),
-                Edge::Last => blocks.rfind(is_wanted),
-            };
-            if let Some(index) = found {
-                return Ok(Some(Block { chunk, index: index as u32 }));
-            }
-        }
+    ) -> BlockWalk {
+        BlockWalk::new(directory, KeyRange::new(&(series..=series), time), near)
     }
 
     fn chunk(&self, directory: &Directory, index: usize) -> Result<Arc<Chunk>, SegmentError> {

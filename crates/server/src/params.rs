@@ -108,7 +108,7 @@ impl Params {
     /// The value of `name`, `""` if there is none.
     ///
     /// # Panics
-    /// If it is none of [`NAMES`].
+    /// In a debug build: if it is none of [`NAMES`].
     pub(crate) fn get(&self, name: &str) -> &str {
         match self.values.iter().find(|(known, _)| *known == name) {
             Some((_, value)) => value,

@@ -53,7 +53,6 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
     } else {
         None
     };
-    let at = |row: &u32| if has_gaps && *row >= ABSENT { 0 } else { *row as usize };
     let values = match &column.values {
         // Without rows there is nothing a gap could stand on.
         _ if column.is_empty() => return missing(type_of(&column.values), rows.len()),
@@ -61,7 +60,7 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
         Values::Float(v) => Values::Float(pick(v, rows, has_gaps)),
         Values::Integer(v) => Values::Integer(pick(v, rows, has_gaps)),
         Values::Unsigned(v) => Values::Unsigned(pick(v, rows, has_gaps)),
-        Values::Boolean(v) => Values::Boolean(rows.iter().map(|r| v.get(at(r))).collect()),
+        Values::Boolean(v) => Values::Boolean(rows.iter().map(|r| v.get(place(*r))).collect()),
         Values::String(v) => {
             let mut out = Strings::new();
             for row in rows {
@@ -83,10 +82,14 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
 /// The values of `rows`, any for a gap.
 fn pick<T: Copy>(values: &[T], rows: &[u32], has_gaps: bool) -> Vec<T> {
     if has_gaps {
-        let at = |row: u32| if row >= ABSENT { 0 } else { row as usize };
-        return rows.iter().map(|row| values[at(*row)]).collect();
+        return rows.iter().map(|row| values[place(*row)]).collect();
     }
     rows.iter().map(|row| values[*row as usize]).collect()
+}
+
+/// The place of a row, any for a gap.
+fn place(row: u32) -> usize {
+    if row >= ABSENT { 0 } else { row as usize }
 }
 
 /// Rows `range` of a column.

@@ -495,3 +495,62 @@ fn messagepack_is_what_the_specification_says() {
         assert_eq!(row[19], json!(value.cast_unsigned()));
     }
 }
+
+/// Tags side by side and integers, none missing: what the hot loops are for. Of one series or of many, a row each.
+#[test]
+fn rows_of_tags_and_integers() {
+    let rows = 40_usize;
+    let names = ["time", "a", "b", "c", "d", "e", "n", "m"];
+    let tag = |at: usize| {
+        let texts: Strings = (0..at + 2)
+            .map(|n| format!("{at}<{n}"))
+            .collect::<Vec<_>>()
+            .iter()
+            .map(String::as_str)
+            .collect();
+        let codes = (0..rows).map(|row| (row * (at + 1) / 3 % (at + 2)) as u32).collect();
+        Column::new(Values::Dictionary(codes, Arc::new(texts)))
+    };
+    let number = |from: i64| {
+        Column::new(Values::Integer((0..rows as i64).map(|n| from + n * 317).collect()))
+    };
+    let times = Column::new(Values::Time((0..rows as i64).map(|row| row / 3 * HOUR).collect()));
+    let columns: Vec<Column> =
+        std::iter::once(times).chain((0..5).map(tag)).chain([number(-5), number(3)]).collect();
+    let cell = |column: &Column, row: usize| match &column.values {
+        Values::Dictionary(codes, texts) => json!(texts.get(codes[row] as usize)),
+        Values::Time(times) => json!(times[row]),
+        Values::Integer(values) => json!(values[row]),
+        _ => panic!("not in this batch"),
+    };
+    let row = |row: usize| columns.iter().map(|column| cell(column, row)).collect::<Value>();
+    let expected: Vec<Value> = (0..rows).map(row).collect();
+    let batch = Arc::new(ColumnBatch { rows, runs: Vec::new(), columns: columns.clone() });
+    let header = header("m", &[("k", "v")], &names);
+    for (pretty, step) in [(false, rows), (false, 1), (false, 5), (true, rows), (true, 1)] {
+        let options = Options {
+            format: Format::Json { pretty },
+            epoch: Some(Epoch::Nanoseconds),
+            ..Options::default()
+        };
+        let written = text(options, |encoder| {
+            encoder.begin_statement(0, None);
+            for from in (0..rows).step_by(step) {
+                let part = ResultBatch {
+                    header: header.clone(),
+                    batch: batch.clone(),
+                    rows: from..from + step,
+                    continues: false,
+                };
+                encoder.batch(&part);
+            }
+            encoder.end_statement();
+        });
+        let read: Value = serde_json::from_str(&written).unwrap();
+        let series = read["results"][0]["series"].as_array().unwrap();
+        assert_eq!(series.len(), rows / step);
+        let found: Vec<&Value> =
+            series.iter().flat_map(|series| series["values"].as_array().unwrap()).collect();
+        assert_eq!(found, expected.iter().collect::<Vec<_>>(), "pretty {pretty}, {step} rows each");
+    }
+}

@@ -135,4 +135,19 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn few_columns_and_many_texts_are_left() {
+        let texts = |count: usize| {
+            let texts: Vec<String> = (0..count).map(|n| n.to_string()).collect();
+            Texts::of(&texts.iter().map(String::as_str).collect::<Strings>())
+        };
+        let (one, many) = (texts(1), texts(JOINED_MAX + 1));
+        let column = |texts| (&[0][..], short(texts));
+        assert!(!Joined::default().prepare(&vec![column(&one); JOINED_COLUMNS_MIN - 1]));
+        let mut columns = vec![column(&one); JOINED_COLUMNS_MIN];
+        assert!(Joined::default().prepare(&columns));
+        columns[1] = column(&many);
+        assert!(!Joined::default().prepare(&columns));
+    }
 }

@@ -62,7 +62,7 @@ pub(super) fn push_rows<const PRETTY: bool>(
         let (column, epoch) = (&batch.columns[at], epoch.filter(|_| at == 0));
         let cells = match &column.values {
             Values::String(texts) if list == Some(at) => Cells::List(texts),
-            _ => Cells::of(column, epoch, texts.get(at).and_then(Option::as_ref)),
+            _ => Cells::of(column, epoch, texts[at].as_ref()),
         };
         (at, cells, column.validity.as_ref())
     };

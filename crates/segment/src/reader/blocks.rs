@@ -4,17 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::SegmentError;
-use crate::directory::{Block, Chunk, Directory, KeyRange};
+use crate::directory::{Block, Chunk, Directory, Edge, KeyRange};
 
 use super::SegmentReader;
 
-/// Blocks that can have the wanted rows, in the order of the file, or from its end with `rev()`.
+/// A walk over the blocks that can have the wanted rows, from either end.
 ///
-/// Reads directories as it goes; after an error it goes on behind what could not be read.
+/// It is lent reader and directory for each step, the same each time: many short walks, one a series, then count no
+/// references. Reads directories as it goes; after an error it goes on behind what could not be read.
 #[derive(Debug)]
-pub struct Blocks {
-    reader: SegmentReader,
-    directory: Arc<Directory>,
+pub struct BlockWalk {
     keys: KeyRange,
     /// Where in a chunk the first wanted block probably is.
     near: usize,
@@ -31,50 +30,77 @@ struct OpenChunk {
 }
 
 impl OpenChunk {
-    fn block(&self, index: usize, keys: &KeyRange) -> Option<Block> {
-        let inside = self.chunk.blocks[index].time.overlaps(&keys.time);
-        inside.then(|| Block { chunk: Arc::clone(&self.chunk), index: index as u32 })
+    /// Takes the next block from an end.
+    fn take(&mut self, edge: Edge, keys: &KeyRange) -> Option<Block> {
+        let inside = |index: &usize| self.chunk.blocks[*index].time.overlaps(&keys.time);
+        let index = match edge {
+            Edge::First => self.blocks.find(inside),
+            Edge::Last => self.blocks.rfind(inside),
+        };
+        index.map(|index| Block { chunk: Arc::clone(&self.chunk), index: index as u32 })
+    }
+}
+
+impl BlockWalk {
+    pub(crate) fn new(directory: &Directory, keys: KeyRange, near: usize) -> Self {
+        Self { keys, near, chunks: directory.chunks_for(&keys), front: None, back: None }
     }
 
-    fn next(&mut self, keys: &KeyRange) -> Option<Block> {
-        while let Some(index) = self.blocks.next() {
-            if let Some(block) = self.block(index, keys) {
-                return Some(block);
+    /// The next block from one end, with what the walk was begun with.
+    ///
+    /// # Errors
+    /// If the disk fails or a directory is damaged.
+    ///
+    /// # Panics
+    /// If the directory is another one.
+    pub fn next_from(
+        &mut self,
+        edge: Edge,
+        reader: &SegmentReader,
+        directory: &Directory,
+    ) -> Result<Option<Block>, SegmentError> {
+        let Self { keys, near, chunks, front, back } = self;
+        let (this, other) = match edge {
+            Edge::First => (front, back),
+            Edge::Last => (back, front),
+        };
+        loop {
+            if let Some(block) = this.as_mut().and_then(|open| open.take(edge, keys)) {
+                return Ok(Some(block));
+            }
+            let index = match edge {
+                Edge::First => chunks.next(),
+                Edge::Last => chunks.next_back(),
+            };
+            let Some(index) = index else {
+                return Ok(other.as_mut().and_then(|open| open.take(edge, keys)));
+            };
+            if directory.chunks[index].time.overlaps(&keys.time) {
+                let chunk = reader.chunk(directory, index)?;
+                let blocks = chunk.blocks_for(keys, *near);
+                *this = Some(OpenChunk { chunk, blocks });
             }
         }
-        None
     }
+}
 
-    fn next_back(&mut self, keys: &KeyRange) -> Option<Block> {
-        while let Some(index) = self.blocks.next_back() {
-            if let Some(block) = self.block(index, keys) {
-                return Some(block);
-            }
-        }
-        None
-    }
+/// Blocks that can have the wanted rows, in the order of the file, or from its end with `rev()`: a [`BlockWalk`] with
+/// what it needs.
+#[derive(Debug)]
+pub struct Blocks {
+    reader: SegmentReader,
+    directory: Arc<Directory>,
+    walk: BlockWalk,
 }
 
 impl Blocks {
     pub(crate) fn new(reader: SegmentReader, directory: Arc<Directory>, keys: KeyRange) -> Self {
-        let chunks = directory.chunks_for(&keys);
-        Self { reader, directory, keys, near: 0, chunks, front: None, back: None }
+        let walk = BlockWalk::new(&directory, keys, 0);
+        Self { reader, directory, walk }
     }
 
-    /// Finds blocks faster that are near a [`Block::place`]: that of the series before.
-    #[must_use]
-    pub fn near(self, place: usize) -> Self {
-        Self { near: place, ..self }
-    }
-
-    /// `None` if nothing in the chunk is wanted.
-    fn open(&self, index: usize) -> Result<Option<OpenChunk>, SegmentError> {
-        if !self.directory.chunks[index].time.overlaps(&self.keys.time) {
-            return Ok(None);
-        }
-        let chunk = self.reader.chunk(&self.directory, index)?;
-        let blocks = chunk.blocks_for(&self.keys, self.near);
-        Ok(Some(OpenChunk { chunk, blocks }))
+    fn next_from(&mut self, edge: Edge) -> Option<Result<Block, SegmentError>> {
+        self.walk.next_from(edge, &self.reader, &self.directory).transpose()
     }
 }
 
@@ -82,30 +108,12 @@ impl Iterator for Blocks {
     type Item = Result<Block, SegmentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(block) = self.front.as_mut().and_then(|open| open.next(&self.keys)) {
-                return Some(Ok(block));
-            }
-            match self.chunks.next().map(|index| self.open(index)) {
-                Some(Ok(open)) => self.front = open,
-                Some(Err(error)) => return Some(Err(error)),
-                None => return self.back.as_mut()?.next(&self.keys).map(Ok),
-            }
-        }
+        self.next_from(Edge::First)
     }
 }
 
 impl DoubleEndedIterator for Blocks {
     fn next_back(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(block) = self.back.as_mut().and_then(|open| open.next_back(&self.keys)) {
-                return Some(Ok(block));
-            }
-            match self.chunks.next_back().map(|index| self.open(index)) {
-                Some(Ok(open)) => self.back = open,
-                Some(Err(error)) => return Some(Err(error)),
-                None => return self.front.as_mut()?.next_back(&self.keys).map(Ok),
-            }
-        }
+        self.next_from(Edge::Last)
     }
 }

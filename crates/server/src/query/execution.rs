@@ -23,6 +23,9 @@ const LIGHT_TIME_MAX: Duration = Duration::from_millis(20);
 /// cache.
 const STEP_ROWS_MAX: usize = 4096;
 
+/// Bytes after which no further series is begun in a step.
+const STEP_BYTES_MAX: usize = 64 << 10;
+
 /// Where an execution is.
 #[derive(Debug)]
 pub(crate) struct Execution {
@@ -208,7 +211,8 @@ impl Execution {
         }
     }
 
-    /// Renders some rows, after it has pulled more if there are none: of one series, or of as many as are there.
+    /// Renders some rows, after it has pulled more if there are none: of one series, or of as many as are there
+    /// unless the client wants each soon.
     fn go_on(&mut self, mut running: Box<Running>) -> Step {
         let mut rows = 0;
         loop {
@@ -234,7 +238,9 @@ impl Execution {
             running.batch = (to < batch.rows.end).then_some((batch, to));
             // A series may have no rows, and counts all the same.
             rows += 1.max(to - from);
-            if rows >= STEP_ROWS_MAX || running.batch.is_some() || !running.answer.is_ready() {
+            let is_much = rows >= STEP_ROWS_MAX || self.buffered_bytes() >= STEP_BYTES_MAX;
+            let is_next_wanted = running.answer.is_ready() && !self.is_chunked();
+            if is_much || running.batch.is_some() || !is_next_wanted {
                 self.state = State::Running(running);
                 return Step::Went;
             }

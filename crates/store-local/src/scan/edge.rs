@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use model::{Column, FieldType, Scalar, Values};
 use segment::{Block, Edge};
 
 /// Which end of a block of one series `rows` is, and its time, if it is just that row.
@@ -16,11 +15,4 @@ pub(crate) fn edge_of(block: &Block, rows: &Range<usize>) -> Option<(Edge, i64)>
         at if at + 1 == block.rows() => Some((Edge::Last, block.last().1)),
         _ => None,
     }
-}
-
-/// A column of one row.
-pub(crate) fn column_of(value: Option<&Scalar>, field_type: FieldType) -> Column {
-    let mut column = Column::new(Values::empty(field_type));
-    column.push(value);
-    column
 }

@@ -10,7 +10,6 @@ use super::piece::{Piece, merge};
 use super::source::{SegmentSource, Source};
 use super::span::{Span, SpanRows, clusters, has_time_within};
 use super::summarise::{Cut, SpanSummaries};
-use crate::error::segment_error;
 
 /// The sources of one partition, oldest first.
 #[derive(Debug)]
@@ -135,26 +134,27 @@ impl SeriesReader {
     ) -> Result<(), StoreError> {
         let descending = self.order == TimeOrder::Descending;
         let edge = if descending { Edge::Last } else { Edge::First };
-        let mut row = std::mem::take(&mut self.row);
-        if *wanted == 1
-            && let Some(time) = self.only_segment(at).end_values(edge, series, time, &mut row)?
-        {
-            *wanted = 0;
-            emit(Emitted::Row(time, &row));
-            self.row = row;
-            return Ok(());
-        }
-        self.row = row;
-        let mut blocks = self.only_segment(at).blocks(series, time);
+        let mut walk = self.only_segment(at).walk(series, time);
         let mut spans = Vec::new();
+        let mut row = std::mem::take(&mut self.row);
         while *wanted > 0 {
-            let block = if descending { blocks.next_back() } else { blocks.next() };
-            let Some(block) = block.transpose().map_err(segment_error)? else { break };
-            self.only_segment(at).block_span(0, series, time, block, &mut spans)?;
+            let segment = self.only_segment(at);
+            let Some(block) = segment.next_block(&mut walk, edge)? else { break };
+            if *wanted == 1
+                && time.covers(&block.time())
+                && let Some(time) = segment.edge_values(&block, edge, &mut row)
+                && row.iter().any(Option::is_some)
+            {
+                *wanted = 0;
+                emit(Emitted::Row(time, &row));
+                break;
+            }
+            segment.block_span(0, series, time, block, &mut spans)?;
             for span in spans.drain(..) {
                 self.read_alone(at, span, wanted, emit)?;
             }
         }
+        self.row = row;
         Ok(())
     }
 

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, Blocks, Directory, Edge, Runs, SegmentReader};
+use segment::{Block, BlockWalk, Directory, Edge, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::counters::Counters;
-use super::edge::{column_of, edge_of};
+use super::edge::edge_of;
 use super::filter;
 use super::piece::Piece;
 use super::selected::{Part, parts, pick};
@@ -207,16 +207,18 @@ impl SegmentSource {
             return Ok(());
         }
         if self.tombstones.is_empty() {
-            for block in self.blocks(series, time) {
-                self.block_span(source, series, time, block.map_err(segment_error)?, out)?;
+            let mut walk = self.walk(series, time);
+            while let Some(block) = self.next_block(&mut walk, Edge::First)? {
+                self.block_span(source, series, time, block, out)?;
             }
             return Ok(());
         }
         let seen = visible(&self.tombstones, series, time);
         let before = out.len();
         for part in seen.parts {
-            for block in self.blocks(series, part) {
-                self.block_span(source, series, part, block.map_err(segment_error)?, out)?;
+            let mut walk = self.walk(series, part);
+            while let Some(block) = self.next_block(&mut walk, Edge::First)? {
+                self.block_span(source, series, part, block, out)?;
             }
         }
         for span in &mut out[before..] {
@@ -230,38 +232,38 @@ impl SegmentSource {
         !self.tombstones.is_empty()
     }
 
-    /// The blocks that can have rows of a series within `time`.
-    pub(crate) fn blocks(&self, series: SeriesId, time: TimeRange) -> Blocks {
-        self.reader.blocks(&self.directory, &(series..=series), time).near(self.near)
+    /// A walk over the blocks that can have rows of a series within `time`.
+    pub(crate) fn walk(&self, series: SeriesId, time: TimeRange) -> BlockWalk {
+        self.reader.walk(&self.directory, series, time, self.near)
     }
 
-    /// Puts the values of the first or last row of a series within `time` into `row`, by their bits, if it stands
-    /// at the end of a block whose directory says them all, and it has one. Returns the row's time.
-    pub(crate) fn end_values(
-        &mut self,
+    /// The next block of a walk from one end.
+    pub(crate) fn next_block(
+        &self,
+        walk: &mut BlockWalk,
         edge: Edge,
-        series: SeriesId,
-        time: TimeRange,
+    ) -> Result<Option<Block>, StoreError> {
+        walk.next_from(edge, &self.reader, &self.directory).map_err(segment_error)
+    }
+
+    /// Puts the values of the row at an end of a block into `row`, by their bits, if the directory says them all.
+    /// Returns the row's time.
+    pub(crate) fn edge_values(
+        &mut self,
+        block: &Block,
+        edge: Edge,
         row: &mut Vec<Option<u64>>,
-    ) -> Result<Option<i64>, StoreError> {
-        let block = self.reader.block_at(edge, &self.directory, series, time, self.near);
-        let Some(block) = block.map_err(segment_error)? else { return Ok(None) };
-        self.near = block.place();
-        if !block.has_one_series() || !time.covers(&block.time()) {
-            return Ok(None);
+    ) -> Option<i64> {
+        if !block.has_one_series() {
+            return None;
         }
+        self.near = block.place();
         row.clear();
         for (field, _) in &self.fields {
-            let Some(bits) = field.map_or(Some(None), |field| block.edge_bits(field, edge)) else {
-                return Ok(None);
-            };
-            row.push(bits);
-        }
-        if row.iter().all(Option::is_none) {
-            return Ok(None);
+            row.push(field.map_or(Some(None), |field| block.edge_bits(field, edge))?);
         }
         Counters::add(&self.counters.pages_summarised, row.len() as u64);
-        Ok(Some(if edge == Edge::First { block.first().1 } else { block.last().1 }))
+        Some(if edge == Edge::First { block.first().1 } else { block.last().1 })
     }
 
     /// Adds the rows of a series within `time` that a block has.
@@ -474,11 +476,13 @@ impl SegmentSource {
         let mut columns = Vec::with_capacity(self.fields.len());
         for at in 0..self.fields.len() {
             let (field, field_type) = self.fields[at];
-            let known = field.map_or(Some(None), |field| block.edge(field, edge));
+            let known = field.map_or(Some(None), |field| block.edge_bits(field, edge));
             columns.push(match known {
-                Some(value) => {
+                Some(bits) => {
                     Counters::add(&self.counters.pages_summarised, 1);
-                    column_of(value.as_ref(), field_type)
+                    let mut column = Column::new(Values::empty(field_type));
+                    column.push_bits(bits);
+                    column
                 }
                 None => self.column(block, rows, at)?,
             });
