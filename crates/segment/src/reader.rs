@@ -32,6 +32,7 @@ mod source;
 mod thaw;
 mod times;
 mod verify;
+mod warm;
 
 pub use blocks::{BlockWalk, Blocks};
 pub use verify::{FieldStats, VerifyReport};
@@ -380,6 +381,16 @@ impl SegmentReader {
             source.grew(Kind::Windows, of_block, windows, bytes_added);
         }
         Ok(Some(places))
+    }
+
+    /// Thaws every entropy-coded page before anybody asks, block by block: until so many bytes of the cache were
+    /// filled, or `go_on` says no. Short reads cost at once what they otherwise cost after some. For segments that
+    /// were just written, whose bytes are still in memory.
+    ///
+    /// # Errors
+    /// If the disk fails or the segment is damaged.
+    pub fn warm(&self, bytes_max: usize, go_on: impl FnMut() -> bool) -> Result<(), SegmentError> {
+        warm::warm(self, bytes_max, go_on)
     }
 
     /// Checks every checksum, decodes every page and compares it with what is said about it.

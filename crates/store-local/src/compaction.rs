@@ -8,6 +8,7 @@ mod policy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use model::{FieldType, Name, SeriesId, TimeRange};
 use platform::in_background;
@@ -26,6 +27,10 @@ use crate::view::{Partition, Segment};
 use pace::Pace;
 use policy::{Candidate, choose, is_urgent};
 pub(crate) use policy::{Choice, When};
+
+/// The part of the page cache that warming one segment may fill: so much that it is worth it, and not all, so that the
+/// segment before this one keeps what was asked for.
+const WARM_PART: usize = 2;
 
 /// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
 /// a file of it cannot be opened: neighbours of that are no neighbours of each other.
@@ -89,7 +94,8 @@ pub(crate) fn compact(
                 for stone in &left {
                     edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
                 }
-                Arc::new(Segment::new(meta, Ok(reader), left, last_write))
+                let merged = Segment::new(meta, Ok(reader), left, last_write);
+                Arc::new(if choice.cold { merged.fresh() } else { merged })
             });
             p.segments.splice(at..at + ids.len(), result);
         });
@@ -104,6 +110,20 @@ pub(crate) fn compact(
         engine.disk.remove(&path).map_err(disk_error)
     } else {
         Ok(())
+    }
+}
+
+/// Brings the pages of a segment that was just merged into the form that short reads want, as far as a part of the page
+/// cache takes them. What goes wrong is told here and no more: whoever reads the segment meets it again.
+pub(crate) fn warm(engine: &Engine, segment: &Segment) {
+    let go_on = || !engine.closed.load(Ordering::Relaxed);
+    let outcome = segment.reader().and_then(|reader| {
+        let warm = || reader.warm(engine.memory.page_cache / WARM_PART, go_on);
+        in_background(warm).map_err(segment_error)
+    });
+    match outcome {
+        Ok(()) => engine.metrics.segments_warmed.add(1),
+        Err(error) => tracing::warn!(%error, "a segment that was just written cannot be read"),
     }
 }
 
@@ -167,7 +187,7 @@ fn merge_measurement(
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;
     for series in series {
-        if engine.closed.load(std::sync::atomic::Ordering::Relaxed) {
+        if engine.closed.load(Ordering::Relaxed) {
             return Err(StoreError::Closed);
         }
         let series = SeriesId(series);

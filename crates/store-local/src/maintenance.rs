@@ -1,4 +1,4 @@
-//! Background work: flushes first, then the series index, then compactions.
+//! Background work: flushes first, then the series index, then compactions, then warming what these wrote.
 //!
 //! Several threads take one job at a time; a partition is flushed by one thread at a time and
 //! compacted by one thread at a time. What to do next is read off the current view. One more thread
@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::error::series_error;
 use crate::flush;
 use crate::memtable::Memtable;
-use crate::view::Partition;
+use crate::view::{Partition, Segment};
 
 /// How often threads look for work that nobody announced: idle partitions, mostly.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -47,6 +47,7 @@ enum Job {
     Flush(Arc<Partition>),
     Compact(Arc<Partition>, compaction::Choice),
     MergeIndex,
+    Warm(Arc<Segment>),
 }
 
 /// What a thread takes on.
@@ -93,6 +94,10 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
         Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
         Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
         Job::MergeIndex => merge_index(engine),
+        Job::Warm(segment) => {
+            compaction::warm(engine, segment);
+            Ok(())
+        }
     };
     if let (Job::Compact(partition, choice), Err(StoreError::Corruption { .. })) = (&job, &outcome)
     {
@@ -157,7 +162,7 @@ impl Busy {
         match job {
             Job::Flush(p) => drop(self.flushing.lock().remove(&(p.policy, p.time.min))),
             Job::Compact(p, _) => drop(self.compacting.lock().remove(&(p.policy, p.time.min))),
-            Job::MergeIndex => {}
+            Job::MergeIndex | Job::Warm(_) => {}
         }
     }
 }
@@ -228,5 +233,6 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
             return Some(Job::Compact(Arc::new(partition.segments_only()), choice));
         }
     }
-    None
+    let mut segments = view.partitions().flat_map(|partition| &partition.segments);
+    segments.find(|segment| segment.take_fresh()).map(|segment| Job::Warm(Arc::clone(segment)))
 }

@@ -34,7 +34,7 @@ pub(super) fn column(
     let mut groups = Groups::new(reader, block);
     let (parts, out) = (std::slice::from_ref(&rows), std::slice::from_mut(out));
     match read(&mut groups, field, None, parts, out)? {
-        Some(tight) => read_tight(&mut groups, vec![(tight, out)], parts),
+        Some(tight) => read_tight(&mut groups, vec![(tight, out)], parts).map(drop),
         None => Ok(()),
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn columns(
             None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
         }
     }
-    read_tight(&mut groups, tight, parts)
+    read_tight(&mut groups, tight, parts).map(drop)
 }
 
 fn check(block: &Block, parts: &[Range<usize>]) {
@@ -95,18 +95,18 @@ fn wanted(parts: &[Range<usize>]) -> usize {
     parts.iter().map(Range::len).sum()
 }
 
-fn shape(block: &Block, page: &PageEntry) -> PageShape {
+pub(super) fn shape(block: &Block, page: &PageEntry) -> PageShape {
     PageShape { rows: block.rows(), count: page.count as usize }
 }
 
 /// A tight page that is to be decoded.
-struct TightPage<'a> {
-    place: usize,
-    page: &'a PageEntry,
-    bytes: Arc<Page>,
+pub(super) struct TightPage<'a> {
+    pub(super) place: usize,
+    pub(super) page: &'a PageEntry,
+    pub(super) bytes: Arc<Page>,
     /// What is known of it, if a few rows are wanted; and whether its thawed form shall be kept.
-    group: Option<Arc<ThawedPages>>,
-    thaw: bool,
+    pub(super) group: Option<Arc<ThawedPages>>,
+    pub(super) thaw: bool,
 }
 
 impl TightPage<'_> {
@@ -179,13 +179,14 @@ fn read<'a>(
     Ok(None)
 }
 
-/// Reads parts of tight pages, each to its columns.
-fn read_tight(
+/// Reads parts of tight pages, each to its columns. Gives the bytes of memory that those take which were thawed.
+pub(super) fn read_tight(
     groups: &mut Groups<'_>,
     mut pages: Vec<(TightPage<'_>, &mut [Column])>,
     parts: &[Range<usize>],
-) -> Result<(), SegmentError> {
+) -> Result<usize, SegmentError> {
     let block = groups.block;
+    let mut bytes_thawed = 0;
     std::hint::black_box(pages.iter().fold(0, |all, (page, _)| all ^ page.touch(parts)));
     // No more at once than help each other: what is decoded stays in the processor's caches.
     for pages in pages.chunks_mut(codec::STREAMS_TOGETHER) {
@@ -223,9 +224,9 @@ fn read_tight(
                 out.extend_from(&wider, rows.start - all.start..rows.end - all.start);
             }
             if page.thaw {
-                groups.keep(page.place, &wider);
+                bytes_thawed += groups.keep(page.place, &wider);
             }
         }
     }
-    Ok(())
+    Ok(bytes_thawed)
 }

@@ -327,6 +327,53 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
 }
 
 #[test]
+fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
+    // More fields than share an entry of the cache.
+    let (mut spec, mut plain) = crate::testing::regular(20_000, 2, 10);
+    spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
+    spec.measurements[0].0 = 20;
+    plain[0].fields = (0..20).map(|f| (format!("f{f:02}").into(), FieldType::Integer)).collect();
+    let mut rng = Rng(7);
+    for (_, _, cells) in &mut plain[0].rows {
+        // All so noisy that they are entropy-coded.
+        *cells = (0..20).map(|_| Cell::Number((rng.below(10) * rng.below(10)) as u64)).collect();
+    }
+    let bytes = write(&spec, &plain).0;
+    let warmed = |bytes_max, blocks_max: usize| {
+        let cache = Arc::new(platform::PageCache::new(64 << 20));
+        let file = Arc::new(crate::memory::MemoryFile::new("test.seg", bytes.clone()));
+        let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+        let mut blocks = 0..blocks_max;
+        reader.warm(bytes_max, || blocks.next().is_some()).unwrap();
+        (reader, cache)
+    };
+    let (reader, cache) = warmed(usize::MAX, usize::MAX);
+    let before = cache.stats();
+    let blocks = blocks(&reader, "m0");
+    assert_eq!(blocks.len(), 2);
+    for (block, rows) in blocks.iter().zip(plain[0].rows.chunks(20_000)) {
+        let mut columns: Vec<_> = (0..20)
+            .map(|f| (Some(f), vec![Column::new(Values::empty(FieldType::Integer))]))
+            .collect();
+        reader.columns(block, std::slice::from_ref(&(1_000..1_700)), &mut columns).unwrap();
+        for (field, column) in columns {
+            let found: Vec<Cell> =
+                (0..700).map(|row| crate::testing::cell_at(&column[0], row)).collect();
+            let wanted = rows[1_000..1_700].iter().map(|row| row.2[field.unwrap()].clone());
+            assert_eq!(found, wanted.collect::<Vec<_>>());
+        }
+    }
+    let after = cache.stats();
+    assert_eq!((after.misses, after.bytes_used), (before.misses, before.bytes_used));
+    assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+    // No more than was asked for, in blocks.
+    let used = |bytes_max, blocks_max| warmed(bytes_max, blocks_max).1.stats().bytes_used;
+    assert!(used(usize::MAX, 1) < before.bytes_used * 2 / 3);
+    assert_eq!(used(1, usize::MAX), used(usize::MAX, 1));
+    assert_eq!(used(0, usize::MAX), used(usize::MAX, 0));
+}
+
+#[test]
 fn parts_are_read_together_as_they_are_one_by_one() {
     // More fields than thawed pages have in one entry of the cache, of which one is missing now and then.
     let (mut spec, mut plain) = crate::testing::regular(20_000, 1, 10);

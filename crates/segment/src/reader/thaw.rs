@@ -32,7 +32,7 @@ const PIECE_ENTRY_LEN: usize = 8;
 const CACHE_LINE_LEN: usize = 64;
 /// Pages of a block that share an entry of the cache: as many as a query is likely to ask for, and few
 /// enough to be worth keeping if it does not.
-const GROUP_PAGES: usize = 16;
+pub(super) const GROUP_PAGES: usize = 16;
 /// Looks at a page before the one that thaws it. Thawing takes 20 to 30 us, a look from a mark on 1 to 4 us
 /// more than one at a thawed page: after so many looks as much was lost as thawing costs, and whoever
 /// waits that long never pays more than twice what would have been right in hindsight.
@@ -176,11 +176,7 @@ impl<'a> Groups<'a> {
     /// Says that some rows of the entropy-coded page at a place are wanted and are not there thawed. What is
     /// known of its group, and whether the page shall be thawed now.
     pub(super) fn touch(&mut self, place: usize) -> (Arc<ThawedPages>, bool) {
-        let source = &self.reader.shared.source;
-        let of_group = extent_of(self.block, place / GROUP_PAGES);
-        let slot = self.slot(place / GROUP_PAGES);
-        let group = slot.get_or_insert_with(|| source.entry(Kind::Thawed, of_group));
-        let group = Arc::clone(group);
+        let group = self.open(place);
         let page = &group.pages[place % GROUP_PAGES];
         let looks = page.looks.fetch_add(1, Ordering::Relaxed);
         let mut bytes_added = 0;
@@ -195,14 +191,24 @@ impl<'a> Groups<'a> {
         (group, looks >= LOOKS_BEFORE)
     }
 
-    /// Keeps the page at a place, which was touched and has these values, in its thawed form.
-    pub(super) fn keep(&mut self, place: usize, whole: &Column) {
+    /// The group of the page at a place, made if none of it was touched.
+    pub(super) fn open(&mut self, place: usize) -> Arc<ThawedPages> {
+        let source = &self.reader.shared.source;
+        let of_group = extent_of(self.block, place / GROUP_PAGES);
+        let slot = self.slot(place / GROUP_PAGES);
+        Arc::clone(slot.get_or_insert_with(|| source.entry(Kind::Thawed, of_group)))
+    }
+
+    /// Keeps the page at a place, whose group was opened and which has these values, in its thawed form. Gives
+    /// the bytes of memory it takes.
+    pub(super) fn keep(&mut self, place: usize, whole: &Column) -> usize {
         let thawed = Thawed::new(whole);
         let bytes_added = thawed.bytes.len();
         let group = Arc::clone(self.of(place).expect("BUG: a page nobody has touched"));
         if group.pages[place % GROUP_PAGES].thawed.set(thawed).is_ok() {
             self.grew(place, &group, bytes_added);
         }
+        bytes_added
     }
 
     fn grew(&self, place: usize, group: &Arc<ThawedPages>, bytes_added: usize) {
