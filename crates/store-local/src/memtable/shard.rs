@@ -347,13 +347,10 @@ impl SeriesRows {
     /// Adds what is to be kept of the last chunk, which is full, and the first time of those before it.
     fn keep_full(&self, arena: &Arena, full: &mut Vec<FullChunk>) {
         if full.is_empty() {
-            let mut max_time_so_far = i64::MIN;
+            // Their rows are in no cache any more: looking at the times of each made up a sixth of adding rows to thousands
+            // of series. The bounds of all of them together are right for each, and so few are soon read through.
+            let (min_time, max_time_so_far) = (self.min_time, self.max_time);
             self.for_each_chunk(arena, |(start, end)| {
-                let mut min_time = i64::MAX;
-                chunk_rows(arena, (start, end), |row| {
-                    min_time = min_time.min(row.time_ns);
-                    max_time_so_far = max_time_so_far.max(row.time_ns);
-                });
                 full.push(FullChunk { start, end, min_time, max_time_so_far });
             });
         } else {

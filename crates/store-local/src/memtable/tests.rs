@@ -161,6 +161,7 @@ proptest! {
             prop::collection::vec(-50i64..51, 1..2500),
         ],
         ranges in prop::collection::vec((-300i64..3000, 0i64..900), 1..8),
+        at_rows in prop::collection::vec(any::<[prop::sample::Index; 2]>(), 1..40),
     ) {
         let table = table();
         let mut model: BTreeMap<i64, [Option<i64>; 3]> = BTreeMap::new();
@@ -170,10 +171,17 @@ proptest! {
             write(&table, 3, time, 7, value);
             model.insert(time, [Some(value); 3]);
         }
-        for (from, length) in ranges {
-            let range = TimeRange::new(from, from + length);
+        // Between any times, and from one row exactly to another.
+        let times: Vec<i64> = model.keys().copied().collect();
+        let at_rows = at_rows.iter().map(|ends| {
+            let [a, b] = ends.map(|end| *end.get(&times));
+            (a.min(b), a.max(b))
+        });
+        let ranges = ranges.into_iter().map(|(from, length)| (from, from + length));
+        for (from, to) in ranges.chain(at_rows) {
+            let range = TimeRange::new(from, to);
             let rows: BTreeMap<_, _> =
-                model.range(from..=from + length).map(|(time, row)| (*time, *row)).collect();
+                model.range(from..=to).map(|(time, row)| (*time, *row)).collect();
             let read = table.read(SeriesId(3), range, &Pin::ALL, &FIELDS).unwrap_or_default();
             prop_assert_eq!(&read.times, &rows.keys().copied().collect::<Vec<_>>());
             if !rows.is_empty() {
