@@ -49,16 +49,14 @@ fn warm_block(reader: &SegmentReader, block: &Block) -> Result<usize, SegmentErr
         let mut groups = Groups::new(reader, block);
         let mut tight = Vec::new();
         for ((place, page), bytes) in numbers.into_iter().zip(pages) {
-            let is_thawed =
-                |groups: &mut Groups<'_>| groups.of(place).is_some_and(|g| g.page(place).is_some());
-            if is_entropy_coded(&bytes, shape(block, page)) && !is_thawed(&mut groups) {
+            if is_entropy_coded(&bytes, shape(block, page)) {
                 let group = Some(groups.open(place));
                 tight.push((TightPage { place, page, bytes, group, thaw: true }, &mut [][..]));
             }
         }
         if !tight.is_empty() {
             // No row is wanted, only the thawed form.
-            bytes_thawed += read_tight(&mut groups, tight, &[0..0])?;
+            bytes_thawed += read_tight(&mut groups, tight, std::slice::from_ref(&(0..0)))?;
             reader.times_page(block)?;
         }
     }
