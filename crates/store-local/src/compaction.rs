@@ -7,13 +7,13 @@ mod pace;
 mod policy;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use model::{FieldType, Name, SeriesId, TimeRange};
 use platform::in_background;
 use roaring::RoaringTreemap;
-use segment::{SegmentWriter, WriterOptions};
+use segment::{SegmentReader, SegmentWriter, WriterOptions};
 use store::StoreError;
 
 use crate::engine::Engine;
@@ -51,12 +51,12 @@ fn candidates(partition: &Partition) -> Vec<Candidate> {
     partition.segments.iter().map(candidate).collect()
 }
 
-/// Merges the chosen segments of a partition.
+/// Merges the chosen segments of a partition. Gives what came of it, if that is for keeping.
 pub(crate) fn compact(
     engine: &Engine,
     partition: &Partition,
     choice: &Choice,
-) -> Result<(), StoreError> {
+) -> Result<Option<Weak<SegmentReader>>, StoreError> {
     let inputs = &partition.segments[choice.segments.clone()];
     let id = engine.manifest.next_segment_id();
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
@@ -78,6 +78,7 @@ pub(crate) fn compact(
     engine.metrics.compactions.add(1);
     engine.metrics.bytes_compacted.add(info.bytes);
 
+    let kept = reader.as_ref().map(Arc::downgrade).filter(|_| choice.cold);
     let last_write = inputs.iter().map(|s| s.last_write).max().expect("BUG: a merge of nothing");
     let replaced = engine.restructure(|view| {
         let mut edits = Vec::new();
@@ -94,8 +95,7 @@ pub(crate) fn compact(
                 for stone in &left {
                     edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
                 }
-                let merged = Segment::new(meta, Ok(reader), left, last_write);
-                Arc::new(if choice.cold { merged.fresh() } else { merged })
+                Arc::new(Segment::new(meta, Ok(reader), left, last_write))
             });
             p.segments.splice(at..at + ids.len(), result);
         });
@@ -105,25 +105,21 @@ pub(crate) fn compact(
     engine.work.notify_room();
     // The partition may have been dropped meanwhile: then the result is what nobody wants.
     if replaced {
-        inputs.iter().try_for_each(|segment| remove_segment(engine, segment))
+        inputs.iter().try_for_each(|segment| remove_segment(engine, segment))?;
     } else if info.rows > 0 {
-        engine.disk.remove(&path).map_err(disk_error)
-    } else {
-        Ok(())
+        engine.disk.remove(&path).map_err(disk_error)?;
     }
+    Ok(kept)
 }
 
 /// Brings the pages of a segment that was just merged into the form that short reads want, as far as a part of the page
 /// cache takes them. What goes wrong is told here and no more: whoever reads the segment meets it again.
-pub(crate) fn warm(engine: &Engine, segment: &Segment) {
+pub(crate) fn warm(engine: &Engine, reader: &SegmentReader) {
     let go_on = || !engine.closed.load(Ordering::Relaxed);
-    let outcome = segment.reader().and_then(|reader| {
-        let warm = || reader.warm(engine.memory.page_cache / WARM_PART, go_on);
-        in_background(warm).map_err(segment_error)
-    });
+    let outcome = in_background(|| reader.warm(engine.memory.page_cache / WARM_PART, go_on));
     match outcome {
         Ok(()) => engine.metrics.segments_warmed.add(1),
-        Err(error) => tracing::warn!(%error, "a segment that was just written cannot be read"),
+        Err(error) => tracing::warn!(%error, "a segment that was just merged cannot be read"),
     }
 }
 

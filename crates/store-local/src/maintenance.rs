@@ -6,14 +6,15 @@
 //! series index wait for those of segments, and are the larger for it: a thread of their own, which
 //! merged runs as soon as there were enough, made rows of new series come in 12 % slower.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hashbrown::HashSet;
 use model::PolicyId;
 use parking_lot::Mutex;
 use platform::in_background;
+use segment::SegmentReader;
 use store::StoreError;
 use wal::Lsn;
 
@@ -22,7 +23,7 @@ use crate::engine::Engine;
 use crate::error::series_error;
 use crate::flush;
 use crate::memtable::Memtable;
-use crate::view::{Partition, Segment};
+use crate::view::Partition;
 
 /// How often threads look for work that nobody announced: idle partitions, mostly.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -38,6 +39,8 @@ pub(crate) struct Busy {
     compacting: Mutex<HashSet<(PolicyId, i64)>>,
     /// Segments whose merge met damage: left as they are, until the next start.
     damaged: Mutex<HashSet<u64>>,
+    /// Segments that were merged for keeping, the latest last; those that are gone need no warming.
+    to_warm: Mutex<Vec<Weak<SegmentReader>>>,
     jobs: AtomicUsize,
 }
 
@@ -47,7 +50,7 @@ enum Job {
     Flush(Arc<Partition>),
     Compact(Arc<Partition>, compaction::Choice),
     MergeIndex,
-    Warm(Arc<Segment>),
+    Warm(Arc<SegmentReader>),
 }
 
 /// What a thread takes on.
@@ -92,10 +95,11 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
     };
     let outcome = match &job {
         Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
-        Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
+        Job::Compact(partition, choice) => compaction::compact(engine, partition, choice)
+            .map(|kept| busy.to_warm.lock().extend(kept)),
         Job::MergeIndex => merge_index(engine),
-        Job::Warm(segment) => {
-            compaction::warm(engine, segment);
+        Job::Warm(reader) => {
+            compaction::warm(engine, reader);
             Ok(())
         }
     };
@@ -233,6 +237,6 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
             return Some(Job::Compact(Arc::new(partition.segments_only()), choice));
         }
     }
-    let mut segments = view.partitions().flat_map(|partition| &partition.segments);
-    segments.find(|segment| segment.take_fresh()).map(|segment| Job::Warm(Arc::clone(segment)))
+    let mut to_warm = busy.to_warm.lock();
+    std::iter::from_fn(|| to_warm.pop()).find_map(|reader| reader.upgrade()).map(Job::Warm)
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use model::{DatabaseId, PolicyId, TimeRange, partition_range};
@@ -54,8 +53,6 @@ pub(crate) struct Segment {
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// When the last of its rows came; of what was there at the start, when that was.
     pub(crate) last_write: Instant,
-    /// Whether it was merged for keeping since the start and nobody has warmed it.
-    is_fresh: AtomicBool,
 }
 
 /// A memtable that takes no more writes, and what hides parts of it.
@@ -233,18 +230,7 @@ impl Segment {
         tombstones: Vec<Arc<Tombstone>>,
         last_write: Instant,
     ) -> Self {
-        let (reader, is_fresh) = (reader.map_err(Arc::new), AtomicBool::new(false));
-        Self { meta, reader, tombstones, last_write, is_fresh }
-    }
-
-    /// A segment that was just merged for keeping.
-    pub(crate) fn fresh(self) -> Self {
-        Self { is_fresh: AtomicBool::new(true), ..self }
-    }
-
-    /// Whether it is to be warmed, which whoever asks first has to do.
-    pub(crate) fn take_fresh(&self) -> bool {
-        self.is_fresh.load(Ordering::Relaxed) && self.is_fresh.swap(false, Ordering::Relaxed)
+        Self { meta, reader: reader.map_err(Arc::new), tombstones, last_write }
     }
 
     /// Its file; or why that could not be opened.
@@ -281,8 +267,7 @@ impl Segment {
         let mut tombstones = self.tombstones.clone();
         tombstones.push(Arc::clone(tombstone));
         let reader = self.reader.clone();
-        let is_fresh = AtomicBool::new(self.is_fresh.load(Ordering::Relaxed));
-        Self { meta, reader, tombstones, last_write: self.last_write, is_fresh }
+        Self { meta, reader, tombstones, last_write: self.last_write }
     }
 }
 

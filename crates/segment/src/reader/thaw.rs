@@ -204,7 +204,7 @@ impl<'a> Groups<'a> {
     pub(super) fn keep(&mut self, place: usize, whole: &Column) -> usize {
         let thawed = Thawed::new(whole);
         let bytes_added = thawed.bytes.len();
-        let group = Arc::clone(self.of(place).expect("BUG: a page nobody has touched"));
+        let group = Arc::clone(self.of(place).expect("BUG: a page of a group nobody has opened"));
         if group.pages[place % GROUP_PAGES].thawed.set(thawed).is_ok() {
             self.grew(place, &group, bytes_added);
         }
