@@ -83,7 +83,6 @@ impl Store for Ready {
             fields,
             time: request.time,
             descending: request.order == TimeOrder::Descending,
-            rows_per_series: request.rows_per_series,
             values: Arc::clone(&self.values),
         }))
     }
@@ -136,7 +135,6 @@ struct ReadyScan {
     fields: Vec<usize>,
     time: TimeRange,
     descending: bool,
-    rows_per_series: Option<u64>,
     values: Arc<Vec<Vec<i64>>>,
 }
 
@@ -176,7 +174,7 @@ impl Scan for ReadyScan {
             rows: (from, to),
             done: 0,
             descending: self.descending,
-            rows_per_series: self.rows_per_series.unwrap_or(u64::MAX).min(1 << 40) as i64,
+            rows_per_series: slice.rows_per_series.unwrap_or(u64::MAX).min(1 << 40) as i64,
             values: Arc::clone(&self.values),
         }))
     }

@@ -132,7 +132,7 @@ pub(crate) fn series_within(
     request.series = condition.clone();
     request.time = time;
     let scan = context.store.scan(&request)?;
-    let mut cursor = scan.open(&ScanSlice::all())?;
+    let mut cursor = scan.open(&ScanSlice::rows_per_series(1))?;
     let mut ordinals: Vec<u32> = Vec::new();
     while let Some(item) = cursor.next()? {
         context.interrupt.check()?;
@@ -206,14 +206,13 @@ fn request(
         time: TimeRange::ALL,
         filters: Vec::new(),
         order: TimeOrder::Ascending,
-        rows_per_series: Some(1),
         windows: None,
         context: context.scan_context(),
     }
 }
 
 fn first_rows(scan: &dyn Scan) -> Result<Option<ColumnBatch>, QueryError> {
-    let mut cursor = scan.open(&ScanSlice::all())?;
+    let mut cursor = scan.open(&ScanSlice::rows_per_series(1))?;
     while let Some(item) = cursor.next()? {
         if let ScanItem::Rows(batch) = item
             && batch.rows > 0

@@ -52,8 +52,9 @@ pub(crate) struct ScanPlan {
     pub(crate) field_numbers: Arc<[(FieldNo, FieldType)]>,
     pub(crate) time: TimeRange,
     pub(crate) filters: Vec<FieldFilter>,
+    /// For each filter the place of its field among `fields`; `None`: some are not there.
+    filter_columns: Option<Vec<usize>>,
     pub(crate) order: TimeOrder,
-    pub(crate) rows_per_series: Option<u64>,
     pub(crate) windows: Option<Windows>,
     /// What the active memtables of `partitions` had when the scan was opened.
     pins: Vec<(Arc<Memtable>, Pin)>,
@@ -73,6 +74,9 @@ impl ScanPlan {
         series_total: u64,
     ) -> Self {
         let number = |field: &(Name, FieldType)| numbered(&measurement, field);
+        let column = |filter: &FieldFilter| {
+            request.fields.iter().position(|(name, _)| *name == filter.field)
+        };
         Self {
             pins: pins_of(&partitions),
             field_numbers: request.fields.iter().map(number).collect(),
@@ -80,14 +84,19 @@ impl ScanPlan {
             partitions,
             fields: request.fields.clone(),
             time: request.time,
+            filter_columns: request.filters.iter().map(column).collect(),
             filters: request.filters.clone(),
             order: request.order,
-            // Filters are not applied everywhere, so rows cannot be counted with them.
-            rows_per_series: request.rows_per_series.filter(|_| request.filters.is_empty()),
             windows: request.windows.filter(|_| request.filters.is_empty()),
             series,
             series_total,
         }
+    }
+
+    /// Of each series so many rows are enough for a slice, if rows can be counted: not without the
+    /// fields they are filtered by.
+    fn few(&self, slice: &ScanSlice) -> Option<u64> {
+        slice.rows_per_series.filter(|_| self.filter_columns.is_some())
     }
 
     fn pin_of(&self, table: &Arc<Memtable>) -> Pin {
@@ -118,8 +127,8 @@ impl ScanPlan {
             field_numbers: fields.iter().map(|field| numbered(measurement, field)).collect(),
             time: TimeRange::ALL,
             filters: Vec::new(),
+            filter_columns: Some(Vec::new()),
             order: TimeOrder::Ascending,
-            rows_per_series: None,
             windows: None,
             series: series.iter().map(SeriesId).collect(),
             series_total: series.len(),
@@ -230,12 +239,14 @@ impl Scan for LocalScan {
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         let plan = Arc::clone(&self.plan);
         let time = plan.time.intersect(&slice.time);
-        let partitions = open_sources(&plan, time, &self.counters)?;
+        let few = plan.few(slice);
+        let partitions = open_some(&plan, time, few, &self.counters)?;
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let reader = SeriesReader {
             order: plan.order,
             filters: plan.filters.clone(),
-            rows_per_series: plan.rows_per_series,
+            rows_per_series: few,
+            filter_columns: plan.filter_columns.clone(),
             windows: plan.windows,
             ..SeriesReader::new(partitions, time)
         };
@@ -285,12 +296,22 @@ pub(crate) fn open_sources(
     time: TimeRange,
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
+    open_some(plan, time, None, counters)
+}
+
+/// The same, where of each series so many rows are enough.
+fn open_some(
+    plan: &ScanPlan,
+    time: TimeRange,
+    rows_per_series: Option<u64>,
+    counters: &Arc<Counters>,
+) -> Result<Vec<PartitionSources>, StoreError> {
     let mut partitions = Vec::with_capacity(plan.partitions.len());
     for partition in &plan.partitions {
         if !partition.time.overlaps(&time) {
             continue;
         }
-        let sources = partition_sources(plan, partition, time, counters)?;
+        let sources = partition_sources(plan, partition, (time, rows_per_series), counters)?;
         if !sources.is_empty() {
             partitions.push(PartitionSources { time: partition.time, sources });
         }
@@ -301,7 +322,7 @@ pub(crate) fn open_sources(
 fn partition_sources(
     plan: &ScanPlan,
     partition: &Partition,
-    time: TimeRange,
+    (time, rows_per_series): (TimeRange, Option<u64>),
     counters: &Arc<Counters>,
 ) -> Result<Vec<Source>, StoreError> {
     let name = &plan.measurement.name;
@@ -321,7 +342,7 @@ fn partition_sources(
         } else {
             let stones = touching(&segment.tombstones);
             SegmentSource::open(segment, name, &plan.fields, stones, counters)?
-                .map(|source| source.for_rows(plan.rows_per_series))
+                .map(|source| source.for_rows(rows_per_series))
         };
         match opened {
             Some(source) => sources.push(Source::Segment(Box::new(source))),
@@ -329,7 +350,8 @@ fn partition_sources(
         }
     }
     let frozen = partition.frozen.iter().map(|f| (&f.table, touching(&f.tombstones), Pin::ALL));
-    let few = plan.rows_per_series.and_then(|rows| {
+    // Rows of memtables are filtered later, so how many of them are enough is not known.
+    let few = rows_per_series.filter(|_| plan.filters.is_empty()).and_then(|rows| {
         let from_end = plan.order == TimeOrder::Descending;
         Some(Few { rows: usize::try_from(rows).ok()?, from_end })
     });

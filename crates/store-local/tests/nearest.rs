@@ -32,9 +32,9 @@ fn overlapping(again: &[i64]) -> LocalStore {
 
 fn few(store: &LocalStore, order: TimeOrder, count: u64) -> (Vec<Row>, ScanStats) {
     let everything = scan_everything(store, POLICY, "m").unwrap();
-    let request = store::ScanRequest { order, rows_per_series: Some(count), ..everything };
+    let request = store::ScanRequest { order, ..everything };
     let scan = store.scan(&request).unwrap();
-    let rows = read_slice(&*scan, &request, &ScanSlice::all()).unwrap();
+    let rows = read_slice(&*scan, &request, &ScanSlice::rows_per_series(count)).unwrap();
     (rows, scan.stats())
 }
 

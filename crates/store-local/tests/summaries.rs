@@ -62,7 +62,6 @@ fn totals(
         time,
         filters: Vec::new(),
         order,
-        rows_per_series: None,
         windows,
         context: unlimited(),
     };

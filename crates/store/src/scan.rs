@@ -44,9 +44,6 @@ pub struct ScanRequest {
     pub filters: Vec<FieldFilter>,
     /// Order of each series' rows.
     pub order: TimeOrder,
-    /// A hint: of each series only this many rows are read, from the first in `order`. The store
-    /// may hand out more.
-    pub rows_per_series: Option<u64>,
     /// A hint: rows will only be aggregated, by series and window, so that the store may hand out
     /// summaries in place of rows. Never together with `filters`.
     pub windows: Option<Windows>,
@@ -101,19 +98,28 @@ pub struct ScanSlice {
     pub series: Option<Arc<[u32]>>,
     /// Which times; cut to the request's.
     pub time: TimeRange,
+    /// A hint: of each series only this many rows are read, from the first in the request's order;
+    /// with filters, of those that satisfy them. The store may hand out more.
+    pub rows_per_series: Option<u64>,
 }
 
 impl ScanSlice {
     /// Everything the scan has.
     #[must_use]
     pub fn all() -> Self {
-        Self { series: None, time: TimeRange::ALL }
+        Self { series: None, time: TimeRange::ALL, rows_per_series: None }
     }
 
     /// The series with ordinals in `range`.
     #[must_use]
     pub fn series_range(range: Range<u32>) -> Self {
-        Self { series: Some(range.collect()), time: TimeRange::ALL }
+        Self { series: Some(range.collect()), ..Self::all() }
+    }
+
+    /// Of each series this many rows.
+    #[must_use]
+    pub fn rows_per_series(rows: u64) -> Self {
+        Self { rows_per_series: Some(rows), ..Self::all() }
     }
 }
 

@@ -142,7 +142,6 @@ pub fn scan_everything(
         time: TimeRange::ALL,
         filters: Vec::new(),
         order: TimeOrder::Ascending,
-        rows_per_series: None,
         windows: None,
         context: unlimited(),
     })

@@ -4,16 +4,21 @@
 //! in one pass over the rows if their state is small. With windows and a LIMIT, time is read in
 //! slices in the order of the result, from small to large, until every group has enough rows.
 //!
+//! First and last values are read from the ends of series: see [`ends`].
+//!
 //! Transformed functions look at windows before the range. Functions that look equally far are
 //! computed together, in a pass over the rows of their range.
+
+mod ends;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Reservation, SeriesHeader, TimeRange};
-use store::ScanSlice;
+use model::{ColumnBatch, Reservation, SeriesHeader, TimeRange};
+use store::{ScanItem, ScanSlice};
 
+use self::ends::{End, Seeker};
 use super::accumulate::{Accumulator, Points, Recipe};
 use super::input::{ColumnSource, Input, ScanUse};
 use super::rows::{Block, RowMaker, Source};
@@ -203,18 +208,9 @@ impl Aggregate {
 /// How the scans of a SELECT with functions are used.
 fn usage(select: &Select, recipe: &Recipe) -> ScanUse {
     let mut usage = ScanUse { ascending: true, ..ScanUse::default() };
-    if let [call] = select.calls.as_slice() {
-        // The first or last row of each series is enough.
-        if select.windows.is_none() && select.aux.is_empty() {
-            match call.function {
-                Function::First => usage.rows_per_series = Some(1),
-                Function::Last => {
-                    usage.rows_per_series = Some(1);
-                    usage.ascending = false;
-                }
-                _ => {}
-            }
-        }
+    if let Some(end) = End::of(select) {
+        usage.ascending = end == End::First;
+        return usage;
     }
     let parts = recipe.summary_parts();
     usage.windows = parts.and_then(|parts| match &select.windows {
@@ -348,7 +344,10 @@ impl Run<'_> {
             if let Some(only) = only.filter(|only| !only.iter().all(|wanted| *wanted)) {
                 slice.series = Some(self.series_of(at, &slice, groups.clone(), only));
             }
-            let rows = self.unit.rows_estimate(groups.clone());
+            let rows = match End::of(self.select) {
+                Some(_) => self.unit.groups.series_count(groups.clone()) as u64,
+                None => self.unit.rows_estimate(groups.clone()),
+            };
             let cells = rows.saturating_mul(self.select.calls.len() as u64);
             let shares = self.unit.shares(at, slice, cells, self.context);
             if let [slice] = shares.as_slice() {
@@ -397,11 +396,52 @@ impl Run<'_> {
             let local = (start <= group && group < end).then(|| group - start)?;
             only.is_none_or(|only| only[local as usize]).then_some(local)
         };
+        if let Some(rows) = End::of(self.select).and_then(|_| ends::first_rows(input)) {
+            let first = ScanSlice { rows_per_series: Some(rows), ..slice.clone() };
+            return self
+                .read_ends(first, input, |batch| state.add_rows(at, input, batch, group_of));
+        }
         let reader = Reader { context: self.context, interrupt: &self.context.interrupt };
         reader.read(input, slice, |item| match item {
             Item::Rows(batch) => state.add_rows(at, input, &batch, group_of),
             Item::Summaries(batch) => state.add_summaries(input, &batch, group_of),
         })
+    }
+
+    /// Reads so many rows of each series of a slice, then more of those that need more.
+    fn read_ends(
+        &self,
+        mut slice: ScanSlice,
+        input: &Input,
+        mut add: impl FnMut(&ColumnBatch) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        loop {
+            let rows = slice.rows_per_series;
+            let mut seeker = Seeker::new(input, rows.unwrap_or(u64::MAX));
+            let mut cursor = input.cursor(&slice)?;
+            while let Some(item) = cursor.next()? {
+                self.context.interrupt.check()?;
+                let ScanItem::Rows(batch) = item else {
+                    panic!("BUG: summaries were not asked for");
+                };
+                self.context.count_points(batch.rows)?;
+                if input.filter.is_none() {
+                    seeker.look(&batch.runs, &batch);
+                    add(&batch)?;
+                    continue;
+                }
+                let handed = batch.runs.clone();
+                let found = input.wanted_rows(batch);
+                seeker.look(&handed, &found);
+                if found.rows > 0 {
+                    add(&found)?;
+                }
+            }
+            match seeker.next_slice(&slice) {
+                Some(more) => slice = more,
+                None => return Ok(()),
+            }
+        }
     }
 
     /// The series of a slice whose groups are wanted.

@@ -32,6 +32,8 @@ pub(crate) struct Input {
     pub filter: Option<Filter>,
     /// Whether the scan reads forward in time.
     pub ascending: bool,
+    /// Rows of each series that are enough.
+    pub rows_per_series: Option<u64>,
     /// What the scan was asked for, for EXPLAIN.
     pub request: Option<ScanRequest>,
 }
@@ -157,7 +159,6 @@ pub(crate) fn open_source(
                 time: columns.time,
                 filters: measurement.condition.filters.clone(),
                 order: order(usage.ascending),
-                rows_per_series: usage.rows_per_series.filter(|_| !is_filtered),
                 // Summaries are of values as they are stored.
                 windows: usage.windows.filter(|_| !is_filtered && !plan.casts()),
                 context: context.scan_context(),
@@ -257,6 +258,8 @@ impl InputPlan {
         filter: Option<Filter>,
         request: Option<ScanRequest>,
     ) -> Input {
+        // Rows that fail the condition must not count.
+        let rows_per_series = self.usage.rows_per_series.filter(|_| filter.is_none());
         Input {
             name,
             scan,
@@ -265,6 +268,7 @@ impl InputPlan {
             dimensions: self.dimensions.clone(),
             filter,
             ascending: self.usage.ascending,
+            rows_per_series,
             request,
         }
     }

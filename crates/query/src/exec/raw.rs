@@ -192,6 +192,7 @@ impl Raw {
             if let Some((input, series)) = unit.only_series(group) {
                 let mut slice = store::ScanSlice::all();
                 slice.series = Some(Arc::new([series]));
+                slice.rows_per_series = unit.inputs[input].rows_per_series;
                 let cursor = unit.inputs[input].cursor(&slice)?;
                 let reading = Reading::Stream { input, cursor };
                 self.current = Some(Current { group, header, reading });

@@ -141,7 +141,7 @@ impl Unit {
         if series.as_ref().is_some_and(|series| series.is_empty()) {
             return None;
         }
-        Some(ScanSlice { series, time })
+        Some(ScanSlice { series, time, rows_per_series: self.inputs[at].rows_per_series })
     }
 
     /// A slice of input `at` cut by series into as many parts as threads pay for `cells` cells.
@@ -161,7 +161,7 @@ impl Unit {
             None => (0..self.inputs[at].scan.series().len).collect(),
         };
         let each = series.len().div_ceil(threads).max(1);
-        let share = |part: &[u32]| ScanSlice { series: Some(part.into()), time: slice.time };
+        let share = |part: &[u32]| ScanSlice { series: Some(part.into()), ..slice.clone() };
         series.chunks(each).map(share).collect()
     }
 

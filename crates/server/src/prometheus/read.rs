@@ -166,7 +166,6 @@ impl Wanted {
             time: self.time,
             filters: Vec::new(),
             order: TimeOrder::Ascending,
-            rows_per_series: None,
             windows: None,
             context: context.clone(),
         })?;

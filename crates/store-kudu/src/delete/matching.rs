@@ -66,7 +66,6 @@ fn request(
         time: bounds(named.times()),
         filters: Vec::new(),
         order: TimeOrder::Ascending,
-        rows_per_series: None,
         windows: None,
         context: ScanContext { budget, interrupt: Interrupt::new() },
     }
@@ -122,7 +121,7 @@ fn compare<'a>(
         let places: HashMap<u32, usize> = (0..scan.series().len).filter_map(place).collect();
         let mut wanted: Vec<u32> = places.keys().copied().collect();
         wanted.sort_unstable();
-        let slice = ScanSlice { series: Some(wanted.into()), time: TimeRange::ALL };
+        let slice = ScanSlice { series: Some(wanted.into()), ..ScanSlice::all() };
         let mut cursor = scan.open(&slice)?;
         while let Some(item) = cursor.next()? {
             let ScanItem::Rows(batch) = item else { continue };

@@ -40,6 +40,8 @@ pub(super) struct KuduCursor {
     running: VecDeque<Running>,
     batch_bytes: usize,
     gather_bytes: Option<usize>,
+    /// Of each series so many rows are enough.
+    rows_per_series: Option<u64>,
     streams: Reservation,
     item: Option<Reservation>,
 }
@@ -61,6 +63,7 @@ impl KuduCursor {
             view: Arc::clone(view),
             waiting: groups(view, slice, gather_bytes)?.into(),
             gather_bytes,
+            rows_per_series: slice.rows_per_series,
             running: VecDeque::new(),
             batch_bytes: share.clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX),
             streams: budget.reserve(0)?,
@@ -97,6 +100,7 @@ impl KuduCursor {
                     sparse: group.sparse,
                     times,
                     batch_bytes: u32::try_from(self.batch_bytes).unwrap_or(u32::MAX),
+                    rows_per_series: self.rows_per_series,
                     gather,
                 };
                 Stream::start(&self.view, piece)

@@ -302,6 +302,7 @@ mod tests {
             sparse: false,
             times: Vec::new(),
             batch_bytes: 1,
+            rows_per_series: None,
             gather: None,
         };
         assert_eq!(wanted_rows(&block, &piece), [0..1, 2..3]);

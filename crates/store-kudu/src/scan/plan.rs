@@ -79,7 +79,7 @@ pub(super) fn groups(
     let request = &view.request;
     let one_by_one = ordinals.len() <= FEW_SERIES
         || request.order == TimeOrder::Descending
-        || request.rows_per_series.is_some_and(|rows| rows <= FIRST_ROWS_MAX)
+        || slice.rows_per_series.is_some_and(|rows| rows <= FIRST_ROWS_MAX)
         || view.narrow.as_ref().is_some_and(|narrow| !narrow.is_aligned);
     let rows_per_series = rows_per_series(view, &times);
     let ranges = times.len() as u64;

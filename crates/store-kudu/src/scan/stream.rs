@@ -32,6 +32,8 @@ pub(super) struct Piece {
     /// Stretches of time, ascending; more than one only backwards, or to be gathered.
     pub(super) times: Vec<TimeRange>,
     pub(super) batch_bytes: u32,
+    /// Of each series so many rows are enough.
+    pub(super) rows_per_series: Option<u64>,
     /// Memory that its rows may take if they are to be gathered range by range.
     pub(super) gather: Option<usize>,
 }
@@ -150,7 +152,7 @@ fn within(view: &View, scan: ScanBuilder, piece: &Piece, time: TimeRange) -> Sca
 pub(super) fn rows_wanted(view: &View, piece: &Piece) -> Option<u64> {
     // Rows that fail a filter must not use up the limit.
     let exact = view.request.filters.is_empty() && piece.ids.len() == 1;
-    view.request.rows_per_series.filter(|_| exact)
+    piece.rows_per_series.filter(|_| exact)
 }
 
 pub(super) async fn forward(

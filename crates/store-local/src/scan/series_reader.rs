@@ -5,6 +5,7 @@ use model::{FieldFilter, SeriesId, TimeRange};
 use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
 
+use super::filter;
 use super::nearest::take_nearest;
 use super::piece::{Piece, merge};
 use super::source::{SegmentSource, Source};
@@ -26,8 +27,10 @@ pub(crate) struct SeriesReader {
     pub(crate) time: TimeRange,
     pub(crate) order: TimeOrder,
     pub(crate) filters: Vec<FieldFilter>,
-    /// Of each series no more rows than this are needed.
+    /// Of each series no more rows than this are needed, of those that satisfy the filters.
     pub(crate) rows_per_series: Option<u64>,
+    /// For each filter the column it is about; known where rows are counted.
+    pub(crate) filter_columns: Option<Vec<usize>>,
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
     /// The row that was handed out last by itself; empty at first.
@@ -48,6 +51,9 @@ pub(crate) enum Emitted<'a> {
 /// How much more is read of a span when its first rows turned out not to be enough.
 const GROWTH: usize = 8;
 
+/// Rows that are read first where some may fail a filter: fewer take as long.
+const FILTERED_ROWS_MIN: usize = 64;
+
 impl SeriesReader {
     /// Reads all rows of `partitions` within `time`, forward.
     pub(crate) fn new(partitions: Vec<PartitionSources>, time: TimeRange) -> Self {
@@ -57,6 +63,7 @@ impl SeriesReader {
             order: TimeOrder::Ascending,
             filters: Vec::new(),
             rows_per_series: None,
+            filter_columns: None,
             windows: None,
             row: Vec::new(),
             only: None,
@@ -137,10 +144,12 @@ impl SeriesReader {
         let mut walk = self.only_segment(at).walk(series, time);
         let mut spans = Vec::new();
         let mut row = std::mem::take(&mut self.row);
+        let may_be_edge = self.filters.is_empty();
         while *wanted > 0 {
             let segment = self.only_segment(at);
             let Some(block) = segment.next_block(&mut walk, edge)? else { break };
             if *wanted == 1
+                && may_be_edge
                 && time.covers(&block.time())
                 && let Some(time) = segment.edge_values(&block, edge, &mut row)
                 && row.iter().any(Option::is_some)
@@ -177,7 +186,7 @@ impl SeriesReader {
             return self.read_alone(at, span, wanted, emit);
         }
         let descending = self.order == TimeOrder::Descending;
-        let mut take = *wanted;
+        let mut take = self.first_take(*wanted);
         while !cluster.is_empty() && *wanted > 0 {
             let sources = &self.partitions[at].sources;
             let nearest = match self.rows_per_series {
@@ -234,7 +243,7 @@ impl SeriesReader {
             }
         };
         // A few rows from one end of a long run: what is read grows until they are found.
-        let mut take = *wanted;
+        let mut take = self.first_take(*wanted);
         while !rows.is_empty() && *wanted > 0 {
             let count = take.min(rows.len());
             let part = if self.order == TimeOrder::Ascending {
@@ -252,6 +261,21 @@ impl SeriesReader {
             take = take.saturating_mul(GROWTH);
         }
         Ok(())
+    }
+
+    /// So many rows are read first to find those that are wanted.
+    fn first_take(&self, wanted: usize) -> usize {
+        if self.filters.is_empty() { wanted } else { wanted.max(FILTERED_ROWS_MIN) }
+    }
+
+    /// Leaves only rows that satisfy every filter, so that they can be counted.
+    fn drop_unwanted(&self, piece: &mut Piece) {
+        for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
+            let found = filter::matching(&piece.columns[*column], filter.op, &filter.value);
+            if found.count_ones() < piece.times.len() {
+                piece.select(&found);
+            }
+        }
     }
 
     /// Hands out the summaries of a span that was cut, and reads its other rows.
@@ -281,6 +305,9 @@ impl SeriesReader {
 
     fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Emitted<'_>)) {
         piece.drop_empty_rows();
+        if self.rows_per_series.is_some() {
+            self.drop_unwanted(&mut piece);
+        }
         if piece.times.is_empty() || *wanted == 0 {
             return;
         }

@@ -59,7 +59,7 @@ pub(super) fn check_probe(
         let of_part: Vec<u32> = ordinals.extract_if(.., |o| *o % parts == part).collect();
         for time in probe.time_slices() {
             let series = (parts > 1).then(|| of_part.clone().into());
-            let slice = ScanSlice { series, time };
+            let slice = ScanSlice { series, time, rows_per_series: probe.rows_per_series };
             if request.windows.is_some() {
                 check_windows(&*scan, &*pinned, &request, &slice)?;
             } else {
@@ -100,7 +100,6 @@ fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
         time: probe.time,
         filters: filter.into_iter().collect(),
         order: probe.order,
-        rows_per_series: probe.rows_per_series,
         windows: probe.windows,
         context: testing::unlimited(),
     }
@@ -166,7 +165,7 @@ fn check_matching(scan: &dyn Scan, pinned: &dyn Scan, request: &ScanRequest) -> 
 }
 
 fn without_hints(request: &ScanRequest) -> ScanRequest {
-    ScanRequest { filters: Vec::new(), rows_per_series: None, windows: None, ..request.clone() }
+    ScanRequest { filters: Vec::new(), windows: None, ..request.clone() }
 }
 
 fn check_rows(
@@ -183,9 +182,9 @@ fn check_rows(
         Ok(by_key(rows.map_err(failed("model"))?))
     };
     let all = of_model(without_hints(request))?;
-    let wanted = of_model(ScanRequest { rows_per_series: None, windows: None, ..request.clone() })?;
-    let limit = request.rows_per_series.map_or(usize::MAX, |n| n as usize);
-    let exact = request.filters.is_empty() && request.rows_per_series.is_none();
+    let wanted = of_model(ScanRequest { windows: None, ..request.clone() })?;
+    let limit = slice.rows_per_series.map_or(usize::MAX, |n| n as usize);
+    let exact = request.filters.is_empty() && slice.rows_per_series.is_none();
     let table: Vec<String> =
         ordinals.iter().map(|series| testing::series_key(scan, request, *series)).collect();
     for (key, rows) in &got {

@@ -66,7 +66,7 @@ impl ReferenceScan {
         }
         // Rows that fail a filter are not wanted and must not use up the limit.
         let exact = self.request.filters.is_empty() || self.options.filters;
-        if let Some(limit) = self.request.rows_per_series.filter(|_| exact)
+        if let Some(limit) = slice.rows_per_series.filter(|_| exact)
             && self.options.rows_per_series
         {
             rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));

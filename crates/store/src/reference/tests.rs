@@ -1,7 +1,7 @@
 use model::{CompareOp, FieldFilter, FieldType, Interrupt, Scalar, TagExpr, TimeRange};
 
 use super::*;
-use crate::testing::{self, HOUR_NS, POLICY, Row, read, read_all, scan_everything};
+use crate::testing::{self, HOUR_NS, POLICY, Row, read_all, scan_everything};
 use crate::{
     DeleteTarget, MetadataKind, NameFilter, Policy, RejectReason, ScanItem, ScanSlice,
     SummaryParts, TimeOrder, Windows,
@@ -67,9 +67,12 @@ fn scans_obey_order_limit_slices_and_filters() {
     testing::write(&store, POLICY, &rows, 0).unwrap();
     let mut request = scan_everything(&store, POLICY, "m").unwrap();
     request.order = TimeOrder::Descending;
-    request.rows_per_series = Some(2);
     let times = |request: &ScanRequest| -> Vec<i64> {
-        read(&store, request).unwrap().iter().map(|r| r.time_ns).collect()
+        let scan = store.scan(request).unwrap();
+        let two = ScanSlice::rows_per_series(2);
+        let mut rows = testing::read_slice(&*scan, request, &two).unwrap();
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
+        rows.iter().map(|r| r.time_ns).collect()
     };
     assert_eq!(times(&request), [4, 2, 5, 3]);
     let least = Scalar::Integer(3);
@@ -77,7 +80,11 @@ fn scans_obey_order_limit_slices_and_filters() {
         vec![FieldFilter { field: "x".into(), op: CompareOp::LessOrEqual, value: least }];
     assert_eq!(times(&request), [2, 0, 3, 1]);
     let scan = store.scan(&request).unwrap();
-    let slice = ScanSlice { series: Some([1].into()), time: TimeRange::new(2, 9) };
+    let slice = ScanSlice {
+        series: Some([1].into()),
+        time: TimeRange::new(2, 9),
+        rows_per_series: Some(2),
+    };
     let rows = testing::read_slice(&*scan, &request, &slice).unwrap();
     assert_eq!(rows, [row("m,h=1", "x", 3, 3)]);
     request.series = TagExpr::Equals("h".into(), "0".into());

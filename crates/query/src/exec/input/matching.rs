@@ -52,7 +52,6 @@ pub(crate) fn open_matching(
         time,
         filters: condition.filters.clone(),
         order: order(usage.ascending),
-        rows_per_series: None,
         windows: None,
         context: context.scan_context(),
     };

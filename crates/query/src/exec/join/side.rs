@@ -105,11 +105,12 @@ impl Side {
         for group in groups.iter().map(|group| *group as usize) {
             match self.unit.groups.ordinals(at, group..group + 1) {
                 Some(more) => series.extend_from_slice(&more),
-                None => return Some(ScanSlice { series: None, time }),
+                None => return Some(ScanSlice { time, ..ScanSlice::all() }),
             }
         }
         series.sort_unstable();
-        (!series.is_empty()).then(|| ScanSlice { series: Some(Arc::from(series)), time })
+        let list = || Some(Arc::from(&*series));
+        (!series.is_empty()).then(|| ScanSlice { series: list(), time, ..ScanSlice::all() })
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn check_windows(
         None => (0..scan.series().len).map(|s| testing::series_key(scan, request, s)).collect(),
     };
     let mut want = Sums::new();
-    let everything = ScanSlice { series: None, time: slice.time };
+    let everything = ScanSlice { time: slice.time, ..ScanSlice::all() };
     let model_rows = testing::read_slice(pinned, &without_hints(request), &everything);
     for row in model_rows.map_err(failed("model"))? {
         if keys.contains(&row.key) {
