@@ -1,13 +1,15 @@
 //! Values of groups and windows, gathered while rows stream by.
 //!
-//! Three kinds of state, chosen per function: totals (fixed size a slot), picks (a point a slot),
-//! collections (every value). Everything taken is reserved from the query's budget.
+//! Four kinds of state, chosen per function: totals (fixed size a slot), picks (a point a slot), tallies
+//! (every value once), collections (every value). Everything taken is reserved from the query's budget.
 
 pub(crate) mod collect;
 pub(crate) mod kernels;
+mod output;
 pub(crate) mod pick;
 mod points;
 pub(crate) mod slots;
+mod tally;
 pub(crate) mod totals;
 
 use std::borrow::Cow;
@@ -15,15 +17,16 @@ use std::borrow::Cow;
 use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange, Values};
 
 use self::collect::{AuxColumn, Collect, Finished, Origin};
+use self::output::PointsOutput;
 use self::pick::Pick;
 pub(crate) use self::points::Points;
 use self::slots::{Run, SlotMap, SlotSpan};
+use self::tally::Tally;
 use self::totals::{Parts, Totals};
-use super::column::{self, Cell, cast_scalar};
+use super::column::Cell;
 use super::input::{ColumnSource, Input};
 use crate::QueryError;
 use crate::functions::Function;
-use crate::functions::integral::{Cut, integral};
 use crate::plan::Select;
 
 /// Reservations follow memory in steps of this.
@@ -41,6 +44,8 @@ enum Kind {
     /// Totals, by their index.
     Totals(usize),
     Pick,
+    /// The values that differ, of each group and window.
+    Tally,
     /// Values of each group and window.
     Collect,
     /// The values that another function has collected.
@@ -79,6 +84,7 @@ impl Recipe {
             let mut parts = Parts::default();
             let kind = match &call.function {
                 Function::Integral { .. } | Function::Values => Kind::CollectGroup,
+                Function::Mode | Function::Distinct | Function::CountDistinct => Kind::Tally,
                 function if !parts.add(function) => recipe.collect(select, at),
                 _ if shows_point => Kind::Pick,
                 function => {
@@ -138,8 +144,9 @@ impl Recipe {
 
     /// Bytes a row takes in collections.
     pub(crate) fn row_bytes(&self, select: &Select) -> usize {
-        let collects =
-            self.kinds.iter().filter(|k| matches!(k, Kind::Collect | Kind::CollectGroup));
+        // A tally takes as much where no value comes twice.
+        let is_kept = |k: &&Kind| matches!(k, Kind::Tally | Kind::Collect | Kind::CollectGroup);
+        let collects = self.kinds.iter().filter(is_kept);
         collects.count() * (40 + 16 * select.aux.len())
     }
 }
@@ -163,6 +170,7 @@ pub(crate) struct Accumulator<'a> {
 enum State {
     Totals,
     Pick(Pick),
+    Tally(Tally),
     Collect(Collect),
     Nothing,
 }
@@ -184,6 +192,7 @@ impl<'a> Accumulator<'a> {
         let state = |(kind, call): (&Kind, &crate::plan::CallPlan)| match (kind, call.input) {
             (Kind::Totals(_), _) => State::Totals,
             (Kind::Pick, _) => State::Pick(Pick::new(call.function.clone())),
+            (Kind::Tally, Some(input)) => State::Tally(Tally::new(call.function.clone(), input)),
             (Kind::Collect | Kind::CollectGroup, Some(input)) => {
                 State::Collect(Collect::new(call.function.clone(), input, aux_types(), seed))
             }
@@ -236,7 +245,8 @@ impl<'a> Accumulator<'a> {
     fn add_points(&mut self, at: usize, input: &Input, batch: &ColumnBatch, slots: usize) {
         let (times, table) = (batch.times(), input.scan.series());
         let mut aux: Option<Vec<Cow<'_, Column>>> = None;
-        let needs_aux = |state: &State| !matches!(state, State::Totals | State::Nothing);
+        let needs_aux =
+            |state: &State| matches!(state, State::Pick(_) | State::Tally(_) | State::Collect(_));
         if self.states.iter().any(needs_aux) {
             let column = |source: &ColumnSource| match source {
                 // Looked up per series where it is needed.
@@ -265,6 +275,9 @@ impl<'a> Accumulator<'a> {
                     let column = source.column(batch, table);
                     let cells = |row: usize, series: u32| aux_cells(input, &aux, row, series);
                     pick.add_rows(&column, times, &self.runs, input.ascending, cells);
+                }
+                State::Tally(tally) => {
+                    tally.add_rows(&source.column(batch, table), times, &self.runs);
                 }
                 State::Collect(collect) => {
                     let whole = *kind == Kind::CollectGroup;
@@ -323,6 +336,7 @@ impl<'a> Accumulator<'a> {
                     theirs.grow(other.slots.len());
                     mine.merge(theirs, slots.iter().copied());
                 }
+                (State::Tally(mine), State::Tally(theirs)) => mine.merge(&theirs, &slots),
                 (State::Collect(mine), State::Collect(theirs)) => {
                     let whole = *kind == Kind::CollectGroup;
                     mine.merge(theirs, if whole { &groups } else { &slots });
@@ -341,6 +355,7 @@ impl<'a> Accumulator<'a> {
             .iter()
             .map(|state| match state {
                 State::Pick(pick) => pick.memory_bytes(),
+                State::Tally(tally) => tally.memory_bytes(),
                 State::Collect(collect) => collect.memory_bytes(),
                 State::Totals | State::Nothing => 0,
             })
@@ -362,8 +377,10 @@ impl<'a> Accumulator<'a> {
         let count = self.slots.len();
         self.totals.iter_mut().for_each(|totals| totals.grow(count));
         for state in &mut self.states {
-            if let State::Pick(pick) = state {
-                pick.grow(count);
+            match state {
+                State::Pick(pick) => pick.grow(count),
+                State::Tally(tally) => tally.sort(count),
+                State::Totals | State::Collect(_) | State::Nothing => {}
             }
         }
         self.slots.sort();
@@ -417,166 +434,4 @@ fn aux_cells(input: &Input, aux: &[Cow<'_, Column>], row: usize, series: u32) ->
         ColumnSource::Column { .. } => column.get(row),
     };
     input.aux.iter().zip(aux).map(of).collect()
-}
-
-/// Makes points of finished state.
-struct PointsOutput<'b> {
-    accumulator: &'b Accumulator<'b>,
-    inputs: &'b [Input],
-    finished: &'b [Option<Finished<'b>>],
-}
-
-impl PointsOutput<'_> {
-    fn of_group(&self, group: usize) -> Vec<Points> {
-        let select = self.accumulator.select;
-        let mut slots = self.accumulator.slots.of_group(group as u32, whole_time(select));
-        if !select.ascending {
-            slots.reverse();
-        }
-        let own_times = select.windows.is_none() && select.calls.len() == 1;
-        let each = select.calls.iter().zip(&self.accumulator.recipe.kinds).enumerate();
-        each.map(|(at, (call, kind))| {
-            let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
-            match (kind, &self.accumulator.states[at], &self.finished[at]) {
-                (Kind::Totals(index), ..) => self.totals(*index, &call.function, &slots),
-                (Kind::CollectGroup, _, Some(finished)) if call.function == Function::Values => {
-                    self.values(group, finished)
-                }
-                (Kind::CollectGroup, _, Some(finished)) => self.integral(group, call, finished),
-                (_, State::Pick(pick), _) => self.picked(pick, call.result, &slots, own_times),
-                (_, _, Some(finished)) => {
-                    let own =
-                        call.function.keeps_times() || (own_times && call.function.is_selector());
-                    self.collected(finished, call.result, &slots, own)
-                }
-                _ => Points::none(call.result, aux_types()),
-            }
-        })
-        .collect()
-    }
-
-    fn totals(&self, index: usize, function: &Function, slots: &[(usize, i64)]) -> Points {
-        let totals = &self.accumulator.totals[index];
-        // Mostly every window has rows.
-        let mut rows = Vec::with_capacity(slots.len());
-        let mut times = Vec::with_capacity(slots.len());
-        for (slot, start) in slots.iter().filter(|(slot, _)| totals.count(*slot) > 0) {
-            rows.push(*slot);
-            times.push(*start);
-        }
-        Points { times, values: totals.results(function, &rows), aux: Vec::new() }
-    }
-
-    fn picked(
-        &self,
-        pick: &Pick,
-        result: FieldType,
-        slots: &[(usize, i64)],
-        own_times: bool,
-    ) -> Points {
-        let aux = self.accumulator.select.aux.iter().map(|aux| aux.kind.field_type());
-        let mut points = Points::none(result, aux);
-        for (slot, start) in slots {
-            let Some(point) = pick.point(*slot) else { continue };
-            points.times.push(if own_times { point.time } else { *start });
-            points.values.push(Some(&point.value));
-            for (column, cell) in points.aux.iter_mut().zip(&point.aux) {
-                column.push(cell.as_ref());
-            }
-        }
-        points
-    }
-
-    fn collected(
-        &self,
-        finished: &Finished<'_>,
-        result: FieldType,
-        slots: &[(usize, i64)],
-        own_times: bool,
-    ) -> Points {
-        let select = self.accumulator.select;
-        let combinations = self.accumulator.combinations;
-        let key = |origin: Origin| combination(combinations, origin);
-        let aux_types = select.aux.iter().map(|aux| aux.kind.field_type());
-        let mut points = Points::none(result, aux_types);
-        for (slot, start) in slots {
-            for found in finished.results(*slot, select.ascending, &key) {
-                let Some(row) = found.row else {
-                    points.times.push(*start);
-                    let value = found.value.and_then(|value| cast_scalar(&value, result));
-                    points.values.push(value.as_ref());
-                    points.aux.iter_mut().for_each(|column| column.extend_missing(1));
-                    continue;
-                };
-                points.times.push(if own_times { finished.time(row) } else { *start });
-                let value = finished.values().get(row as usize);
-                points.values.push(value.as_ref());
-                let origin = finished.origin(row);
-                let input = &self.inputs[origin.input as usize];
-                for (at, column) in points.aux.iter_mut().enumerate() {
-                    let cell = match input.aux[at] {
-                        ColumnSource::Tag { at, blank } => input.tag_cell(at, blank, origin.series),
-                        _ => finished.aux(at).get(row as usize),
-                    };
-                    column.push(cell.as_ref());
-                }
-            }
-        }
-        points
-    }
-
-    /// All points as they are.
-    fn values(&self, group: usize, finished: &Finished<'_>) -> Points {
-        let mut rows = finished.rows(group).to_vec();
-        if !self.accumulator.select.ascending {
-            rows.reverse();
-        }
-        Points {
-            times: rows.iter().map(|row| finished.time(*row)).collect(),
-            values: column::take(finished.values(), &rows),
-            aux: Vec::new(),
-        }
-    }
-
-    fn integral(
-        &self,
-        group: usize,
-        call: &crate::plan::CallPlan,
-        finished: &Finished<'_>,
-    ) -> Points {
-        let select = self.accumulator.select;
-        let Function::Integral { unit_ns } = call.function else {
-            panic!("BUG: only integrals are collected by group");
-        };
-        let mut rows = finished.rows(group).to_vec();
-        if !select.ascending {
-            rows.reverse();
-        }
-        let times: Vec<i64> = rows.iter().map(|row| finished.time(*row)).collect();
-        let windows = select.windows.as_ref();
-        let cut = Cut { windows, unit_ns, ascending: select.ascending };
-        let pick = |at: &u32| *at as usize;
-        let areas = match &finished.values().values {
-            Values::Float(v) => {
-                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
-            }
-            Values::Integer(v) => {
-                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
-            }
-            Values::Unsigned(v) => {
-                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
-            }
-            _ => Vec::new(),
-        };
-        Points {
-            times: areas.iter().map(|area| area.time).collect(),
-            values: Column::new(Values::Float(areas.iter().map(|area| area.value).collect())),
-            aux: Vec::new(),
-        }
-    }
-}
-
-/// The time of results over the whole range.
-fn whole_time(select: &Select) -> i64 {
-    if select.has_lower_bound() { select.bound } else { 0 }
 }

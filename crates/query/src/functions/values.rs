@@ -27,18 +27,6 @@ impl Value for u64 {
     }
 }
 
-impl Value for bool {
-    fn order(self, other: Self) -> Ordering {
-        self.cmp(&other)
-    }
-}
-
-impl Value for &str {
-    fn order(self, other: Self) -> Ordering {
-        self.cmp(other)
-    }
-}
-
 /// A number that means and distances can be computed of.
 pub(crate) trait Number: Value {
     /// As a float.
@@ -110,40 +98,48 @@ pub(crate) fn stddev<T: Number>(values: &[T]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// The index of the most frequent value. `order` sorts by value and then by time, as the values are
-/// reached; InfluxDB's rule for ties follows from the order in which it counts.
-pub(crate) fn mode<T: Value>(values: &[T], times: &[i64], order: &[u32]) -> Option<u32> {
-    let first = *order.first()?;
-    let value = |at: u32| values[at as usize];
-    let time = |at: u32| times[at as usize];
-    let (mut best, mut best_count, mut best_time) = (first, 0, time(first));
-    let (mut run, mut run_count, mut run_time) = (first, 0, time(first));
-    for &at in order {
-        if value(at).order(value(run)).is_ne() {
-            // A value is compared with the leader only from its second occurrence on.
-            (run, run_count, run_time) = (at, 1, time(at));
-            continue;
-        }
-        run_count += 1;
-        if best_count > run_count || (best_count == run_count && run_time > best_time) {
-            continue;
-        }
-        (best, best_count, best_time) = (at, run_count, time(at));
+/// How often a value occurs, and when first and last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Occurrences {
+    pub count: u64,
+    pub first: i64,
+    pub last: i64,
+}
+
+impl Occurrences {
+    /// A single one.
+    pub(crate) fn one(time: i64) -> Self {
+        Self { count: 1, first: time, last: time }
     }
-    Some(best)
+
+    /// Adds others of the same value.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+    }
 }
 
-/// The indexes `0..count` sorted by value, then time, then index.
-pub(crate) fn sorted_by_value<T: Value>(values: &[T], times: &[i64]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..values.len() as u32).collect();
-    order.sort_by(|a, b| {
-        let (a, b) = (*a as usize, *b as usize);
-        values[a].order(values[b]).then_with(|| times[a].cmp(&times[b]))
-    });
-    order
+/// Which of some values, from the smallest to the largest, is the most frequent one.
+///
+/// Of values that are equally frequent it is the smallest, unless a larger one, which occurs twice at least,
+/// began before the smaller one occurred last: InfluxDB counts through the values in order, and gives up its
+/// leader to one that comes level with it and began earlier.
+pub(crate) fn mode(values: impl Iterator<Item = Occurrences>) -> Option<usize> {
+    let mut best: Option<(usize, Occurrences)> = None;
+    for (at, value) in values.enumerate() {
+        let wins = best.is_none_or(|(_, best)| {
+            let is_level = value.count == best.count && value.count > 1;
+            value.count > best.count || (is_level && value.first <= best.last)
+        });
+        if wins {
+            best = Some((at, value));
+        }
+    }
+    best.map(|(at, _)| at)
 }
 
-/// The index at position `rank` of what [`sorted_by_value`] gives.
+/// The index at position `rank` of the points sorted by value, then time, then index.
 pub(crate) fn nth_by_value<T: Value>(values: &[T], times: &[i64], rank: usize) -> u32 {
     let mut order: Vec<u32> = (0..values.len() as u32).collect();
     let (_, nth, _) = order.select_nth_unstable_by(rank, |a, b| {
@@ -151,21 +147,6 @@ pub(crate) fn nth_by_value<T: Value>(values: &[T], times: &[i64], rank: usize) -
         values[x].order(values[y]).then_with(|| times[x].cmp(&times[y])).then(a.cmp(b))
     });
     *nth
-}
-
-/// The indexes of the first occurrence in time of each value, sorted by that time, then value.
-pub(crate) fn distinct<T: Value>(values: &[T], times: &[i64]) -> Vec<u32> {
-    let order = sorted_by_value(values, times);
-    let mut firsts: Vec<u32> = Vec::new();
-    for at in order {
-        let last = firsts.last().map(|last| values[*last as usize]);
-        if last.is_none_or(|last| last.order(values[at as usize]).is_ne()) {
-            firsts.push(at);
-        }
-    }
-    // Stable: values of one time stay in order of value.
-    firsts.sort_by_key(|at| times[*at as usize]);
-    firsts
 }
 
 #[cfg(test)]
@@ -192,11 +173,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_mode_of_unique_values_is_the_smallest() {
-        let (values, times) = ([7i64, 1, 9], [1, 2, 3]);
-        let order = sorted_by_value(&values, &times);
-        assert_eq!(mode(&values, &times, &order), Some(1));
+    /// The indexes sorted by value, then time, then index.
+    fn sorted_by_value(values: &[i64], times: &[i64]) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..values.len() as u32).collect();
+        order.sort_by_key(|at| (values[*at as usize], times[*at as usize]));
+        order
+    }
+
+    /// InfluxDB's way: occurrences are counted one by one, in order of value and time.
+    fn mode_by_counting(values: &[i64], times: &[i64]) -> Option<i64> {
+        let order = sorted_by_value(values, times);
+        let point = |at: &u32| (values[*at as usize], times[*at as usize]);
+        let (first, time) = point(order.first()?);
+        let (mut best, mut best_count, mut best_time) = (first, 0, time);
+        let (mut run, mut run_count, mut run_time) = (first, 0, time);
+        for (value, time) in order.iter().map(point) {
+            if value != run {
+                // A value is compared with the leader only from its second occurrence on.
+                (run, run_count, run_time) = (value, 1, time);
+                continue;
+            }
+            run_count += 1;
+            if best_count > run_count || (best_count == run_count && run_time > best_time) {
+                continue;
+            }
+            (best, best_count, best_time) = (value, run_count, time);
+        }
+        Some(best)
     }
 
     proptest! {
@@ -213,13 +216,18 @@ mod tests {
         }
 
         #[test]
-        fn the_mode_occurs_most(values in prop::collection::vec(-3i64..3, 1..40)) {
-            let times: Vec<i64> = (0..values.len() as i64).collect();
-            let order = sorted_by_value(&values, &times);
-            let got = values[mode(&values, &times, &order).unwrap() as usize];
-            let count = |v: i64| values.iter().filter(|x| **x == v).count();
-            let most = values.iter().map(|v| count(*v)).max().unwrap();
-            prop_assert_eq!(count(got), most);
+        fn the_mode_is_what_counting_one_by_one_finds(
+            points in prop::collection::vec((-3i64..3, 0i64..12), 0..16),
+        ) {
+            let values: Vec<i64> = points.iter().map(|p| p.0).collect();
+            let times: Vec<i64> = points.iter().map(|p| p.1).collect();
+            let mut found = std::collections::BTreeMap::<i64, Occurrences>::new();
+            for (value, time) in &points {
+                let one = Occurrences::one(*time);
+                found.entry(*value).and_modify(|all| all.add(one)).or_insert(one);
+            }
+            let best = mode(found.values().copied()).and_then(|at| found.keys().nth(at).copied());
+            prop_assert_eq!(best, mode_by_counting(&values, &times));
         }
 
         #[test]
@@ -242,26 +250,6 @@ mod tests {
                     prop_assert!((got - want).abs() < 1e-6);
                 }
             }
-        }
-
-        #[test]
-        fn distinct_values_come_by_first_appearance(
-            values in prop::collection::vec((-3i64..3, 0i64..5), 0..30),
-        ) {
-            let times: Vec<i64> = values.iter().map(|v| v.1).collect();
-            let values: Vec<i64> = values.iter().map(|v| v.0).collect();
-            let got: Vec<(i64, i64)> = distinct(&values, &times)
-                .into_iter()
-                .map(|at| (times[at as usize], values[at as usize]))
-                .collect();
-            let mut want = std::collections::BTreeMap::new();
-            for (v, t) in values.iter().zip(&times) {
-                let first = want.entry(*v).or_insert(*t);
-                *first = (*first).min(*t);
-            }
-            let mut want: Vec<(i64, i64)> = want.into_iter().map(|(v, t)| (t, v)).collect();
-            want.sort_unstable();
-            prop_assert_eq!(got, want);
         }
     }
 }

@@ -318,12 +318,7 @@ impl<'a> Finished<'a> {
 
 impl Finished<'_> {
     /// The results of a slot; none if it has no values.
-    pub(crate) fn results(
-        &self,
-        slot: usize,
-        ascending: bool,
-        key: OriginKey<'_>,
-    ) -> Vec<SlotResult> {
+    pub(crate) fn results(&self, slot: usize, key: OriginKey<'_>) -> Vec<SlotResult> {
         let rows = self.by_slot.rows(slot);
         if rows.is_empty() {
             return Vec::new();
@@ -336,20 +331,9 @@ impl Finished<'_> {
         }
         let times: Vec<i64> = rows.iter().map(|row| self.time(*row)).collect();
         match &self.collect.values.values {
-            Values::Float(v) => self.of_numbers(&gather(v, rows), &times, rows, ascending),
-            Values::Integer(v) => self.of_numbers(&gather(v, rows), &times, rows, ascending),
-            Values::Unsigned(v) => self.of_numbers(&gather(v, rows), &times, rows, ascending),
-            Values::Boolean(v) => {
-                let v: Vec<bool> = rows.iter().map(|row| v.get(*row as usize)).collect();
-                if *self.function == Function::Mode {
-                    return vec![mode_of_booleans(&v)];
-                }
-                self.of_any(&v, &times, rows, ascending)
-            }
-            Values::String(v) => {
-                let v: Vec<&str> = rows.iter().map(|row| v.get(*row as usize)).collect();
-                self.of_any(&v, &times, rows, ascending)
-            }
+            Values::Float(v) => self.of_numbers(&gather(v, rows), &times, rows),
+            Values::Integer(v) => self.of_numbers(&gather(v, rows), &times, rows),
+            Values::Unsigned(v) => self.of_numbers(&gather(v, rows), &times, rows),
             other => panic!("BUG: collected {other:?}"),
         }
     }
@@ -384,7 +368,6 @@ impl Finished<'_> {
         v: &[T],
         times: &[i64],
         rows: &[u32],
-        ascending: bool,
     ) -> Vec<SlotResult> {
         let float = |value: Option<f64>| {
             vec![SlotResult { row: None, value: value.map(model::Scalar::Float) }]
@@ -400,47 +383,11 @@ impl Finished<'_> {
                 let row = rows[values::nth_by_value(v, times, rank) as usize];
                 vec![SlotResult { row: Some(row), value: None }]
             }
-            _ => self.of_any(v, times, rows, ascending),
-        }
-    }
-
-    fn of_any<T: values::Value>(
-        &self,
-        v: &[T],
-        times: &[i64],
-        rows: &[u32],
-        ascending: bool,
-    ) -> Vec<SlotResult> {
-        let shown = |at: u32| SlotResult { row: Some(rows[at as usize]), value: None };
-        match self.function {
-            Function::Mode => {
-                let order = values::sorted_by_value(v, times);
-                values::mode(v, times, &order).map(shown).into_iter().collect()
-            }
-            function => {
-                // Going backwards the last appearance is the first one met.
-                let times: Vec<i64> =
-                    if ascending { times.to_vec() } else { times.iter().map(|t| !t).collect() };
-                let mut firsts = values::distinct(v, &times);
-                if *function == Function::CountDistinct {
-                    let count = model::Scalar::Integer(firsts.len() as i64);
-                    return vec![SlotResult { row: None, value: Some(count) }];
-                }
-                if !ascending {
-                    firsts.sort_by_key(|at| !times[*at as usize]);
-                }
-                firsts.into_iter().map(shown).collect()
-            }
+            other => panic!("BUG: {}() is not of collected values", other.name()),
         }
     }
 }
 
 fn gather<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
     rows.iter().map(|row| values[*row as usize]).collect()
-}
-
-fn mode_of_booleans(values: &[bool]) -> SlotResult {
-    let trues = values.iter().filter(|v| **v).count();
-    let value = trues >= values.len() - trues;
-    SlotResult { row: None, value: Some(model::Scalar::Boolean(value)) }
 }

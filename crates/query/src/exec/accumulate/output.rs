@@ -1,0 +1,185 @@
+//! From the state of groups to points, in the order of the result.
+
+use model::{Column, FieldType, Values};
+
+use super::collect::{Finished, Origin};
+use super::pick::Pick;
+use super::points::Points;
+use super::tally::Tally;
+use super::{Accumulator, Kind, State, combination};
+use crate::exec::column::{self, cast_scalar};
+use crate::exec::input::{ColumnSource, Input};
+use crate::functions::Function;
+use crate::functions::integral::{Cut, integral};
+use crate::plan::{CallPlan, Select};
+
+/// Makes points of finished state.
+pub(super) struct PointsOutput<'b> {
+    pub(super) accumulator: &'b Accumulator<'b>,
+    pub(super) inputs: &'b [Input],
+    pub(super) finished: &'b [Option<Finished<'b>>],
+}
+
+impl PointsOutput<'_> {
+    /// The points of every function.
+    pub(super) fn of_group(&self, group: usize) -> Vec<Points> {
+        let select = self.accumulator.select;
+        let mut slots = self.accumulator.slots.of_group(group as u32, whole_time(select));
+        if !select.ascending {
+            slots.reverse();
+        }
+        let own_times = select.windows.is_none() && select.calls.len() == 1;
+        let each = select.calls.iter().zip(&self.accumulator.recipe.kinds).enumerate();
+        each.map(|(at, (call, kind))| {
+            let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
+            match (kind, &self.accumulator.states[at], &self.finished[at]) {
+                (Kind::Totals(index), ..) => self.totals(*index, &call.function, &slots),
+                (Kind::CollectGroup, _, Some(finished)) if call.function == Function::Values => {
+                    self.values(group, finished)
+                }
+                (Kind::CollectGroup, _, Some(finished)) => self.integral(group, call, finished),
+                (_, State::Tally(tally), _) => self.tallied(tally, call.result, &slots),
+                (_, State::Pick(pick), _) => self.picked(pick, call.result, &slots, own_times),
+                (_, _, Some(finished)) => {
+                    let own =
+                        call.function.keeps_times() || (own_times && call.function.is_selector());
+                    self.collected(finished, call.result, &slots, own)
+                }
+                _ => Points::none(call.result, aux_types()),
+            }
+        })
+        .collect()
+    }
+
+    fn totals(&self, index: usize, function: &Function, slots: &[(usize, i64)]) -> Points {
+        let totals = &self.accumulator.totals[index];
+        // Mostly every window has rows.
+        let mut rows = Vec::with_capacity(slots.len());
+        let mut times = Vec::with_capacity(slots.len());
+        for (slot, start) in slots.iter().filter(|(slot, _)| totals.count(*slot) > 0) {
+            rows.push(*slot);
+            times.push(*start);
+        }
+        Points { times, values: totals.results(function, &rows), aux: Vec::new() }
+    }
+
+    fn picked(
+        &self,
+        pick: &Pick,
+        result: FieldType,
+        slots: &[(usize, i64)],
+        own_times: bool,
+    ) -> Points {
+        let aux = self.accumulator.select.aux.iter().map(|aux| aux.kind.field_type());
+        let mut points = Points::none(result, aux);
+        for (slot, start) in slots {
+            let Some(point) = pick.point(*slot) else { continue };
+            points.times.push(if own_times { point.time } else { *start });
+            points.values.push(Some(&point.value));
+            for (column, cell) in points.aux.iter_mut().zip(&point.aux) {
+                column.push(cell.as_ref());
+            }
+        }
+        points
+    }
+
+    fn tallied(&self, tally: &Tally, result: FieldType, slots: &[(usize, i64)]) -> Points {
+        let select = self.accumulator.select;
+        let mut points = Points::none(result, std::iter::empty());
+        for (slot, start) in slots {
+            for value in tally.results(*slot, select.ascending) {
+                points.times.push(*start);
+                points.values.push(cast_scalar(&value, result).as_ref());
+            }
+        }
+        points
+    }
+
+    fn collected(
+        &self,
+        finished: &Finished<'_>,
+        result: FieldType,
+        slots: &[(usize, i64)],
+        own_times: bool,
+    ) -> Points {
+        let select = self.accumulator.select;
+        let combinations = self.accumulator.combinations;
+        let key = |origin: Origin| combination(combinations, origin);
+        let aux_types = select.aux.iter().map(|aux| aux.kind.field_type());
+        let mut points = Points::none(result, aux_types);
+        for (slot, start) in slots {
+            for found in finished.results(*slot, &key) {
+                let Some(row) = found.row else {
+                    points.times.push(*start);
+                    let value = found.value.and_then(|value| cast_scalar(&value, result));
+                    points.values.push(value.as_ref());
+                    points.aux.iter_mut().for_each(|column| column.extend_missing(1));
+                    continue;
+                };
+                points.times.push(if own_times { finished.time(row) } else { *start });
+                let value = finished.values().get(row as usize);
+                points.values.push(value.as_ref());
+                let origin = finished.origin(row);
+                let input = &self.inputs[origin.input as usize];
+                for (at, column) in points.aux.iter_mut().enumerate() {
+                    let cell = match input.aux[at] {
+                        ColumnSource::Tag { at, blank } => input.tag_cell(at, blank, origin.series),
+                        _ => finished.aux(at).get(row as usize),
+                    };
+                    column.push(cell.as_ref());
+                }
+            }
+        }
+        points
+    }
+
+    /// All points as they are.
+    fn values(&self, group: usize, finished: &Finished<'_>) -> Points {
+        let mut rows = finished.rows(group).to_vec();
+        if !self.accumulator.select.ascending {
+            rows.reverse();
+        }
+        Points {
+            times: rows.iter().map(|row| finished.time(*row)).collect(),
+            values: column::take(finished.values(), &rows),
+            aux: Vec::new(),
+        }
+    }
+
+    fn integral(&self, group: usize, call: &CallPlan, finished: &Finished<'_>) -> Points {
+        let select = self.accumulator.select;
+        let Function::Integral { unit_ns } = call.function else {
+            panic!("BUG: only integrals are collected by group");
+        };
+        let mut rows = finished.rows(group).to_vec();
+        if !select.ascending {
+            rows.reverse();
+        }
+        let times: Vec<i64> = rows.iter().map(|row| finished.time(*row)).collect();
+        let windows = select.windows.as_ref();
+        let cut = Cut { windows, unit_ns, ascending: select.ascending };
+        let pick = |at: &u32| *at as usize;
+        let areas = match &finished.values().values {
+            Values::Float(v) => {
+                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
+            }
+            Values::Integer(v) => {
+                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
+            }
+            Values::Unsigned(v) => {
+                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
+            }
+            _ => Vec::new(),
+        };
+        Points {
+            times: areas.iter().map(|area| area.time).collect(),
+            values: Column::new(Values::Float(areas.iter().map(|area| area.value).collect())),
+            aux: Vec::new(),
+        }
+    }
+}
+
+/// The time of results over the whole range.
+fn whole_time(select: &Select) -> i64 {
+    if select.has_lower_bound() { select.bound } else { 0 }
+}

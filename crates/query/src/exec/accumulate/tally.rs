@@ -1,0 +1,306 @@
+//! Functions that ask which values there are, and how often: every value is kept once a slot, with how often it
+//! occurs and when first and last. Memory follows the values that differ, not the rows.
+//!
+//! Values are told apart by 64 bits, texts by a number that each gets. Integers that lie close to each other are
+//! counted by their distance from the smallest of their run, without a lookup a row.
+
+use std::cmp::Ordering;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use model::{Column, FieldType, Scalar, Strings, Values};
+
+use super::kernels;
+use super::slots::Run;
+use crate::functions::Function;
+use crate::functions::values::{self, Occurrences, Value};
+
+/// Integers of a run within this distance are counted in a table: one that the first-level cache holds.
+const TABLE_VALUES: u64 = 2048;
+
+/// The values of many slots, each once.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    function: Function,
+    input: FieldType,
+    entries: Vec<Entry>,
+    /// Places in `entries`, by slot and value.
+    places: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// Where the value was that was looked up last: neighbours are often equal.
+    near: usize,
+    texts: Texts,
+    table: Vec<Counted>,
+    /// Entries in order of their slots, and where those of each begin; known at the end.
+    order: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+/// A value of a slot.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    slot: u32,
+    /// As it was met first in time: a zero has two signs.
+    bits: u64,
+    found: Occurrences,
+}
+
+/// What a run has of a value: rows of the run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    count: u32,
+    first: u32,
+    last: u32,
+}
+
+/// Numbers for texts.
+#[derive(Clone, Debug, Default)]
+struct Texts {
+    texts: Strings,
+    places: HashTable<u32>,
+}
+
+impl Tally {
+    /// No values yet.
+    pub(crate) fn new(function: Function, input: FieldType) -> Self {
+        Self {
+            function,
+            input,
+            entries: Vec::new(),
+            places: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            near: 0,
+            texts: Texts::default(),
+            table: Vec::new(),
+            order: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    /// Adds the rows of `runs` that have a value. `column` has the tally's type.
+    pub(crate) fn add_rows(&mut self, column: &Column, times: &[i64], runs: &[Run]) {
+        for run in runs {
+            let (start, end) = (run.start as usize, run.end as usize);
+            kernels::valid_stretches(column.validity.as_ref(), start, end, |from, to| {
+                let times = &times[from..to];
+                match &column.values {
+                    Values::Float(v) => {
+                        for (value, time) in v[from..to].iter().zip(times) {
+                            self.add(run.slot, value.to_bits(), Occurrences::one(*time));
+                        }
+                    }
+                    Values::Integer(v) => {
+                        self.add_whole(run.slot, &v[from..to], times, i64::cast_unsigned);
+                    }
+                    Values::Unsigned(v) => self.add_whole(run.slot, &v[from..to], times, |v| v),
+                    Values::Boolean(v) => {
+                        let bits: Vec<u64> = (from..to).map(|row| u64::from(v.get(row))).collect();
+                        self.add_whole(run.slot, &bits, times, |v| v);
+                    }
+                    Values::String(v) => {
+                        self.add_texts(run.slot, (from..to).map(|r| v.get(r)), times)
+                    }
+                    Values::Dictionary(codes, texts) => {
+                        let texts = codes[from..to].iter().map(|code| texts.get(*code as usize));
+                        self.add_texts(run.slot, texts, times);
+                    }
+                    Values::Time(_) => panic!("BUG: a tally of times"),
+                }
+            });
+        }
+    }
+
+    /// Adds whole numbers: by a table if they lie close to each other.
+    fn add_whole<T: kernels::Number>(
+        &mut self,
+        slot: u32,
+        values: &[T],
+        times: &[i64],
+        bits: impl Fn(T) -> u64,
+    ) {
+        let least = bits(kernels::min(values));
+        let width = bits(kernels::max(values)).wrapping_sub(least);
+        // A table that has more places than there are rows takes longer to read than they do.
+        if width >= TABLE_VALUES.min(values.len() as u64) {
+            for (value, time) in values.iter().zip(times) {
+                self.add(slot, bits(*value), Occurrences::one(*time));
+            }
+            return;
+        }
+        let mut table = std::mem::take(&mut self.table);
+        table.clear();
+        table.resize(width as usize + 1, Counted::default());
+        for (value, row) in values.iter().zip(0..) {
+            let counted = &mut table[bits(*value).wrapping_sub(least) as usize];
+            if counted.count == 0 {
+                counted.first = row;
+            }
+            counted.count += 1;
+            counted.last = row;
+        }
+        for (counted, distance) in table.iter().zip(0..).filter(|(counted, _)| counted.count > 0) {
+            let (a, b) = (times[counted.first as usize], times[counted.last as usize]);
+            let count = counted.count.into();
+            let found = Occurrences { count, first: a.min(b), last: a.max(b) };
+            self.add(slot, least.wrapping_add(distance), found);
+        }
+        self.table = table;
+    }
+
+    fn add_texts<'t>(&mut self, slot: u32, texts: impl Iterator<Item = &'t str>, times: &[i64]) {
+        for (text, time) in texts.zip(times) {
+            let number = self.texts.number(text, &self.hasher);
+            self.add(slot, number.into(), Occurrences::one(*time));
+        }
+    }
+
+    /// Adds occurrences of a value.
+    fn add(&mut self, slot: u32, bits: u64, found: Occurrences) {
+        let input = self.input;
+        let identity = identity(input, bits);
+        let is_it =
+            |entry: &Entry| entry.slot == slot && self::identity(input, entry.bits) == identity;
+        if !self.entries.get(self.near).is_some_and(is_it) {
+            let (entries, hasher) = (&mut self.entries, &self.hasher);
+            let hash =
+                |entry: &Entry| hasher.hash_one((entry.slot, self::identity(input, entry.bits)));
+            let new = Entry { slot, bits, found: Occurrences { count: 0, ..found } };
+            let is_at = |at: &u32| is_it(&entries[*at as usize]);
+            let place = self.places.find(hash(&new), is_at).copied();
+            self.near = place.map_or(entries.len(), |at| at as usize);
+            if place.is_none() {
+                let (at, hash_new) = (entries.len() as u32, hash(&new));
+                entries.push(new);
+                self.places.insert_unique(hash_new, at, |at| hash(&entries[*at as usize]));
+            }
+        }
+        let entry = &mut self.entries[self.near];
+        if found.first < entry.found.first {
+            entry.bits = bits;
+        }
+        entry.found.add(found);
+    }
+
+    /// Adds the values of another set: their slot `from` is `to` here.
+    pub(crate) fn merge(&mut self, other: &Self, slots: &[(usize, usize)]) {
+        let mut target = vec![0u32; slots.iter().map(|s| s.0 + 1).max().unwrap_or(0)];
+        for (from, to) in slots {
+            target[*from] = *to as u32;
+        }
+        for entry in &other.entries {
+            let bits = match self.input {
+                FieldType::String => {
+                    self.texts.number(other.texts.text(entry.bits), &self.hasher).into()
+                }
+                _ => entry.bits,
+            };
+            self.add(target[entry.slot as usize], bits, entry.found);
+        }
+    }
+
+    /// Puts what was added in order of slots, so that results can be asked for.
+    pub(crate) fn sort(&mut self, slots: usize) {
+        let mut starts = vec![0u32; slots + 1];
+        self.entries.iter().for_each(|entry| starts[entry.slot as usize + 1] += 1);
+        (0..slots).for_each(|slot| starts[slot + 1] += starts[slot]);
+        let (mut next, mut order) = (starts.clone(), vec![0; self.entries.len()]);
+        for (entry, at) in self.entries.iter().zip(0..) {
+            let place = &mut next[entry.slot as usize];
+            order[*place as usize] = at;
+            *place += 1;
+        }
+        (self.starts, self.order) = (starts, order);
+    }
+
+    /// The results of a slot, in the order they are shown; none if it has no values.
+    pub(crate) fn results(&self, slot: usize, ascending: bool) -> Vec<Scalar> {
+        let places = &self.order[self.starts[slot] as usize..self.starts[slot + 1] as usize];
+        if places.is_empty() {
+            return Vec::new();
+        }
+        if self.function == Function::CountDistinct {
+            return vec![Scalar::Integer(places.len() as i64)];
+        }
+        let mut found: Vec<&Entry> = places.iter().map(|at| &self.entries[*at as usize]).collect();
+        if self.function == Function::Mode {
+            return self.mode(found).into_iter().collect();
+        }
+        // Going backwards the last appearance is the first one met; results ascend all the same.
+        let appears = |entry: &Entry| if ascending { entry.found.first } else { entry.found.last };
+        found.sort_unstable_by(|a, b| {
+            appears(a).cmp(&appears(b)).then_with(|| self.order(a.bits, b.bits))
+        });
+        found.into_iter().map(|entry| self.scalar(entry.bits)).collect()
+    }
+
+    fn mode(&self, mut found: Vec<&Entry>) -> Option<Scalar> {
+        if self.input == FieldType::Boolean {
+            let count = |wanted: u64| {
+                let of = found.iter().find(|entry| entry.bits == wanted);
+                of.map_or(0, |entry| entry.found.count)
+            };
+            return Some(Scalar::Boolean(count(1) >= count(0)));
+        }
+        found.sort_unstable_by(|a, b| self.order(a.bits, b.bits));
+        let best = values::mode(found.iter().map(|entry| entry.found))?;
+        Some(self.scalar(found[best].bits))
+    }
+
+    fn order(&self, a: u64, b: u64) -> Ordering {
+        match self.input {
+            FieldType::Float => f64::from_bits(a).order(f64::from_bits(b)),
+            FieldType::Integer => a.cast_signed().cmp(&b.cast_signed()),
+            FieldType::Unsigned | FieldType::Boolean => a.cmp(&b),
+            FieldType::String => self.texts.text(a).cmp(self.texts.text(b)),
+        }
+    }
+
+    fn scalar(&self, bits: u64) -> Scalar {
+        match self.input {
+            FieldType::Float => Scalar::Float(f64::from_bits(bits)),
+            FieldType::Integer => Scalar::Integer(bits.cast_signed()),
+            FieldType::Unsigned => Scalar::Unsigned(bits),
+            FieldType::Boolean => Scalar::Boolean(bits == 1),
+            FieldType::String => Scalar::String(self.texts.text(bits).into()),
+        }
+    }
+
+    /// Bytes of memory taken.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.places.allocation_size()
+            + self.texts.memory_bytes()
+    }
+}
+
+/// What tells values apart: a zero of either sign is the same number.
+fn identity(input: FieldType, bits: u64) -> u64 {
+    const MINUS_ZERO: u64 = 1 << 63;
+    if input == FieldType::Float && bits == MINUS_ZERO { 0 } else { bits }
+}
+
+impl Texts {
+    /// The number of a text: a new one, if it has none.
+    fn number(&mut self, text: &str, hasher: &DefaultHashBuilder) -> u32 {
+        let texts = &mut self.texts;
+        let hash = hasher.hash_one(text);
+        if let Some(at) = self.places.find(hash, |at| texts.get(*at as usize) == text) {
+            return *at;
+        }
+        let at = texts.len() as u32;
+        texts.push(text);
+        self.places.insert_unique(hash, at, |at| hasher.hash_one(texts.get(*at as usize)));
+        at
+    }
+
+    fn text(&self, number: u64) -> &str {
+        self.texts.get(number as usize)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.texts.bytes().len() + self.texts.len() * 4 + self.places.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests;
