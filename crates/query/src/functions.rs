@@ -187,11 +187,6 @@ impl Function {
         matches!(self, Self::Count | Self::CountDistinct)
     }
 
-    /// Whether it matters in which order of time values are looked at.
-    pub(crate) fn needs_time_order(&self) -> bool {
-        !matches!(self, Self::Median | Self::Percentile(_))
-    }
-
     /// The tags (or fields) that become columns behind the result.
     pub(crate) fn column_args(&self) -> &[String] {
         match self {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{Column, SeriesId, TimeRange};
-use platform::{Disk, File, Page, PageCache};
+use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
 use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
@@ -214,24 +214,7 @@ impl SegmentReader {
         out: &mut Vec<i64>,
     ) -> Result<(), SegmentError> {
         assert!(rows.start <= rows.end && rows.end <= block.rows(), "BUG: rows outside of a block");
-        let page = self.times_page(block)?;
-        self.decode_times(block, &page, rows, out)
-    }
-
-    fn times_page(&self, block: &Block) -> Result<Arc<Page>, SegmentError> {
-        self.shared.source.page(&block.entry().times, self.keep_pages)
-    }
-
-    fn decode_times(
-        &self,
-        block: &Block,
-        page: &Page,
-        rows: Range<usize>,
-        out: &mut Vec<i64>,
-    ) -> Result<(), SegmentError> {
-        let offset = block.entry().times.offset;
-        codec::decode_i64_range(page, block.rows(), rows, out)
-            .map_err(|e| self.shared.source.damaged(offset, &e.to_string()))
+        times::times(self, block, rows, out)
     }
 
     /// Adds the values of a field in some rows of a block to `out`, missing ones included: exactly

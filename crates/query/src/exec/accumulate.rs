@@ -213,6 +213,15 @@ impl<'a> Accumulator<'a> {
         }
     }
 
+    /// Makes room for so many rows where all of them are kept.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        for state in &mut self.states {
+            if let State::Collect(collect) = state {
+                collect.expect(rows);
+            }
+        }
+    }
+
     /// Adds rows of an input. `group_of` gives the local group of a series.
     pub(crate) fn add_rows(
         &mut self,
@@ -285,7 +294,7 @@ impl<'a> Accumulator<'a> {
                     let column = source.column(batch, table);
                     let columns: Vec<AuxColumn<'_>> =
                         input.aux.iter().zip(&aux).map(aux_column).collect();
-                    collect.add_rows(&column, times, runs, at as u32, &columns);
+                    collect.add_rows(&column, times, runs, at as u32, &columns, &key);
                     collect.prune(if whole { self.groups } else { slots }, &key);
                 }
                 State::Totals | State::Nothing => {}

@@ -29,6 +29,9 @@ use crate::functions::Function;
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
+/// Room is made at once for so many rows; an estimate may be wrong by more than memory allows.
+const EXPECTED_ROWS_MAX: usize = 1 << 22;
+
 /// A running SELECT with functions.
 pub(crate) struct Aggregate {
     select: Arc<Select>,
@@ -400,6 +403,9 @@ impl Run<'_> {
             let first = ScanSlice { rows_per_series: Some(rows), ..slice.clone() };
             return self
                 .read_ends(first, input, |batch| state.add_rows(at, input, batch, group_of));
+        }
+        if input.filter.is_none() {
+            state.expect(self.unit.rows_within(at, slice).min(EXPECTED_ROWS_MAX));
         }
         let reader = Reader { context: self.context, interrupt: &self.context.interrupt };
         reader.read(input, slice, |item| match item {

@@ -197,6 +197,14 @@ impl Unit {
         })
     }
 
+    /// An estimate of the rows of a slice of input `at`.
+    pub(crate) fn rows_within(&self, at: usize, slice: &ScanSlice) -> usize {
+        let all = u128::from(self.inputs[at].scan.series().len.max(1));
+        let some = slice.series.as_ref().map_or(all, |series| series.len() as u128);
+        let rows = u128::from(self.extent.rows_within(slice.time)) * some / all;
+        usize::try_from(rows).unwrap_or(usize::MAX)
+    }
+
     /// An estimate of the rows of `groups`.
     pub(crate) fn rows_estimate(&self, groups: std::ops::Range<usize>) -> u64 {
         let all = self.groups.series_count(0..self.groups.len()).max(1) as u128;

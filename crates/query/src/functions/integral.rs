@@ -63,7 +63,10 @@ pub(crate) fn integral<T: Number>(values: &[T], times: &[i64], cut: &Cut<'_>) ->
 
 /// `to - from` in nanoseconds.
 fn span(from: i64, to: i64) -> f64 {
-    (i128::from(to) - i128::from(from)) as f64
+    match to.checked_sub(from) {
+        Some(span) => span as f64,
+        None => (i128::from(to) - i128::from(from)) as f64,
+    }
 }
 
 impl Cut<'_> {

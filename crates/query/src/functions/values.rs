@@ -139,14 +139,20 @@ pub(crate) fn mode(values: impl Iterator<Item = Occurrences>) -> Option<usize> {
     best.map(|(at, _)| at)
 }
 
-/// The index at position `rank` of the points sorted by value, then time, then index.
-pub(crate) fn nth_by_value<T: Value>(values: &[T], times: &[i64], rank: usize) -> u32 {
-    let mut order: Vec<u32> = (0..values.len() as u32).collect();
-    let (_, nth, _) = order.select_nth_unstable_by(rank, |a, b| {
-        let (x, y) = (*a as usize, *b as usize);
-        values[x].order(values[y]).then_with(|| times[x].cmp(&times[y])).then(a.cmp(b))
-    });
-    *nth
+/// A value at some rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Nth<T> {
+    pub value: T,
+    /// Its rank less the number of values that are smaller.
+    pub among_equals: usize,
+}
+
+/// The value at position `rank` of the sorted ones.
+pub(crate) fn nth<T: Value>(values: &mut [T], rank: usize) -> Nth<T> {
+    let (below, value, _) = values.select_nth_unstable_by(rank, |a, b| a.order(*b));
+    let value = *value;
+    let among_equals = below.iter().filter(|other| other.order(value).is_eq()).count();
+    Nth { value, among_equals }
 }
 
 #[cfg(test)]
@@ -205,14 +211,14 @@ mod tests {
     proptest! {
         #[test]
         fn the_nth_value_is_that_of_the_sorted_ones(
-            points in prop::collection::vec((-3i64..3, 0i64..4), 1..30),
+            mut values in prop::collection::vec(-3i64..3, 1..30),
             rank in any::<prop::sample::Index>(),
         ) {
-            let values: Vec<i64> = points.iter().map(|p| p.0).collect();
-            let times: Vec<i64> = points.iter().map(|p| p.1).collect();
-            let rank = rank.index(points.len());
-            let want = sorted_by_value(&values, &times)[rank];
-            prop_assert_eq!(nth_by_value(&values, &times, rank), want);
+            let rank = rank.index(values.len());
+            let got = nth(&mut values, rank);
+            values.sort_unstable();
+            let smaller = values.iter().filter(|value| **value < got.value).count();
+            prop_assert_eq!((got.value, got.among_equals), (values[rank], rank - smaller));
         }
 
         #[test]

@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Runs,
     Windows,
     Thawed,
+    TightTimes,
 }
 
 #[derive(Debug)]

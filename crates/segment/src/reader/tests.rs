@@ -327,6 +327,41 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
 }
 
 #[test]
+fn irregular_times_are_thawed_when_they_are_read_again_or_warmed() {
+    // Two series in one block, whose rows come a little late, or not at all.
+    let (mut spec, mut plain) = crate::testing::regular(3000, 2, 10);
+    spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
+    let mut rng = Rng(11);
+    plain[0].rows.iter_mut().for_each(|row| row.1 += rng.below(90_000_000) as i64);
+    plain[0].rows.retain(|_| rng.below(20) > 0);
+    let bytes = write(&spec, &plain).0;
+    for is_warmed in [false, true] {
+        let cache = Arc::new(platform::PageCache::new(8 << 20));
+        let file = Arc::new(crate::memory::MemoryFile::new("test.seg", bytes.clone()));
+        let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+        let block = &blocks(&reader, "m0")[0];
+        if is_warmed {
+            reader.warm(usize::MAX, || true).unwrap();
+        }
+        let look = |from: usize| {
+            let mut times = Vec::new();
+            reader.times(block, from..from + 50, &mut times).unwrap();
+            let wanted = plain[0].rows[from..from + 50].iter().map(|row| row.1);
+            assert!(times.into_iter().eq(wanted), "rows from {from}");
+            cache.stats().bytes_used
+        };
+        let once = look(900);
+        (0..7).for_each(|n| assert_eq!(look(n * 400), once));
+        let ninth = look(4000);
+        assert_eq!(ninth > once + 10_000, !is_warmed, "{ninth} bytes after {once}");
+        assert_eq!(look(5123), ninth, "nothing is left to do");
+        let time = TimeRange::new(plain[0].rows[700].1, plain[0].rows[2100].1);
+        let found = read(&reader, "m0", SeriesId(2)..=SeriesId(2), time).unwrap();
+        assert_eq!(found, wanted(&plain[0], &(SeriesId(2)..=SeriesId(2)), time));
+    }
+}
+
+#[test]
 fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
     // More fields than share an entry of the cache.
     let (mut spec, mut plain) = crate::testing::regular(20_000, 2, 10);

@@ -36,7 +36,7 @@ pub(super) const GROUP_PAGES: usize = 16;
 /// Looks at a page before the one that thaws it. Thawing takes 20 to 30 us, a look from a mark on 1 to 4 us
 /// more than one at a thawed page: after so many looks as much was lost as thawing costs, and whoever
 /// waits that long never pays more than twice what would have been right in hindsight.
-const LOOKS_BEFORE: u32 = 8;
+pub(super) const LOOKS_BEFORE: u32 = 8;
 
 /// A page in pieces that are each fast to read in parts.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) struct Thawed {
 }
 
 impl Thawed {
-    fn new(whole: &Column) -> Self {
+    pub(super) fn new(whole: &Column) -> Self {
         let rows = whole.len();
         let mut bytes = vec![0; rows.div_ceil(PIECE_ROWS) * PIECE_ENTRY_LEN];
         for (piece, start) in (0..rows).step_by(PIECE_ROWS).enumerate() {
@@ -60,6 +60,10 @@ impl Thawed {
             bytes[entry + 4..entry + 8].copy_from_slice(&end.to_le_bytes());
         }
         Self { rows, bytes: bytes.into() }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Values of a piece and where its bytes end.
@@ -203,7 +207,7 @@ impl<'a> Groups<'a> {
     /// the bytes of memory it takes.
     pub(super) fn keep(&mut self, place: usize, whole: &Column) -> usize {
         let thawed = Thawed::new(whole);
-        let bytes_added = thawed.bytes.len();
+        let bytes_added = thawed.memory_bytes();
         let group = Arc::clone(self.of(place).expect("BUG: a page of a group nobody has opened"));
         if group.pages[place % GROUP_PAGES].thawed.set(thawed).is_ok() {
             self.grew(place, &group, bytes_added);

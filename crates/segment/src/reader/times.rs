@@ -1,11 +1,18 @@
-//! Finding the rows of a series inside a time range without decoding all its times.
+//! Reading times of a block, and finding the rows of a series inside a time range without decoding all of them.
+//!
+//! Irregular times of blocks that were written to be kept are entropy-coded, as values are; what is read of them
+//! in parts again and again is thawed, as they are (`thaw`).
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use model::TimeRange;
+use model::{Column, TimeRange, Values};
 use platform::Page;
 
 use super::SegmentReader;
+use super::source::Kind;
+use super::thaw::{LOOKS_BEFORE, Thawed};
 use crate::SegmentError;
 use crate::directory::Block;
 
@@ -15,6 +22,97 @@ const DECODE_AT_ONCE: usize = 256;
 const DECODE_AT_ONCE_SHARED: usize = 4096;
 /// Times decoded around a guess.
 const PROBE: usize = 32;
+
+/// The times of a block.
+struct Times<'a> {
+    reader: &'a SegmentReader,
+    block: &'a Block,
+    page: Arc<Page>,
+    /// What is kept beside the page, if it is entropy-coded and may stay in the cache.
+    tight: Option<Arc<TightTimes>>,
+}
+
+/// What is known of an entropy-coded page of times.
+#[derive(Debug, Default)]
+struct TightTimes {
+    /// How often some of them were wanted that were not there thawed.
+    looks: AtomicU32,
+    thawed: OnceLock<Thawed>,
+}
+
+impl<'a> Times<'a> {
+    fn open(reader: &'a SegmentReader, block: &'a Block) -> Result<Self, SegmentError> {
+        let (source, extent) = (&reader.shared.source, &block.entry().times);
+        let page = source.page(extent, reader.keep_pages)?;
+        let is_tight = reader.keep_pages && codec::is_entropy_coded(&page);
+        let tight = is_tight.then(|| source.entry(Kind::TightTimes, extent));
+        Ok(Self { reader, block, page, tight })
+    }
+
+    /// Adds the times of some rows to `out`.
+    fn decode(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
+        let tight = self.tight.as_ref().filter(|_| rows.len() * 2 <= self.block.rows());
+        let Some(tight) = tight else { return self.decode_page(rows, out) };
+        if let Some(thawed) = tight.thawed.get() {
+            let mut column = Column::new(Values::Integer(std::mem::take(out)));
+            let decoded = thawed.decode(rows, &mut column);
+            if let Values::Integer(values) = column.values {
+                *out = values;
+            }
+            let source = &self.reader.shared.source;
+            return decoded.map_err(|e| source.malformed(self.block.entry().times.offset, &e));
+        }
+        if tight.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
+            return self.decode_page(rows, out);
+        }
+        let whole = self.thaw(tight)?.0;
+        out.extend_from_slice(&whole[rows]);
+        Ok(())
+    }
+
+    fn decode_page(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
+        let offset = self.block.entry().times.offset;
+        codec::decode_i64_range(&self.page, self.block.rows(), rows, out)
+            .map_err(|e| self.reader.shared.source.damaged(offset, &e.to_string()))
+    }
+
+    /// Keeps the times in their thawed form. Gives them, and the bytes of memory that it takes.
+    fn thaw(&self, tight: &Arc<TightTimes>) -> Result<(Vec<i64>, usize), SegmentError> {
+        let mut whole = Vec::with_capacity(self.block.rows());
+        self.decode_page(0..self.block.rows(), &mut whole)?;
+        let column = Column::new(Values::Integer(whole));
+        let thawed = Thawed::new(&column);
+        let bytes = thawed.memory_bytes();
+        if tight.thawed.set(thawed).is_ok() {
+            let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
+            source.grew(Kind::TightTimes, extent, tight, bytes);
+        }
+        match column.values {
+            Values::Integer(whole) => Ok((whole, bytes)),
+            _ => panic!("BUG: times became something else"),
+        }
+    }
+}
+
+/// Makes the times of a block ready before anybody asks for some of them. Gives the bytes of memory that takes
+/// beside the page.
+pub(super) fn warm(reader: &SegmentReader, block: &Block) -> Result<usize, SegmentError> {
+    let times = Times::open(reader, block)?;
+    match times.tight.as_ref().filter(|tight| tight.thawed.get().is_none()) {
+        Some(tight) => Ok(times.thaw(tight)?.1),
+        None => Ok(0),
+    }
+}
+
+/// Adds the times of some rows of a block to `out`.
+pub(super) fn times(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: Range<usize>,
+    out: &mut Vec<i64>,
+) -> Result<(), SegmentError> {
+    Times::open(reader, block)?.decode(rows, out)
+}
 
 /// The rows inside `time` among `rows`; their times are added to `out`.
 pub(crate) fn times_in(
@@ -28,22 +126,22 @@ pub(crate) fn times_in(
         return Ok(rows.start..rows.start);
     }
     if time.covers(&block.time()) {
-        reader.times(block, rows.clone(), out)?;
+        times(reader, block, rows.clone(), out)?;
         return Ok(rows);
     }
-    let page = reader.times_page(block)?;
+    let times = Times::open(reader, block)?;
     let at_once = if block.has_one_series() { DECODE_AT_ONCE } else { DECODE_AT_ONCE_SHARED };
     if rows.len() <= at_once {
         let had = out.len();
-        reader.decode_times(block, &page, rows.clone(), out)?;
+        times.decode(rows.clone(), out)?;
         let start = out[had..].partition_point(|t| *t < time.min);
         let end = start + out[had + start..].partition_point(|t| *t <= time.max);
         out.truncate(had + end);
         out.drain(had..had + start);
         return Ok(rows.start + start..rows.start + end);
     }
-    let found = search(reader, block, &page, rows, time)?;
-    reader.decode_times(block, &page, found.clone(), out)?;
+    let found = search(&times, rows, time)?;
+    times.decode(found.clone(), out)?;
     Ok(found)
 }
 
@@ -60,20 +158,18 @@ pub(crate) fn rows_in(
     if time.covers(&block.time()) {
         return Ok(rows);
     }
-    search(reader, block, &*reader.times_page(block)?, rows, time)
+    search(&Times::open(reader, block)?, rows, time)
 }
 
 fn search(
-    reader: &SegmentReader,
-    block: &Block,
-    page: &Page,
+    of_block: &Times<'_>,
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<Range<usize>, SegmentError> {
-    if let Some(found) = regular_rows(page, &rows, time) {
+    if let Some(found) = regular_rows(&of_block.page, &rows, time) {
         return Ok(found);
     }
-    let mut search = Search { reader, block, page, times: Vec::new() };
+    let mut search = Search { of_block, times: Vec::new() };
     let (first, last) = search.ends(&rows)?;
     let start = match time.min {
         min if min <= first => rows.start,
@@ -111,32 +207,31 @@ pub(crate) fn bounds(
     block: &Block,
     rows: &Range<usize>,
 ) -> Result<TimeRange, SegmentError> {
-    let page = reader.times_page(block)?;
+    let times = Times::open(reader, block)?;
     let mut ends = Vec::with_capacity(2);
     for row in [rows.start, rows.end - 1] {
-        reader.decode_times(block, &page, row..row + 1, &mut ends)?;
+        times.decode(row..row + 1, &mut ends)?;
     }
     Ok(TimeRange::new(ends[0], ends[1]))
 }
 
 struct Search<'a> {
-    reader: &'a SegmentReader,
-    block: &'a Block,
-    page: &'a Page,
+    of_block: &'a Times<'a>,
     times: Vec<i64>,
 }
 
 impl Search<'_> {
     fn read(&mut self, rows: Range<usize>) -> Result<&[i64], SegmentError> {
         self.times.clear();
-        self.reader.decode_times(self.block, self.page, rows, &mut self.times)?;
+        self.of_block.decode(rows, &mut self.times)?;
         Ok(&self.times)
     }
 
     /// Times of the first and the last row.
     fn ends(&mut self, rows: &Range<usize>) -> Result<(i64, i64), SegmentError> {
-        if self.block.has_one_series() && rows.len() == self.block.rows() {
-            return Ok((self.block.first().1, self.block.last().1));
+        let block = self.of_block.block;
+        if block.has_one_series() && rows.len() == block.rows() {
+            return Ok((block.first().1, block.last().1));
         }
         let first = self.read(rows.start..rows.start + 1)?[0];
         let last = self.read(rows.end - 1..rows.end)?[0];

@@ -7,9 +7,9 @@
 
 use model::{SeriesId, TimeRange};
 
-use super::SegmentReader;
 use super::fields::{TightPage, read_tight, shape};
 use super::thaw::{GROUP_PAGES, Groups, is_entropy_coded};
+use super::{SegmentReader, times};
 use crate::SegmentError;
 use crate::directory::Block;
 use crate::format::Extent;
@@ -36,7 +36,7 @@ pub(super) fn warm(
 
 /// Gives the bytes of memory that the thawed pages take.
 fn warm_block(reader: &SegmentReader, block: &Block) -> Result<usize, SegmentError> {
-    let mut bytes_thawed = 0;
+    let mut bytes_thawed = times::warm(reader, block)?;
     for first in (0..block.pages().len()).step_by(GROUP_PAGES) {
         let group = &block.pages()[first..block.pages().len().min(first + GROUP_PAGES)];
         let numbers = group.iter().enumerate();
@@ -57,7 +57,6 @@ fn warm_block(reader: &SegmentReader, block: &Block) -> Result<usize, SegmentErr
         if !tight.is_empty() {
             // No row is wanted, only the thawed form.
             bytes_thawed += read_tight(&mut groups, tight, std::slice::from_ref(&(0..0)))?;
-            reader.times_page(block)?;
         }
     }
     Ok(bytes_thawed)

@@ -1,18 +1,24 @@
-//! Functions that need every value: they are kept, and worked on slot by slot at the end.
+//! Functions that need every value: they are kept, and worked on slot by slot at the end (`finished`).
 //!
 //! Values, times and other columns lie one behind another in the order they came; segments say
-//! which rows belong to which slot. `top()`, `bottom()` and `sample()` let go of rows that cannot
-//! be in the result any more.
+//! which rows belong to which slot. `top()`, `bottom()` and `sample()` take in only rows that may be in the
+//! result (`bars`), and let go of those that cannot be in it any more.
 
-use std::sync::Arc;
+mod bars;
+mod finished;
+
+use std::ops::Range;
 
 use model::{Column, FieldType, Values};
 
+use self::bars::{Bars, Goal};
+use self::finished::BySlot;
+pub(crate) use self::finished::Finished;
 use super::kernels;
 use super::slots::Run;
 use crate::exec::column::{self, append, take};
+use crate::functions::Function;
 use crate::functions::ranked::{self, Draws, End};
-use crate::functions::{Function, values};
 
 /// Rows are let go when this many and twice what was kept last time are held.
 const PRUNE_ROWS: usize = 1 << 16;
@@ -22,6 +28,7 @@ const PRUNE_ROWS: usize = 1 << 16;
 pub(crate) struct Collect {
     function: Function,
     segments: Vec<Segment>,
+    /// None where nobody asks for them.
     times: Vec<i64>,
     values: Column,
     /// Other columns of the rows; a column that is a tag stays empty.
@@ -29,6 +36,7 @@ pub(crate) struct Collect {
     draws: Vec<u64>,
     source: Draws,
     prune_at: usize,
+    bars: Option<Bars>,
 }
 
 /// Consecutive rows of one slot and one series.
@@ -67,6 +75,7 @@ impl Collect {
         seed: u64,
     ) -> Self {
         Self {
+            bars: Bars::of(&function),
             function,
             segments: Vec::new(),
             times: Vec::new(),
@@ -78,6 +87,26 @@ impl Collect {
         }
     }
 
+    /// Makes room for so many more rows, if all are kept: growing copies what is there.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        if self.bars.is_some() {
+            return;
+        }
+        if self.has_times() {
+            self.times.reserve(rows);
+        }
+        match &mut self.values.values {
+            Values::Float(v) => v.reserve(rows),
+            Values::Integer(v) => v.reserve(rows),
+            Values::Unsigned(v) => v.reserve(rows),
+            _ => {}
+        }
+    }
+
+    fn has_times(&self) -> bool {
+        self.function != Function::Median
+    }
+
     /// Adds the rows of `runs` that have a value.
     pub(crate) fn add_rows(
         &mut self,
@@ -86,13 +115,30 @@ impl Collect {
         runs: &[Run],
         input: u32,
         aux: &[AuxColumn<'_>],
+        key: OriginKey<'_>,
     ) {
+        let mut bars = self.bars.take();
+        let mut draws = Vec::new();
         for run in runs {
             let (start, end) = (run.start as usize, run.end as usize);
             kernels::valid_stretches(column.validity.as_ref(), start, end, |from, to| {
-                self.add_stretch(column, times, run, input, (from, to), aux);
+                let Some(bars) = &mut bars else {
+                    return self.add_stretch(column, times, run, input, from..to, aux);
+                };
+                if bars.goal() == Goal::Drawn {
+                    draws.clear();
+                    draws.extend((from..to).map(|_| self.source.draw()));
+                }
+                let key = key(Origin { input, series: run.series });
+                bars.pass((run.slot, key), &column.values, &draws, times, from..to, |rows| {
+                    self.add_stretch(column, times, run, input, rows.clone(), aux);
+                    if !draws.is_empty() {
+                        self.draws.extend_from_slice(&draws[rows.start - from..rows.end - from]);
+                    }
+                });
             });
         }
+        self.bars = bars;
     }
 
     fn add_stretch(
@@ -101,10 +147,10 @@ impl Collect {
         times: &[i64],
         run: &Run,
         input: u32,
-        (from, to): (usize, usize),
+        Range { start: from, end: to }: Range<usize>,
         aux: &[AuxColumn<'_>],
     ) {
-        let start = self.times.len() as u32;
+        let start = self.values.len() as u32;
         let rows = (to - from) as u32;
         match self.segments.last_mut() {
             Some(last)
@@ -120,7 +166,9 @@ impl Collect {
                 series: run.series,
             }),
         }
-        self.times.extend_from_slice(&times[from..to]);
+        if self.has_times() {
+            self.times.extend_from_slice(&times[from..to]);
+        }
         column::extend_plain(&mut self.values.values, &column.values, from..to);
         for (mine, theirs) in self.aux.iter_mut().zip(aux) {
             match theirs {
@@ -129,25 +177,22 @@ impl Collect {
                 AuxColumn::Tag => {}
             }
         }
-        if matches!(self.function, Function::Sample(_)) {
-            self.draws.extend((from..to).map(|_| self.source.draw()));
-        }
     }
 
     /// Lets go of rows that cannot be in the result any more, if it is time to.
     pub(crate) fn prune(&mut self, slots: usize, key: OriginKey<'_>) {
-        if self.times.len() < self.prune_at || !self.function.keeps_times() {
+        if self.values.len() < self.prune_at || !self.function.keeps_times() {
             return;
         }
-        let by_slot = self.rows_by_slot(slots);
+        let by_slot = BySlot::new(&self.segments, slots);
         let mut kept: Vec<(u32, u32)> = Vec::new();
         for slot in 0..slots {
-            let rows = by_slot.rows(slot).to_vec();
-            kept.extend(self.select(rows, &by_slot, key).into_iter().map(|r| (slot as u32, r)));
+            let rows = by_slot.rows(slot);
+            kept.extend(self.select(rows, key).into_iter().map(|r| (slot as u32, r)));
         }
         let rows: Vec<u32> = kept.iter().map(|k| k.1).collect();
         let segments = kept.iter().enumerate().map(|(start, (slot, row))| {
-            let Origin { input, series } = by_slot.origin(*row);
+            let Origin { input, series } = self.origin(*row);
             Segment { slot: *slot, start: start as u32, rows: 1, input, series }
         });
         self.segments = segments.collect();
@@ -161,11 +206,11 @@ impl Collect {
         if !self.draws.is_empty() {
             self.draws = rows.iter().map(|row| self.draws[*row as usize]).collect();
         }
-        self.prune_at = PRUNE_ROWS.max(self.times.len() * 2);
+        self.prune_at = PRUNE_ROWS.max(self.values.len() * 2);
     }
 
     /// The rows of a slot that `top()`, `bottom()` or `sample()` choose, best first.
-    fn select(&self, rows: Vec<u32>, by_slot: &RowsBySlot, key: OriginKey<'_>) -> Vec<u32> {
+    fn select(&self, rows: Vec<u32>, key: OriginKey<'_>) -> Vec<u32> {
         let (end, chosen) = match &self.function {
             Function::Sample(count) => return ranked::sample(rows, &self.draws, *count),
             Function::Top(chosen) => (End::Largest, chosen),
@@ -178,7 +223,7 @@ impl Collect {
                 if chosen.by.is_empty() {
                     ranked::best(end, values, times, rows, chosen.count)
                 } else {
-                    let key = |row| key(by_slot.origin(row));
+                    let key = |row| key(self.origin(row));
                     let leaders = ranked::best_of_each(end, values, times, &rows, key);
                     ranked::best(end, values, times, leaders, chosen.count)
                 }
@@ -198,7 +243,7 @@ impl Collect {
         for (from, to) in slots {
             target[*from] = *to as u32;
         }
-        let base = self.times.len() as u32;
+        let base = self.values.len() as u32;
         self.segments.extend(other.segments.into_iter().map(|segment| Segment {
             slot: target[segment.slot as usize],
             start: segment.start + base,
@@ -219,175 +264,19 @@ impl Collect {
             + self.draws.capacity() * 8
             + self.values.values.memory_bytes()
             + self.segments.capacity() * size_of::<Segment>()
+            + self.bars.as_ref().map_or(0, Bars::memory_bytes)
             + aux
+    }
+
+    /// Where a row came from.
+    fn origin(&self, row: u32) -> Origin {
+        let behind = self.segments.partition_point(|segment| segment.start <= row);
+        let segment = &self.segments[behind - 1];
+        Origin { input: segment.input, series: segment.series }
     }
 
     /// Everything collected, ready to be worked on slot by slot.
     pub(crate) fn finish(&self, slots: usize) -> Finished<'_> {
-        let by_slot = Arc::new(self.rows_by_slot(slots));
-        Finished { collect: self, function: &self.function, by_slot }
+        Finished::new(self, slots)
     }
-
-    fn sort_by_time(&self, rows: &mut [u32]) {
-        // With their times beside them rows are sorted without looking anything up; the sort finds
-        // the runs of the series and merges them.
-        let mut timed: Vec<(i64, u32)> =
-            rows.iter().map(|row| (self.times[*row as usize], *row)).collect();
-        timed.sort_by_key(|(time, _)| *time);
-        for (row, (_, sorted)) in rows.iter_mut().zip(timed) {
-            *row = sorted;
-        }
-    }
-
-    /// The rows of every slot; of each in order of time (of origin where times are equal), if the
-    /// function looks at that.
-    fn rows_by_slot(&self, slots: usize) -> RowsBySlot {
-        let mut starts = vec![0u32; slots + 1];
-        for segment in &self.segments {
-            starts[segment.slot as usize + 1] += segment.rows;
-        }
-        for slot in 0..slots {
-            starts[slot + 1] += starts[slot];
-        }
-        let mut rows = vec![0u32; self.times.len()];
-        let mut origins = vec![Origin { input: 0, series: 0 }; self.times.len()];
-        let mut next = starts.clone();
-        let mut single = vec![true; slots];
-        for segment in &self.segments {
-            let place = &mut next[segment.slot as usize];
-            // Rows of one series come in order of time.
-            single[segment.slot as usize] &= *place == starts[segment.slot as usize];
-            for row in segment.start..segment.start + segment.rows {
-                rows[*place as usize] = row;
-                origins[row as usize] = Origin { input: segment.input, series: segment.series };
-                *place += 1;
-            }
-        }
-        if self.function.needs_time_order() {
-            for slot in (0..slots).filter(|slot| !single[*slot]) {
-                let (from, to) = (starts[slot] as usize, starts[slot + 1] as usize);
-                self.sort_by_time(&mut rows[from..to]);
-            }
-        }
-        RowsBySlot { starts, rows, origins }
-    }
-}
-
-/// Which rows each slot has.
-#[derive(Debug)]
-struct RowsBySlot {
-    starts: Vec<u32>,
-    rows: Vec<u32>,
-    origins: Vec<Origin>,
-}
-
-impl RowsBySlot {
-    fn rows(&self, slot: usize) -> &[u32] {
-        &self.rows[self.starts[slot] as usize..self.starts[slot + 1] as usize]
-    }
-
-    fn origin(&self, row: u32) -> Origin {
-        self.origins[row as usize]
-    }
-}
-
-/// Collected values with their slots in order.
-#[derive(Clone, Debug)]
-pub(crate) struct Finished<'a> {
-    collect: &'a Collect,
-    /// What is made of them.
-    function: &'a Function,
-    by_slot: Arc<RowsBySlot>,
-}
-
-/// One result of a slot.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SlotResult {
-    /// The row whose value, time and other columns are shown.
-    pub row: Option<u32>,
-    /// The value, if it is none of the rows'.
-    pub value: Option<model::Scalar>,
-}
-
-impl<'a> Finished<'a> {
-    /// The same values for another function, which looks at them in the same order.
-    pub(crate) fn with(&self, function: &'a Function) -> Self {
-        Self { function, ..self.clone() }
-    }
-}
-
-impl Finished<'_> {
-    /// The results of a slot; none if it has no values.
-    pub(crate) fn results(&self, slot: usize, key: OriginKey<'_>) -> Vec<SlotResult> {
-        let rows = self.by_slot.rows(slot);
-        if rows.is_empty() {
-            return Vec::new();
-        }
-        let shown = |row: u32| SlotResult { row: Some(row), value: None };
-        if self.function.keeps_times() {
-            let mut chosen = self.collect.select(rows.to_vec(), &self.by_slot, key);
-            ranked::by_time(&mut chosen, &self.collect.times);
-            return chosen.into_iter().map(shown).collect();
-        }
-        let times: Vec<i64> = rows.iter().map(|row| self.time(*row)).collect();
-        match &self.collect.values.values {
-            Values::Float(v) => self.of_numbers(&gather(v, rows), &times, rows),
-            Values::Integer(v) => self.of_numbers(&gather(v, rows), &times, rows),
-            Values::Unsigned(v) => self.of_numbers(&gather(v, rows), &times, rows),
-            other => panic!("BUG: collected {other:?}"),
-        }
-    }
-
-    /// Time of a row.
-    pub(crate) fn time(&self, row: u32) -> i64 {
-        self.collect.times[row as usize]
-    }
-
-    /// Origin of a row.
-    pub(crate) fn origin(&self, row: u32) -> Origin {
-        self.by_slot.origin(row)
-    }
-
-    /// The collected values.
-    pub(crate) fn values(&self) -> &Column {
-        &self.collect.values
-    }
-
-    /// The other column `at`.
-    pub(crate) fn aux(&self, at: usize) -> &Column {
-        &self.collect.aux[at]
-    }
-
-    /// The rows of a slot in order of time.
-    pub(crate) fn rows(&self, slot: usize) -> &[u32] {
-        self.by_slot.rows(slot)
-    }
-
-    fn of_numbers<T: values::Number>(
-        &self,
-        v: &[T],
-        times: &[i64],
-        rows: &[u32],
-    ) -> Vec<SlotResult> {
-        let float = |value: Option<f64>| {
-            vec![SlotResult { row: None, value: value.map(model::Scalar::Float) }]
-        };
-        match self.function {
-            Function::Median => float(values::median(&mut v.to_vec())),
-            // A single value has no deviation, but a row.
-            Function::Stddev => float(values::stddev(v)),
-            Function::Percentile(percentage) => {
-                let Some(rank) = values::percentile_rank(v.len(), *percentage) else {
-                    return Vec::new();
-                };
-                let row = rows[values::nth_by_value(v, times, rank) as usize];
-                vec![SlotResult { row: Some(row), value: None }]
-            }
-            other => panic!("BUG: {}() is not of collected values", other.name()),
-        }
-    }
-}
-
-fn gather<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
-    rows.iter().map(|row| values[*row as usize]).collect()
 }

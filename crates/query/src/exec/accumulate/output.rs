@@ -135,7 +135,7 @@ impl PointsOutput<'_> {
 
     /// All points as they are.
     fn values(&self, group: usize, finished: &Finished<'_>) -> Points {
-        let mut rows = finished.rows(group).to_vec();
+        let mut rows = finished.rows(group);
         if !self.accumulator.select.ascending {
             rows.reverse();
         }
@@ -151,24 +151,18 @@ impl PointsOutput<'_> {
         let Function::Integral { unit_ns } = call.function else {
             panic!("BUG: only integrals are collected by group");
         };
-        let mut rows = finished.rows(group).to_vec();
-        if !select.ascending {
-            rows.reverse();
-        }
-        let times: Vec<i64> = rows.iter().map(|row| finished.time(*row)).collect();
         let windows = select.windows.as_ref();
         let cut = Cut { windows, unit_ns, ascending: select.ascending };
-        let pick = |at: &u32| *at as usize;
+        macro_rules! areas {
+            ($values:expr) => {{
+                let (values, times) = finished.in_order($values, group, select.ascending);
+                integral(&values, &times, &cut)
+            }};
+        }
         let areas = match &finished.values().values {
-            Values::Float(v) => {
-                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
-            }
-            Values::Integer(v) => {
-                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
-            }
-            Values::Unsigned(v) => {
-                integral(&rows.iter().map(|r| v[pick(r)]).collect::<Vec<_>>(), &times, &cut)
-            }
+            Values::Float(v) => areas!(v),
+            Values::Integer(v) => areas!(v),
+            Values::Unsigned(v) => areas!(v),
             _ => Vec::new(),
         };
         Points {

@@ -1,0 +1,257 @@
+//! What a point must beat to be among those that `top()`, `bottom()` or `sample()` choose.
+//!
+//! Of each slot (with tags to tell apart: of each slot and combination) the best points so far are known by two
+//! numbers, a rank and a time, of which the smaller is better. A point that is behind all of them when there are
+//! enough cannot be in the result; a run whose best value is behind them is not looked at row by row.
+//!
+//! Invariants
+//! - No point is left out that would be in the result: of points with the same two numbers the first is better.
+
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use model::Values;
+
+use crate::exec::accumulate::kernels;
+use crate::functions::Function;
+
+/// Which points are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    Largest,
+    Smallest,
+    /// Those that drew the smallest numbers.
+    Drawn,
+}
+
+/// The best points of each slot so far.
+#[derive(Clone, Debug)]
+pub(super) struct Bars {
+    goal: Goal,
+    /// So many are chosen at most.
+    count: usize,
+    /// Whether points of one combination compete with each other alone.
+    by_key: bool,
+    /// By slot and combination the best points, the worst of them first.
+    best: HashMap<(u32, u32), BinaryHeap<(u64, i64)>>,
+    points: usize,
+}
+
+impl Bars {
+    /// Those of a function; `None` if every point counts.
+    pub(super) fn of(function: &Function) -> Option<Self> {
+        let (goal, count, by_key) = match function {
+            Function::Top(ranked) => (Goal::Largest, ranked.count, !ranked.by.is_empty()),
+            Function::Bottom(ranked) => (Goal::Smallest, ranked.count, !ranked.by.is_empty()),
+            Function::Sample(count) => (Goal::Drawn, *count, false),
+            _ => return None,
+        };
+        let count = if by_key { 1 } else { count };
+        Some(Self { goal, count, by_key, best: HashMap::new(), points: 0 })
+    }
+
+    /// Which points are better.
+    pub(super) fn goal(&self) -> Goal {
+        self.goal
+    }
+
+    /// Calls `visit` with each stretch of `rows` that may be chosen, in order. All rows have values and are of one
+    /// series; `draws` are theirs, if points are drawn.
+    pub(super) fn pass(
+        &mut self,
+        (slot, key): (u32, u32),
+        values: &Values,
+        draws: &[u64],
+        times: &[i64],
+        rows: Range<usize>,
+        visit: impl FnMut(Range<usize>),
+    ) {
+        let largest = self.goal == Goal::Largest;
+        let bar = self.best.entry((slot, if self.by_key { key } else { 0 })).or_default();
+        let before = bar.len();
+        let mut stretch = Stretch { bar, count: self.count, times, rows: rows.clone(), visit };
+        match (self.goal, values) {
+            (Goal::Drawn, _) => stretch.pass(draws, draws.iter().min(), |draw| *draw),
+            (_, Values::Float(v)) => stretch.numbers(&v[rows], largest, rank_of_float),
+            (_, Values::Integer(v)) => {
+                stretch.numbers(&v[rows], largest, |v| v.cast_unsigned() ^ (1 << 63));
+            }
+            (_, Values::Unsigned(v)) => stretch.numbers(&v[rows], largest, |v| v),
+            (_, other) => panic!("BUG: {other:?} are not ranked"),
+        }
+        self.points += bar.len() - before;
+    }
+
+    /// Bytes of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        // Heaps grow by doubling.
+        self.best.allocation_size() + 2 * self.points * size_of::<(u64, i64)>()
+    }
+}
+
+/// A number that orders as the float does; zeros are equal.
+fn rank_of_float(value: f64) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+/// Rows that want to pass a bar.
+struct Stretch<'a, V> {
+    bar: &'a mut BinaryHeap<(u64, i64)>,
+    count: usize,
+    times: &'a [i64],
+    rows: Range<usize>,
+    visit: V,
+}
+
+impl<V: FnMut(Range<usize>)> Stretch<'_, V> {
+    fn numbers<T: kernels::Number>(
+        &mut self,
+        values: &[T],
+        largest: bool,
+        rank: impl Fn(T) -> u64,
+    ) {
+        if largest {
+            self.pass(values, Some(&kernels::max(values)), |v| !rank(*v));
+        } else {
+            self.pass(values, Some(&kernels::min(values)), |v| rank(*v));
+        }
+    }
+
+    /// Offers all values, of which the best is known.
+    fn pass<T>(&mut self, values: &[T], best: Option<&T>, rank: impl Fn(&T) -> u64) {
+        let Some(best) = best else { return };
+        let times = &self.times[self.rows.clone()];
+        // Rows of one series are in order of time.
+        let earliest = times[0].min(times[times.len() - 1]);
+        if !self.may_pass((rank(best), earliest)) {
+            return;
+        }
+        let mut from = None;
+        for (at, (value, time)) in (self.rows.start..).zip(values.iter().zip(times)) {
+            let passes = self.offer((rank(value), *time));
+            match from {
+                None if passes => from = Some(at),
+                Some(start) if !passes => {
+                    (self.visit)(start..at);
+                    from = None;
+                }
+                _ => {}
+            }
+        }
+        if let Some(start) = from {
+            (self.visit)(start..self.rows.end);
+        }
+    }
+
+    fn may_pass(&self, point: (u64, i64)) -> bool {
+        self.bar.len() < self.count || self.bar.peek().is_some_and(|worst| point < *worst)
+    }
+
+    fn offer(&mut self, point: (u64, i64)) -> bool {
+        if !self.may_pass(point) {
+            return false;
+        }
+        if self.bar.len() < self.count {
+            self.bar.push(point);
+        } else if let Some(mut worst) = self.bar.peek_mut() {
+            *worst = point;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::Ranked;
+    use crate::functions::ranked::{self, End};
+    use proptest::prelude::*;
+
+    fn passed(
+        bars: &mut Bars,
+        key: u32,
+        values: &Values,
+        draws: &[u64],
+        times: &[i64],
+    ) -> Vec<u32> {
+        let mut found = Vec::new();
+        let rows = 0..times.len();
+        bars.pass((0, key), values, draws, times, rows, |rows| {
+            found.extend(rows.start as u32..rows.end as u32);
+        });
+        found
+    }
+
+    /// Some series, of each the values in order of time, upwards or downwards.
+    fn series() -> impl Strategy<Value = Vec<Vec<(i64, i64)>>> {
+        let one = (prop::collection::vec((-4i64..4, 0i64..9), 1..12), any::<bool>());
+        let one = one.prop_map(|(mut points, ascending)| {
+            points.sort_by_key(|point| if ascending { point.1 } else { -point.1 });
+            points
+        });
+        prop::collection::vec(one, 1..6)
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_pass(
+            series in series(),
+            (count, largest, by_key) in (1usize..5, any::<bool>(), any::<bool>()),
+        ) {
+            let by = if by_key { vec!["host".to_owned()] } else { Vec::new() };
+            let chosen = Ranked { count, by };
+            let (end, function) = match largest {
+                true => (End::Largest, Function::Top(chosen)),
+                false => (End::Smallest, Function::Bottom(chosen)),
+            };
+            let mut bars = Bars::of(&function).unwrap();
+            let (mut values, mut times, mut passing) = (Vec::new(), Vec::new(), Vec::new());
+            let mut keys = Vec::new();
+            for (points, at) in series.iter().zip(0..) {
+                let of: Vec<f64> = points.iter().map(|p| p.0 as f64).collect();
+                let at_times: Vec<i64> = points.iter().map(|p| p.1).collect();
+                // Two series of one combination.
+                let rows = passed(&mut bars, at / 2, &Values::Float(of.clone()), &[], &at_times);
+                passing.extend(rows.into_iter().map(|row| row + values.len() as u32));
+                values.extend(of);
+                times.extend(at_times);
+                keys.resize(values.len(), at / 2);
+            }
+            let best = |rows: Vec<u32>| {
+                let rows = match by_key {
+                    true => ranked::best_of_each(end, &values, &times, &rows, |r| keys[r as usize]),
+                    false => rows,
+                };
+                ranked::best(end, &values, &times, rows, count)
+            };
+            prop_assert_eq!(best(passing), best((0..values.len() as u32).collect()));
+        }
+    }
+
+    #[test]
+    fn few_points_pass_where_many_are_offered() {
+        let count = 100_000u64;
+        let times: Vec<i64> = (0..count as i64).collect();
+        let scattered: Vec<u64> =
+            (0..count).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let values = Values::Unsigned(scattered.clone());
+        for function in [Function::Top(Ranked { count: 10, by: Vec::new() }), Function::Sample(10)]
+        {
+            let mut bars = Bars::of(&function).unwrap();
+            let rows = passed(&mut bars, 0, &values, &scattered, &times);
+            // Ten times the logarithm of what is offered to each place.
+            assert!((10..300).contains(&rows.len()), "{}", rows.len());
+        }
+    }
+
+    #[test]
+    fn floats_rank_as_they_order() {
+        let values = [f64::MIN, -2.5, -0.0, 0.0, f64::MIN_POSITIVE, 1.0, f64::MAX];
+        for pair in values.windows(2) {
+            let ranks = (rank_of_float(pair[0]), rank_of_float(pair[1]));
+            assert_eq!(ranks.0.cmp(&ranks.1), pair[0].partial_cmp(&pair[1]).unwrap());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What was collected, slot by slot: the results of functions.
+//!
+//! Of a slot whose rows lie side by side nothing is copied to find them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{Column, Scalar, Values};
+
+use super::{Collect, Origin, OriginKey, Segment};
+use crate::functions::{Function, ranked, values};
+
+/// The segments of each slot, as they came.
+#[derive(Debug)]
+pub(super) struct BySlot {
+    starts: Vec<u32>,
+    segments: Vec<Segment>,
+}
+
+impl BySlot {
+    pub(super) fn new(segments: &[Segment], slots: usize) -> Self {
+        let mut starts = vec![0u32; slots + 1];
+        segments.iter().for_each(|segment| starts[segment.slot as usize + 1] += 1);
+        (0..slots).for_each(|slot| starts[slot + 1] += starts[slot]);
+        let (mut next, mut sorted) = (starts.clone(), segments.to_vec());
+        for segment in segments {
+            let place = &mut next[segment.slot as usize];
+            sorted[*place as usize] = *segment;
+            *place += 1;
+        }
+        Self { starts, segments: sorted }
+    }
+
+    fn segments(&self, slot: usize) -> &[Segment] {
+        &self.segments[self.starts[slot] as usize..self.starts[slot + 1] as usize]
+    }
+
+    /// The rows of a slot as they came.
+    pub(super) fn rows(&self, slot: usize) -> Vec<u32> {
+        self.segments(slot).iter().flat_map(|s| s.start..s.start + s.rows).collect()
+    }
+}
+
+/// Collected values with their slots in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished<'a> {
+    collect: &'a Collect,
+    /// What is made of them.
+    function: &'a Function,
+    by_slot: Arc<BySlot>,
+}
+
+/// One result of a slot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SlotResult {
+    /// The row whose value, time and other columns are shown.
+    pub row: Option<u32>,
+    /// The value, if it is none of the rows'.
+    pub value: Option<Scalar>,
+}
+
+impl<'a> Finished<'a> {
+    pub(super) fn new(collect: &'a Collect, slots: usize) -> Self {
+        let by_slot = Arc::new(BySlot::new(&collect.segments, slots));
+        Self { collect, function: &collect.function, by_slot }
+    }
+
+    /// The same values for another function.
+    pub(crate) fn with(&self, function: &'a Function) -> Self {
+        Self { function, ..self.clone() }
+    }
+}
+
+impl Finished<'_> {
+    /// The results of a slot; none if it has no values.
+    pub(crate) fn results(&self, slot: usize, key: OriginKey<'_>) -> Vec<SlotResult> {
+        if self.by_slot.segments(slot).is_empty() {
+            return Vec::new();
+        }
+        if self.function.keeps_times() {
+            let shown = |row: u32| SlotResult { row: Some(row), value: None };
+            let mut chosen = self.collect.select(self.by_slot.rows(slot), key);
+            ranked::by_time(&mut chosen, &self.collect.times);
+            return chosen.into_iter().map(shown).collect();
+        }
+        let result = match &self.collect.values.values {
+            Values::Float(v) => self.of_numbers(v, slot),
+            Values::Integer(v) => self.of_numbers(v, slot),
+            Values::Unsigned(v) => self.of_numbers(v, slot),
+            other => panic!("BUG: collected {other:?}"),
+        };
+        result.into_iter().collect()
+    }
+
+    /// Time of a row.
+    pub(crate) fn time(&self, row: u32) -> i64 {
+        self.collect.times[row as usize]
+    }
+
+    /// Origin of a row.
+    pub(crate) fn origin(&self, row: u32) -> Origin {
+        self.collect.origin(row)
+    }
+
+    /// The collected values.
+    pub(crate) fn values(&self) -> &Column {
+        &self.collect.values
+    }
+
+    /// The other column `at`.
+    pub(crate) fn aux(&self, at: usize) -> &Column {
+        &self.collect.aux[at]
+    }
+
+    /// The rows of a slot in order of time, where times are equal as they came.
+    pub(crate) fn rows(&self, slot: usize) -> Vec<u32> {
+        let mut rows = self.by_slot.rows(slot);
+        // Rows of one series come in order of time.
+        if self.by_slot.segments(slot).len() > 1 {
+            // With their times beside them rows are sorted without looking anything up; the sort finds
+            // the runs of the series and merges them.
+            let mut timed: Vec<(i64, u32)> =
+                rows.iter().map(|row| (self.time(*row), *row)).collect();
+            timed.sort_by_key(|(time, _)| *time);
+            rows.iter_mut().zip(timed).for_each(|(row, (_, sorted))| *row = sorted);
+        }
+        rows
+    }
+
+    /// Values and times of a slot in order of time.
+    pub(crate) fn in_order<'v, T: Copy>(
+        &'v self,
+        v: &'v [T],
+        slot: usize,
+        ascending: bool,
+    ) -> (Cow<'v, [T]>, Cow<'v, [i64]>) {
+        let times = &self.collect.times;
+        if let ([segment], true) = (self.by_slot.segments(slot), ascending) {
+            let rows = segment.start as usize..(segment.start + segment.rows) as usize;
+            return (Cow::Borrowed(&v[rows.clone()]), Cow::Borrowed(&times[rows]));
+        }
+        let mut rows = self.rows(slot);
+        if !ascending {
+            rows.reverse();
+        }
+        let of_rows = |row: &u32| (v[*row as usize], times[*row as usize]);
+        let (values, times): (Vec<T>, Vec<i64>) = rows.iter().map(of_rows).unzip();
+        (Cow::Owned(values), Cow::Owned(times))
+    }
+
+    fn ranges(&self, slot: usize) -> impl Iterator<Item = Range<usize>> {
+        let segments = self.by_slot.segments(slot).iter();
+        segments.map(|s| s.start as usize..(s.start + s.rows) as usize)
+    }
+
+    fn of_numbers<T: values::Number>(&self, v: &[T], slot: usize) -> Option<SlotResult> {
+        let float =
+            |value: Option<f64>| Some(SlotResult { row: None, value: value.map(Scalar::Float) });
+        // A copy, since finding a rank moves values.
+        let copy = || {
+            let mut values = Vec::with_capacity(self.ranges(slot).map(|range| range.len()).sum());
+            self.ranges(slot).for_each(|range| values.extend_from_slice(&v[range]));
+            values
+        };
+        match self.function {
+            Function::Median => float(values::median(&mut copy())),
+            // A single value has no deviation, but a row.
+            Function::Stddev => float(values::stddev(&self.in_order(v, slot, true).0)),
+            Function::Percentile(percentage) => {
+                let mut values = copy();
+                let rank = values::percentile_rank(values.len(), *percentage)?;
+                let nth = values::nth(&mut values, rank);
+                let row = self.nth_equal(v, slot, nth);
+                Some(SlotResult { row: Some(row), value: None })
+            }
+            other => panic!("BUG: {}() is not of collected values", other.name()),
+        }
+    }
+
+    /// Of the rows of a slot with one value the one that comes at a place by time, then as they came.
+    fn nth_equal<T: values::Value>(
+        &self,
+        v: &[T],
+        slot: usize,
+        values::Nth { value, among_equals }: values::Nth<T>,
+    ) -> u32 {
+        let mut equal: Vec<(i64, u32)> = Vec::new();
+        for range in self.ranges(slot) {
+            let of_range = v[range.clone()].iter().zip(&self.collect.times[range.clone()]);
+            for ((other, time), row) in of_range.zip(range.start as u32..) {
+                if other.order(value).is_eq() {
+                    equal.push((*time, row));
+                }
+            }
+        }
+        equal.select_nth_unstable(among_equals).1.1
+    }
+}
