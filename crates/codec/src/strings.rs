@@ -79,8 +79,7 @@ pub fn encode_strings(offsets: &[u32], bytes: &[u8], effort: Effort, out: &mut V
     }
     let start = out.len();
     encode_plain_or_blocks(strings, effort, out);
-    if effort != Effort::Fast
-        && let Some(candidate) = dictionary::encode(strings, effort)
+    if let Some(candidate) = dictionary::encode(strings, effort)
         // Codes answer a filter without touching the strings: a dictionary may be a little larger.
         && candidate.len() < (out.len() - start) * 5 / 4
     {

@@ -28,6 +28,7 @@ use crate::windows::{BlockWindows, WindowIndex, WindowSummaries};
 mod blocks;
 pub(crate) mod column;
 mod fields;
+mod pieces;
 mod source;
 mod thaw;
 mod times;

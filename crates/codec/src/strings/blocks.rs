@@ -4,6 +4,7 @@
 //! Layout: the compressed length of every block (uvarint), then the blocks. All blocks but the last
 //! hold `BLOCK_BYTES` bytes.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::{
@@ -17,6 +18,12 @@ const BLOCK_BYTES: usize = 1 << 17;
 
 /// The level at which compression stays several times faster than a disk writes.
 const ZSTD_LEVEL: i32 = 3;
+
+thread_local! {
+    /// Making one takes as long as some ten kilobytes of text.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
+        const { RefCell::new(None) };
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
@@ -102,7 +109,13 @@ impl Codec {
     fn decompress_block(self, compressed: &[u8], buffer: &mut [u8]) -> Option<usize> {
         match self {
             Self::Lz4 => lz4_flex::block::decompress_into(compressed, buffer).ok(),
-            Self::Zstd => zstd::bulk::decompress_to_buffer(compressed, buffer).ok(),
+            Self::Zstd => DECOMPRESSOR.with_borrow_mut(|kept| {
+                let decompressor = match kept {
+                    Some(decompressor) => decompressor,
+                    None => kept.insert(zstd::bulk::Decompressor::new().ok()?),
+                };
+                decompressor.decompress_to_buffer(compressed, buffer).ok()
+            }),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading fields of a block: from the thawed form of a page, from its bytes, or nothing.
+//! Reading fields of a block: from the thawed form of a page, from its pieces, from its bytes, or nothing.
 //!
 //! Tight pages are decoded last, several at once: each of them spends most of its time waiting for its
 //! own last step.
@@ -12,6 +12,7 @@ use platform::Page;
 
 use super::SegmentReader;
 use super::column::{self, NumbersPart, PageShape};
+use super::pieces::{Pieces, is_in_pieces};
 use super::thaw::{Groups, ThawedPages, is_entropy_coded, may_thaw};
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
@@ -54,18 +55,17 @@ pub(super) fn columns(
     let (mut extents, mut read_for, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (index, (field, _)) in fields.iter().enumerate() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
-        let field_type = block.field_type(page.field as usize);
-        let thawed = may_thaw(reader, shape(block, page), wanted, field_type)
-            .then(|| groups.of(place)?.page(place))
-            .flatten();
-        match thawed {
-            Some(thawed) => parts.iter().for_each(|rows| touched ^= thawed.touch(rows)),
-            None if bytes < READ_TOGETHER_BYTES => {
+        let may_thaw = may_thaw(reader, shape(block, page), wanted);
+        let group = may_thaw.then(|| groups.of(place)).flatten();
+        match group.map(|group| (group.page(place), group.pieces(place, parts))) {
+            Some((Some(thawed), _)) => parts.iter().for_each(|rows| touched ^= thawed.touch(rows)),
+            Some((None, Some(_))) => {}
+            _ if bytes < READ_TOGETHER_BYTES => {
                 bytes += page.extent.len as usize;
                 extents.push(page.extent);
                 read_for.push(index);
             }
-            None => {}
+            _ => {}
         }
     }
     std::hint::black_box(touched);
@@ -151,19 +151,25 @@ fn read<'a>(
     let (reader, block) = (groups.reader, groups.block);
     let field_type = block.field_type(field);
     assert!(out.iter().all(|c| fits(&c.values, field_type)), "BUG: a column of another type");
-    let mut each = parts.iter().cloned().zip(out);
+    let mut each = parts.iter().cloned().zip(&mut *out);
     let Some((place, page)) = block.page_place(field) else {
         each.for_each(|(rows, out)| out.extend_missing(rows.len()));
         return Ok(None);
     };
     let (source, shape) = (&reader.shared.source, shape(block, page));
     let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
-    let may_thaw = may_thaw(reader, shape, wanted(parts), field_type);
-    if may_thaw && let Some(thawed) = groups.of(place).and_then(|group| group.page(place)) {
-        return each
-            .try_for_each(|(rows, out)| thawed.decode(rows, out))
-            .map_err(malformed)
-            .map(|()| None);
+    let may_thaw = may_thaw(reader, shape, wanted(parts));
+    if may_thaw && let Some(group) = groups.of(place) {
+        let done = if let Some(thawed) = group.page(place) {
+            Some(each.try_for_each(|(rows, out)| thawed.decode(rows, out)))
+        } else if let Some(pieces) = group.pieces(place, parts) {
+            Some(each.try_for_each(|(rows, out)| pieces.decode(shape.rows, &rows, out)))
+        } else {
+            None
+        };
+        if let Some(done) = done {
+            return done.map_err(malformed).map(|()| None);
+        }
     }
     let bytes = match bytes {
         Some(bytes) => bytes,
@@ -175,6 +181,17 @@ fn read<'a>(
         let (group, thaw) = may_thaw.then(|| groups.touch(place)).unzip();
         return Ok(Some(TightPage { place, page, bytes, group, thaw: thaw == Some(true) }));
     }
+    if may_thaw && is_in_pieces(shape, field_type) {
+        let kind = (shape, field_type);
+        let read = |pieces: &Pieces| {
+            let mut each = parts.iter().zip(&mut *out);
+            each.try_fold(0, |all, (rows, out)| Ok(all + pieces.read(&bytes, kind, rows, out)?))
+        };
+        if let Some(done) = groups.read_pieces(place, read) {
+            return done.map_err(malformed).map(|()| None);
+        }
+    }
+    let mut each = parts.iter().cloned().zip(out);
     each.try_for_each(|(rows, out)| column::decode(&bytes, shape, rows, out)).map_err(malformed)?;
     Ok(None)
 }

@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use codec::{Effort, Marks};
-use model::{Column, FieldType};
+use model::Column;
 
 use super::SegmentReader;
 use super::column::{self, PageShape};
+use super::pieces::Pieces;
 use super::source::Kind;
 use crate::directory::Block;
 use crate::format::Extent;
@@ -25,7 +26,7 @@ use crate::input::{Input, Malformed};
 use crate::writer::block::encode_page;
 
 /// Rows that are encoded together: what stands before the wanted ones has to be added up.
-const PIECE_ROWS: usize = 512;
+pub(super) const PIECE_ROWS: usize = 512;
 /// What the table says of a piece: its values and where its bytes end, four bytes each.
 const PIECE_ENTRY_LEN: usize = 8;
 /// What a processor fetches from memory together, of those this runs on.
@@ -126,6 +127,8 @@ struct ThawedPage {
     /// There from the first of these looks on.
     marks: OnceLock<Marks>,
     thawed: OnceLock<Thawed>,
+    /// What is there of a page that is not entropy-coded.
+    pieces: OnceLock<Pieces>,
 }
 
 impl ThawedPages {
@@ -138,16 +141,17 @@ impl ThawedPages {
     pub(super) fn page(&self, place: usize) -> Option<&Thawed> {
         self.pages[place % GROUP_PAGES].thawed.get()
     }
+
+    /// The pieces of the page at a place of the block, if all of them are there that some rows lie in.
+    pub(super) fn pieces(&self, place: usize, parts: &[Range<usize>]) -> Option<&Pieces> {
+        let pieces = self.pages[place % GROUP_PAGES].pieces.get()?;
+        parts.iter().all(|rows| pieces.have(rows)).then_some(pieces)
+    }
 }
 
-/// Whether so many rows of a page may be read from its thawed form, if it has one.
-pub(super) fn may_thaw(
-    reader: &SegmentReader,
-    shape: PageShape,
-    rows: usize,
-    field_type: FieldType,
-) -> bool {
-    reader.keep_pages && rows * 2 <= shape.rows && field_type.is_numeric()
+/// Whether so many rows of a page may be read from its thawed form or its pieces, if it has such.
+pub(super) fn may_thaw(reader: &SegmentReader, shape: PageShape, rows: usize) -> bool {
+    reader.keep_pages && rows * 2 <= shape.rows
 }
 
 /// The groups of a block that were looked for.
@@ -195,6 +199,32 @@ impl<'a> Groups<'a> {
         (group, looks >= LOOKS_BEFORE)
     }
 
+    /// Says that some rows of the page at a place are wanted, which is not entropy-coded, and are not there in
+    /// pieces. From the second time on its pieces are kept: what is read then, by `read`, whose result are the
+    /// bytes of memory that it takes.
+    pub(super) fn read_pieces<E>(
+        &mut self,
+        place: usize,
+        read: impl FnOnce(&Pieces) -> Result<usize, E>,
+    ) -> Option<Result<(), E>> {
+        let group = self.open(place);
+        let page = &group.pages[place % GROUP_PAGES];
+        if page.looks.fetch_add(1, Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut bytes_added = 0;
+        let pieces = page.pieces.get_or_init(|| {
+            let pieces = Pieces::new(self.block.rows());
+            bytes_added = pieces.memory_bytes();
+            pieces
+        });
+        let done = read(pieces).map(|bytes| bytes_added += bytes);
+        if bytes_added > 0 {
+            self.grew(place, &group, bytes_added);
+        }
+        Some(done)
+    }
+
     /// The group of the page at a place, made if none of it was touched.
     pub(super) fn open(&mut self, place: usize) -> Arc<ThawedPages> {
         let source = &self.reader.shared.source;
@@ -237,7 +267,7 @@ pub(super) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Bitmap, Values};
+    use model::{Bitmap, FieldType, Values};
     use proptest::prelude::*;
 
     use super::*;

@@ -68,7 +68,7 @@ struct SharedBlock {
 }
 
 /// So many rows of a series are read by themselves, not with those of all series of their block.
-const FEW_ROWS: u64 = 16;
+const FEW_ROWS: u64 = 256;
 
 impl Source {
     /// Adds the spans of a series within `time`, ascending.
