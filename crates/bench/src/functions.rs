@@ -161,7 +161,17 @@ const CLASSES: [(&str, &str, &[&str]); 5] = [
     (
         "whole day",
         "hostname",
-        &["mean(usage_user)", "max(usage_user)", "last(usage_user)", "percentile(usage_user, 95)"],
+        &[
+            "mean(usage_user)",
+            "max(usage_user)",
+            "last(usage_user)",
+            "last(*)",
+            "last(usage_user), usage_system",
+            "percentile(usage_user, 95)",
+            "mode(usage_user)",
+            "count(distinct(usage_user))",
+            "top(usage_user, 3)",
+        ],
     ),
     (
         "every row",

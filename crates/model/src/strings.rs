@@ -90,6 +90,39 @@ impl Strings {
             .extend(other.offsets[range.start + 1..=range.end].iter().map(|at| at - first + base));
     }
 
+    /// The strings at some indexes, in that order.
+    ///
+    /// # Panics
+    /// As [`Strings::push`].
+    #[must_use]
+    pub fn take(&self, indexes: impl Iterator<Item = usize>) -> Self {
+        let mut taken = Self::new();
+        taken.offsets.reserve(indexes.size_hint().0);
+        for index in indexes {
+            taken.bytes.extend_from_slice(self.get_bytes(index));
+            let end = u32::try_from(taken.bytes.len());
+            taken.offsets.push(end.expect("BUG: a string column passed 4 GiB"));
+        }
+        taken
+    }
+
+    /// Puts empty strings among those from `at` on: one for each `false`; the strings that are there are the
+    /// `true` ones.
+    ///
+    /// # Panics
+    /// If there are not as many strings as `true` ones.
+    pub fn spread(&mut self, at: usize, present: impl Iterator<Item = bool>) {
+        let ends = self.offsets.split_off(at + 1);
+        let (mut end, mut ends) = (self.offsets[at], ends.into_iter());
+        self.offsets.extend(present.map(|is_there| {
+            if is_there {
+                end = ends.next().expect("BUG: fewer strings than rows that have one");
+            }
+            end
+        }));
+        assert!(ends.next().is_none(), "BUG: more strings than rows that have one");
+    }
+
     /// The boundaries: one more than there are strings.
     #[must_use]
     pub fn offsets(&self) -> &[u32] {
@@ -115,5 +148,26 @@ impl<'a> FromIterator<&'a str> for Strings {
             column.push(text);
         }
         column
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_taken_in_any_order() {
+        let texts: Strings = ["a", "", "über", "c"].into_iter().collect();
+        let taken = texts.take([2, 0, 2, 1].into_iter());
+        assert_eq!(taken.iter().collect::<Vec<_>>(), ["über", "a", "über", ""]);
+        assert!(texts.take(std::iter::empty()).is_empty());
+    }
+
+    #[test]
+    fn empty_strings_are_put_among_others() {
+        let mut texts: Strings = ["before", "x", "yz"].into_iter().collect();
+        texts.spread(1, [false, true, false, false, true, false].into_iter());
+        let spread: Vec<&str> = texts.iter().collect();
+        assert_eq!(spread, ["before", "", "x", "", "", "yz", ""]);
     }
 }

@@ -36,33 +36,98 @@ pub(super) const fn split(value: u64) -> Split {
 
 /// How many raw bits follow a symbol.
 #[inline]
-pub(super) fn raw_width(symbol: u8) -> u32 {
-    if u64::from(symbol) < DIRECT { 0 } else { u32::from(symbol) / 4 - 2 }
+pub(super) const fn raw_width(symbol: u8) -> u32 {
+    if (symbol as u64) < DIRECT { 0 } else { symbol as u32 / 4 - 2 }
 }
 
 /// The least number of a symbol.
 #[inline]
-fn least(symbol: u8) -> u64 {
-    if u64::from(symbol) < DIRECT {
-        return u64::from(symbol);
+const fn least(symbol: u8) -> u64 {
+    if (symbol as u64) < DIRECT {
+        return symbol as u64;
     }
-    (4 | u64::from(symbol % 4)) << raw_width(symbol)
+    (4 | (symbol % 4) as u64) << raw_width(symbol)
 }
 
 /// Turns symbols into `unzigzag`ged numbers.
 pub(super) fn join(symbols: &[u8], raw: &mut BitReader<'_>, out: &mut [u64]) -> Result<()> {
-    for (slots, symbols) in out.chunks_mut(16).zip(symbols.chunks(16)) {
-        // Where large numbers are rare most groups have none.
-        if symbols.iter().fold(0, |seen, symbol| seen.max(*symbol)) < DIRECT as u8 {
-            join_small(symbols, slots);
-            continue;
-        }
-        for (slot, &symbol) in slots.iter_mut().zip(symbols) {
-            let width = raw_width(symbol);
-            *slot = unzigzag(least(symbol) | raw.get(width)) as u64;
-        }
-    }
+    raw.bit = join_all(symbols, raw.bytes, raw.bit, out);
     raw.check()
+}
+
+/// Of each symbol how many raw bits follow it, and its least number.
+static WIDTHS: [u8; N_SYMBOLS_MAX] = widths();
+static LEASTS: [u64; N_SYMBOLS_MAX] = leasts();
+
+const fn widths() -> [u8; N_SYMBOLS_MAX] {
+    let mut widths = [0; N_SYMBOLS_MAX];
+    let mut symbol = 0;
+    while symbol < N_SYMBOLS_MAX {
+        widths[symbol] = raw_width(symbol as u8) as u8;
+        symbol += 1;
+    }
+    widths
+}
+
+const fn leasts() -> [u64; N_SYMBOLS_MAX] {
+    let mut leasts = [0; N_SYMBOLS_MAX];
+    let mut symbol = 0;
+    while symbol < N_SYMBOLS_MAX {
+        leasts[symbol] = least(symbol as u8);
+        symbol += 1;
+    }
+    leasts
+}
+
+/// Symbols that are joined together.
+const GROUP: usize = 16;
+/// The last symbol whose raw bits are in eight bytes, at whichever bit they begin.
+const NEAR_MAX: u8 = 4 * (57 + 2) + 3;
+/// Bytes that the raw bits of such a group are in, and eight from the last of them on.
+const GROUP_BYTES: usize = GROUP * 57 / 8 + 1 + 8;
+
+multiversion! {
+    /// Joins symbols with their raw bits, from a bit on; past the end of `bytes` there are zeros. Gives the bit
+    /// behind the last one.
+    pub(super) fn join_all / join_all_at(
+        symbols: &[u8],
+        bytes: &[u8],
+        bit: usize,
+        out: &mut [u64],
+    ) -> usize {
+        let mut raw = BitReader::new(bytes, bit);
+        for (slots, symbols) in out.chunks_mut(GROUP).zip(symbols.chunks(GROUP)) {
+            let largest = symbols.iter().fold(0, |seen, symbol| seen.max(*symbol));
+            // Where large numbers are rare most groups have none.
+            if largest < DIRECT as u8 {
+                for (slot, &symbol) in slots.iter_mut().zip(symbols) {
+                    *slot = i64::from(unzigzag_small(symbol)) as u64;
+                }
+                continue;
+            }
+            let from = raw.bit / 8;
+            match bytes.get(from..).and_then(|rest| rest.first_chunk::<GROUP_BYTES>()) {
+                Some(window) if largest <= NEAR_MAX => {
+                    let mut bit = raw.bit % 8;
+                    for (slot, &symbol) in slots.iter_mut().zip(symbols) {
+                        let width = u32::from(WIDTHS[usize::from(symbol)]);
+                        let word = window[bit / 8..].first_chunk().expect("BUG: a short window");
+                        let word = u64::from_le_bytes(*word) >> (bit % 8);
+                        let number = LEASTS[usize::from(symbol)] | word & ((1 << width) - 1);
+                        *slot = unzigzag(number) as u64;
+                        bit += width as usize;
+                    }
+                    raw.bit = from * 8 + bit;
+                }
+                _ => {
+                    for (slot, &symbol) in slots.iter_mut().zip(symbols) {
+                        *slot = unzigzag(least(symbol) | raw.get(raw_width(symbol))) as u64;
+                    }
+                }
+            }
+        }
+        raw.bit
+    }
 }
 
 multiversion! {

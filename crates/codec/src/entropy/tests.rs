@@ -2,10 +2,11 @@ use proptest::prelude::*;
 
 use super::rans::Table;
 use super::streams::Stream;
-use super::symbols::{BitReader, join};
+use super::symbols::{BitReader, DIRECT, join};
 use super::*;
 use crate::error::DecodeError;
 use crate::simd::SimdLevel;
+use crate::wire::unzigzag;
 
 proptest! {
     #[test]
@@ -146,4 +147,35 @@ fn symbols_add_up() {
     let mut numbers = vec![0; symbols.len()];
     symbols::join_small(&symbols, &mut numbers);
     assert_eq!(symbols::sum_small(&symbols), numbers.iter().copied().fold(0, u64::wrapping_add));
+}
+
+proptest! {
+    #[test]
+    fn every_level_joins_the_same_numbers(
+        numbers in prop::collection::vec(
+            prop_oneof![3 => 0u64..DIRECT, 3 => 0u64..1 << 30, 1 => any::<u64>()],
+            0..200,
+        ),
+        cut in 0usize..40,
+    ) {
+        let mut raw = BitWriter::default();
+        let mut split_off = Vec::new();
+        for number in &numbers {
+            let split = split(*number);
+            raw.put(split.raw_value, split.raw_width);
+            split_off.push(split.symbol);
+        }
+        let bytes = raw.finish();
+        for level in SimdLevel::available() {
+            let mut joined = vec![0; numbers.len()];
+            symbols::join_all_at(level, &split_off, &bytes, 0, &mut joined);
+            let wanted: Vec<u64> = numbers.iter().map(|n| unzigzag(*n) as u64).collect();
+            prop_assert_eq!(joined, wanted, "{:?}", level);
+            // Damage shows, and is no panic.
+            let short = &bytes[..bytes.len() - cut.min(bytes.len())];
+            let mut reader = BitReader::new(short, 0);
+            let outcome = join(&split_off, &mut reader, &mut vec![0; numbers.len()]);
+            prop_assert_eq!(outcome.is_err(), short.len() < bytes.len());
+        }
+    }
 }

@@ -209,19 +209,7 @@ fn spread(values: &mut Values, at: usize, present: &Bitmap, rows: Range<usize>) 
             }
             *v = all;
         }
-        Values::String(v) => {
-            let (mut all, mut next) = (Strings::new(), at);
-            all.extend_from(v, 0..at);
-            for row in rows {
-                if present.get(row) {
-                    all.extend_from(v, next..next + 1);
-                    next += 1;
-                } else {
-                    all.push("");
-                }
-            }
-            *v = all;
-        }
+        Values::String(v) => v.spread(at, rows.map(|row| present.get(row))),
         Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
     }
 }

@@ -160,14 +160,12 @@ fn read<'a>(
     let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
     let may_thaw = may_thaw(reader, shape, wanted(parts));
     if may_thaw && let Some(group) = groups.of(place) {
-        let done = if let Some(thawed) = group.page(place) {
-            Some(each.try_for_each(|(rows, out)| thawed.decode(rows, out)))
-        } else if let Some(pieces) = group.pieces(place, parts) {
-            Some(each.try_for_each(|(rows, out)| pieces.decode(shape.rows, &rows, out)))
-        } else {
-            None
-        };
-        if let Some(done) = done {
+        if let Some(thawed) = group.page(place) {
+            let done = each.try_for_each(|(rows, out)| thawed.decode(rows, out));
+            return done.map_err(malformed).map(|()| None);
+        }
+        if let Some(pieces) = group.pieces(place, parts) {
+            let done = each.try_for_each(|(rows, out)| pieces.decode(shape.rows, &rows, out));
             return done.map_err(malformed).map(|()| None);
         }
     }

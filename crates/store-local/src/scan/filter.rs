@@ -13,7 +13,15 @@ pub(crate) fn matching(column: &Column, op: CompareOp, value: &Scalar) -> Bitmap
         (Values::Boolean(v), Scalar::Boolean(x)) => {
             (0..v.len()).map(|at| op.holds(v.get(at).cmp(x))).collect()
         }
-        (Values::String(v), Scalar::String(x)) => v.iter().map(|a| op.holds(a.cmp(&**x))).collect(),
+        (Values::String(v), Scalar::String(x)) => {
+            // Texts order as their bytes do.
+            let (texts, wanted) = ((0..v.len()).map(|row| v.get_bytes(row)), x.as_bytes());
+            match op {
+                CompareOp::Equal => texts.map(|text| text == wanted).collect(),
+                CompareOp::NotEqual => texts.map(|text| text != wanted).collect(),
+                _ => texts.map(|text| op.holds(text.cmp(wanted))).collect(),
+            }
+        }
         _ => Bitmap::filled(column.len(), false),
     };
     if let Some(validity) = &column.validity {

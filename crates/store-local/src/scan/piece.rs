@@ -116,9 +116,7 @@ pub(super) fn gather(column: &Column, order: &[u32]) -> Column {
         Values::Integer(v) => Values::Integer(order.iter().map(|at| v[pick(at)]).collect()),
         Values::Unsigned(v) => Values::Unsigned(order.iter().map(|at| v[pick(at)]).collect()),
         Values::Boolean(v) => Values::Boolean(order.iter().map(|at| v.get(pick(at))).collect()),
-        Values::String(v) => {
-            Values::String(order.iter().map(|at| v.get(pick(at))).collect::<Strings>())
-        }
+        Values::String(v) => Values::String(v.take(order.iter().map(pick))),
         Values::Dictionary(..) => panic!("BUG: stores hand out no dictionaries of fields"),
     };
     let validity = column

@@ -98,10 +98,11 @@ impl Tally {
                         self.add_whole(run.slot, &bits, times, |v| v);
                     }
                     Values::String(v) => {
-                        self.add_texts(run.slot, (from..to).map(|r| v.get(r)), times)
+                        self.add_texts(run.slot, (from..to).map(|r| v.get_bytes(r)), times);
                     }
                     Values::Dictionary(codes, texts) => {
-                        let texts = codes[from..to].iter().map(|code| texts.get(*code as usize));
+                        let texts =
+                            codes[from..to].iter().map(|code| texts.get_bytes(*code as usize));
                         self.add_texts(run.slot, texts, times);
                     }
                     Values::Time(_) => panic!("BUG: a tally of times"),
@@ -147,7 +148,7 @@ impl Tally {
         self.table = table;
     }
 
-    fn add_texts<'t>(&mut self, slot: u32, texts: impl Iterator<Item = &'t str>, times: &[i64]) {
+    fn add_texts<'t>(&mut self, slot: u32, texts: impl Iterator<Item = &'t [u8]>, times: &[i64]) {
         for (text, time) in texts.zip(times) {
             let number = self.texts.number(text, &self.hasher);
             self.add(slot, number.into(), Occurrences::one(*time));
@@ -190,7 +191,7 @@ impl Tally {
         for entry in &other.entries {
             let bits = match self.input {
                 FieldType::String => {
-                    self.texts.number(other.texts.text(entry.bits), &self.hasher).into()
+                    self.texts.number(other.texts.text(entry.bits).as_bytes(), &self.hasher).into()
                 }
                 _ => entry.bits,
             };
@@ -281,15 +282,15 @@ fn identity(input: FieldType, bits: u64) -> u64 {
 
 impl Texts {
     /// The number of a text: a new one, if it has none.
-    fn number(&mut self, text: &str, hasher: &DefaultHashBuilder) -> u32 {
+    fn number(&mut self, text: &[u8], hasher: &DefaultHashBuilder) -> u32 {
         let texts = &mut self.texts;
         let hash = hasher.hash_one(text);
-        if let Some(at) = self.places.find(hash, |at| texts.get(*at as usize) == text) {
+        if let Some(at) = self.places.find(hash, |at| texts.get_bytes(*at as usize) == text) {
             return *at;
         }
         let at = texts.len() as u32;
-        texts.push(text);
-        self.places.insert_unique(hash, at, |at| hasher.hash_one(texts.get(*at as usize)));
+        texts.push(std::str::from_utf8(text).expect("BUG: a column of texts holds UTF-8"));
+        self.places.insert_unique(hash, at, |at| hasher.hash_one(texts.get_bytes(*at as usize)));
         at
     }
 
