@@ -48,14 +48,14 @@ enum Command {
     Report(ReportCommand),
     /// Serve nothing: read and forget what is written, answer every question with the same bytes.
     Discard(Discard),
-    /// Time every function of InfluxQL on InfluxDB and Nyala.
+    /// Time every function of InfluxQL on InfluxDB and Nyala, or common questions over irregular data.
     Functions(Functions),
 }
 
 /// What data there is.
 #[derive(Args)]
 struct Data {
-    /// cpu-only, devops, iot, single-field or ycsb
+    /// cpu-only, devops, iot, services, single-field or ycsb
     #[arg(long, default_value = "cpu-only")]
     workload: Workload,
     /// Hosts, trucks, tag sets or keys
@@ -246,6 +246,9 @@ struct Discard {
 
 #[derive(Args)]
 struct Functions {
+    /// cpu-only: every function; services: common questions over irregular data
+    #[arg(long, default_value = "cpu-only", value_parser = parse_asked)]
+    workload: Workload,
     /// Hosts
     #[arg(long, default_value_t = 10)]
     scale: u64,
@@ -462,10 +465,18 @@ fn run_report(command: ReportCommand) -> Result<()> {
     })
 }
 
+/// A workload that there are questions about.
+fn parse_asked(name: &str) -> Result<Workload, String> {
+    match name.parse() {
+        Ok(known @ (Workload::CpuOnly | Workload::Services)) => Ok(known),
+        _ => Err("use cpu-only or services".to_owned()),
+    }
+}
+
 fn run_functions(command: &Functions) -> Result<()> {
     let systems = vec![System::InfluxDb, System::Nyala(command.nyala.clone())];
     let figures = functions(&FunctionsOptions {
-        data: Spec::cpu_only(command.scale, command.hours),
+        data: Spec { workload: command.workload, ..Spec::cpu_only(command.scale, command.hours) },
         systems: systems.clone(),
         repeats: command.repeats,
         rest: Duration::try_from_secs_f64(command.rest).context("--rest")?,

@@ -1,4 +1,5 @@
-//! Times every function of InfluxQL on InfluxDB and Nyala, over the same data.
+//! Times every function of InfluxQL on InfluxDB and Nyala, over the same data; or common questions over what
+//! agents of services send, which is regular in nothing.
 //!
 //! One connection asks each query several times; the median counts. Functions that one of them does not have, or that the other
 //! refuses for these operands, are shown without a figure.
@@ -15,7 +16,7 @@ use crate::http::{Client, target};
 use crate::latency::Latencies;
 use crate::load::{Format, LoadOptions, load, note};
 use crate::system::System;
-use crate::workload::Spec;
+use crate::workload::{Spec, Workload};
 
 const DB: &str = "benchmark";
 /// An error is told within so many bytes.
@@ -122,6 +123,13 @@ fn questions(data: &Spec) -> Result<Vec<(String, String)>> {
     let time = |ns: i64| -> Result<Timestamp> { Ok(Timestamp::from_nanosecond(i128::from(ns))?) };
     let range = format!("time >= '{}' AND time < '{}'", time(data.start_ns)?, time(data.end_ns)?);
     let mut all = Vec::new();
+    if data.workload == Workload::Services {
+        for (select, rest) in OF_SERVICES {
+            let query = format!("SELECT {select} FROM service WHERE {range}{rest}");
+            all.push((format!("{select}{rest}"), query));
+        }
+        return Ok(all);
+    }
     for (place, group, calls) in CLASSES {
         for call in calls {
             let name =
@@ -131,6 +139,40 @@ fn questions(data: &Spec) -> Result<Vec<(String, String)>> {
     }
     Ok(all)
 }
+
+/// What is asked about services: what is selected, and what follows the range of time.
+const OF_SERVICES: [(&str, &str); 30] = [
+    ("last(*)", " GROUP BY host"),
+    ("last(latency), last(share), last(message)", " GROUP BY host"),
+    ("last(latency), state", " GROUP BY host"),
+    ("last(message)", " GROUP BY host"),
+    ("first(message), slow", " GROUP BY host"),
+    ("last(latency)", " AND state = 'failed' GROUP BY host"),
+    ("last(latency)", " AND slow = true GROUP BY host"),
+    ("*", " AND host = 'host_7' ORDER BY time DESC LIMIT 10"),
+    ("latency", " ORDER BY time DESC LIMIT 10"),
+    ("latency, share, state", " AND host = 'host_7'"),
+    ("message", " AND host = 'host_7'"),
+    ("message", " AND message =~ /took:999ms/"),
+    ("count(*)", ""),
+    ("count(message)", " GROUP BY time(1h)"),
+    ("count(state)", " AND state = 'failed' GROUP BY time(10m)"),
+    ("count(slow)", " AND slow = false GROUP BY time(10m)"),
+    ("mean(latency)", " GROUP BY time(10m)"),
+    ("mean(latency)", " GROUP BY time(1m), host"),
+    ("mean(latency)", " AND host = 'host_7' GROUP BY time(1m)"),
+    ("max(latency)", " AND rack = 'r3' GROUP BY time(5m), host"),
+    ("mean(share)", " GROUP BY time(10m), host"),
+    ("sum(latency)", " AND slow = true AND state != 'running' GROUP BY time(10m)"),
+    ("non_negative_derivative(max(requests), 1s)", " GROUP BY time(1m), host"),
+    ("percentile(latency, 99)", " GROUP BY time(10m)"),
+    ("percentile(latency, 99), median(latency), stddev(latency)", " GROUP BY host"),
+    ("distinct(state)", ""),
+    ("count(distinct(latency))", " GROUP BY host"),
+    ("mode(state)", " GROUP BY time(10m)"),
+    ("top(latency, host, 5)", ""),
+    ("first(latency), last(latency), min(latency), max(latency)", " GROUP BY time(10m), host"),
+];
 
 /// Where functions stand, by what the query is grouped, and their calls.
 const CLASSES: [(&str, &str, &[&str]); 5] = [
@@ -281,6 +323,19 @@ mod tests {
             query,
             "SELECT count(usage_user) FROM cpu WHERE time >= '2016-01-01T00:00:00Z' AND \
              time < '2016-01-02T00:00:00Z' GROUP BY time(1h), hostname"
+        );
+    }
+
+    #[test]
+    fn services_have_questions_of_their_own() {
+        let data = Spec { workload: Workload::Services, ..Spec::cpu_only(1, 24) };
+        let questions = questions(&data).unwrap();
+        let (name, query) = &questions[5];
+        assert_eq!(name, "last(latency) AND state = 'failed' GROUP BY host");
+        assert_eq!(
+            query,
+            "SELECT last(latency) FROM service WHERE time >= '2016-01-01T00:00:00Z' AND \
+             time < '2016-01-02T00:00:00Z' AND state = 'failed' GROUP BY host"
         );
     }
 

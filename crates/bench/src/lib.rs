@@ -20,6 +20,7 @@ pub mod queries;
 pub mod query_run;
 pub mod random;
 pub mod report;
+pub mod services;
 pub mod single_field;
 pub mod system;
 pub mod text;

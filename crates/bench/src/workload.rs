@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::services::Services;
 use crate::single_field::SingleField;
 use crate::tsbs::{Fleet, Trucks};
 use crate::ycsb::Ycsb;
@@ -28,6 +29,8 @@ pub enum Workload {
     Devops,
     /// TSBS iot: trucks with missing tags and fields, late rows.
     Iot,
+    /// What agents of services send: irregular times, numbers, states and texts, with gaps.
+    Services,
     /// One float field, as many tag sets as `scale` says.
     SingleField,
     /// Ten 100-byte string fields, keys in hashed order.
@@ -36,10 +39,11 @@ pub enum Workload {
 
 impl Workload {
     /// Every workload with its name on the command line.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 6] = [
         ("cpu-only", Self::CpuOnly),
         ("devops", Self::Devops),
         ("iot", Self::Iot),
+        ("services", Self::Services),
         ("single-field", Self::SingleField),
         ("ycsb", Self::Ycsb),
     ];
@@ -67,7 +71,7 @@ impl FromStr for Workload {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
     /// No workload has this name.
-    #[error("unknown workload {0:?}: use cpu-only, devops, iot, single-field or ycsb")]
+    #[error("unknown workload {0:?}: use cpu-only, devops, iot, services, single-field or ycsb")]
     UnknownWorkload(String),
     /// A workload without hosts has no rows.
     #[error("scale must be between 1 and {max}, got {got}")]
@@ -134,6 +138,7 @@ impl Spec {
             Workload::CpuOnly => Box::new(Fleet::cpu_only(self)),
             Workload::Devops => Box::new(Fleet::devops(self)),
             Workload::Iot => Box::new(Trucks::new(self)),
+            Workload::Services => Box::new(Services::new(self)),
             Workload::SingleField => Box::new(SingleField::new(self)),
             Workload::Ycsb => Box::new(Ycsb::new(self)),
         })

@@ -5,7 +5,8 @@
 /// How much work an encoder may spend on choosing and on compressing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Log batches: the cheapest choice, at least a billion integers a second.
+    /// Pieces of pages in memory: the cheapest choice, at least a billion integers a second; of texts a
+    /// dictionary at most.
     Fast,
     /// Memtable flush: statistics and a sample choose; everything stays SIMD-decodable.
     Hot,

@@ -95,7 +95,7 @@ proptest! {
 
     /// The size of batches does not change the data, the counts are right, the seed matters.
     #[test]
-    fn batches_only_cut(kind in 0usize..5, scale in 1u64..20, steps in 1i64..20, batch_rows in 1u64..50, seed in any::<u64>()) {
+    fn batches_only_cut(kind in 0usize..Workload::ALL.len(), scale in 1u64..20, steps in 1i64..20, batch_rows in 1u64..50, seed in any::<u64>()) {
         let mut spec = spec(Workload::ALL[kind].1, scale, steps);
         spec.seed = seed;
         let (whole, total) = generate_all(&spec).unwrap();

@@ -254,9 +254,8 @@ impl<'a> Accumulator<'a> {
     fn add_points(&mut self, at: usize, input: &Input, batch: &ColumnBatch, slots: usize) {
         let (times, table) = (batch.times(), input.scan.series());
         let mut aux: Option<Vec<Cow<'_, Column>>> = None;
-        let needs_aux =
-            |state: &State| matches!(state, State::Pick(_) | State::Tally(_) | State::Collect(_));
-        if self.states.iter().any(needs_aux) {
+        let has_points = |state: &State| !matches!(state, State::Totals | State::Nothing);
+        if self.states.iter().any(has_points) {
             let column = |source: &ColumnSource| match source {
                 // Looked up per series where it is needed.
                 ColumnSource::Tag { .. } => {

@@ -149,7 +149,7 @@ impl ThawedPages {
     }
 }
 
-/// Whether so many rows of a page may be read from its thawed form or its pieces, if it has such.
+/// Whether reading so many rows of a page counts as a look, or makes pieces of it.
 pub(super) fn may_thaw(reader: &SegmentReader, shape: PageShape, rows: usize) -> bool {
     reader.keep_pages && rows * 2 <= shape.rows
 }

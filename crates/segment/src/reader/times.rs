@@ -51,8 +51,7 @@ impl<'a> Times<'a> {
 
     /// Adds the times of some rows to `out`.
     fn decode(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
-        let tight = self.tight.as_ref().filter(|_| rows.len() * 2 <= self.block.rows());
-        let Some(tight) = tight else { return self.decode_page(rows, out) };
+        let Some(tight) = &self.tight else { return self.decode_page(rows, out) };
         if let Some(thawed) = tight.thawed.get() {
             let mut column = Column::new(Values::Integer(std::mem::take(out)));
             let decoded = thawed.decode(rows, &mut column);
@@ -62,7 +61,8 @@ impl<'a> Times<'a> {
             let source = &self.reader.shared.source;
             return decoded.map_err(|e| source.malformed(self.block.entry().times.offset, &e));
         }
-        if tight.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
+        let is_part = rows.len() * 2 <= self.block.rows();
+        if !is_part || tight.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
             return self.decode_page(rows, out);
         }
         let whole = self.thaw(tight)?.0;

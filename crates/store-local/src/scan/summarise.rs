@@ -38,7 +38,7 @@ enum Summed {
     /// Spans of a block: by requested field its place there, if the block has it.
     Windows(Arc<BlockWindows>, Vec<Option<usize>>),
     /// A whole block: by requested field what its directory says.
-    Block(Vec<Option<(u64, SummaryNumbers)>>),
+    Block(Vec<Option<(u64, Option<SummaryNumbers>)>>),
 }
 
 /// Whether two times lie in one window of the request.
@@ -57,12 +57,14 @@ pub(crate) fn summarise(
     fields: &[(Option<usize>, FieldType)],
     windows: &Windows,
 ) -> Result<Option<Cut>, StoreError> {
-    if windows.parts.first_last || fields.iter().any(|(_, t)| !t.is_numeric()) {
+    let SummaryParts { sum, min_max, first_last } = windows.parts;
+    let needs_numbers = sum || min_max;
+    if first_last || (needs_numbers && fields.iter().any(|(_, t)| !t.is_numeric())) {
         return Ok(None);
     }
     let whole = block.has_one_series() && *rows == (0..block.rows());
     if whole && in_one_window(windows, block.time().min, block.time().max) {
-        return Ok(whole_block(block, fields));
+        return Ok(whole_block(block, fields, needs_numbers));
     }
     if !block.has_windows() {
         return Ok(None);
@@ -141,8 +143,12 @@ fn present(block: &Block, field: Option<usize>) -> Option<usize> {
     field.filter(|field| block.has_values(*field))
 }
 
-/// The summary of a block of one series, as its directory has it. `None`: it has none.
-fn whole_block(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<Cut> {
+/// The summary of a block of one series, as its directory has it. `None`: it has not the numbers.
+fn whole_block(
+    block: &Block,
+    fields: &[(Option<usize>, FieldType)],
+    needs_numbers: bool,
+) -> Option<Cut> {
     let mut found = Vec::with_capacity(fields.len());
     for (field, _) in fields {
         let Some(field) = present(block, *field) else {
@@ -150,7 +156,10 @@ fn whole_block(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<C
             continue;
         };
         let page = block.summary(field)?;
-        found.push(Some((u64::from(page.count), page.numbers?)));
+        if needs_numbers && page.numbers.is_none() {
+            return None;
+        }
+        found.push(Some((u64::from(page.count), page.numbers)));
     }
     let has_values = found.iter().any(Option::is_some);
     let span = Span { at: 0, rows: block.rows(), time: block.time() };
@@ -180,7 +189,9 @@ impl SpanSummaries {
             Summed::Block(fields) => {
                 for (field, out) in fields.iter().zip(&mut batch.fields) {
                     match field {
-                        Some((count, numbers)) => add_numbers(*count, numbers, out, parts),
+                        Some((count, numbers)) => {
+                            add_numbers(*count, numbers.as_ref(), out, parts);
+                        }
                         None => add_nothing(1, out, parts),
                     }
                 }
@@ -230,11 +241,12 @@ impl SpanSummaries {
 
 fn add_numbers(
     count: u64,
-    numbers: &SummaryNumbers,
+    numbers: Option<&SummaryNumbers>,
     out: &mut FieldSummaries,
     parts: SummaryParts,
 ) {
     out.counts.push(count);
+    let Some(numbers) = numbers else { return };
     if parts.sum {
         out.sums.push(&numbers.sum);
     }

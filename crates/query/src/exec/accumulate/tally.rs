@@ -77,7 +77,8 @@ impl Tally {
         }
     }
 
-    /// Adds the rows of `runs` that have a value. `column` has the tally's type.
+    /// Adds the rows of `runs` that have a value; those of a run are in order of time, forwards or backwards.
+    /// `column` has the tally's type.
     pub(crate) fn add_rows(&mut self, column: &Column, times: &[i64], runs: &[Run]) {
         for run in runs {
             let (start, end) = (run.start as usize, run.end as usize);
