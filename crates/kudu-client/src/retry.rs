@@ -13,6 +13,8 @@ use crate::rpc::{CallError, code};
 const BACK_OFF_FIRST: Duration = Duration::from_millis(5);
 /// Longest wait.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+/// The time an attempt must have.
+const ATTEMPT_MIN: Duration = Duration::from_millis(50);
 /// Errors kept to be told when the time is over.
 const TRACE_MAX: usize = 6;
 
@@ -92,7 +94,9 @@ impl Attempts {
         let full = BACK_OFF_FIRST.saturating_mul(1 << self.waits.min(16)).min(BACK_OFF_MAX);
         self.waits += 1;
         let wait = full.mul_f64(rand::random_range(0.5..1.0));
-        if Instant::now() + wait >= self.deadline {
+        // With less time than that an attempt would end at the deadline, and hide what the others met.
+        let least = ATTEMPT_MIN.min(self.limit / 20);
+        if Instant::now() + wait + least >= self.deadline {
             return Err(self.timed_out());
         }
         tokio::time::sleep(wait).await;
