@@ -157,7 +157,7 @@ fn read<'a>(
     };
     let (source, shape) = (&reader.shared.source, shape(block, page));
     let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
-    // What is there is used for whole pages as well: it is decoded two to three times as fast.
+    // What is there is used for whole pages as well: a scan of one field takes a tenth less.
     if reader.keep_pages
         && let Some(group) = groups.of(place)
     {
