@@ -8,6 +8,7 @@ mod batch_builder;
 mod counters;
 mod edge;
 mod filter;
+mod memtable_source;
 mod nearest;
 mod piece;
 mod selected;
@@ -34,9 +35,10 @@ use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
 use counters::Counters;
+pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
-pub(crate) use source::{MemtableSource, SegmentSource, Source};
+pub(crate) use source::{SegmentSource, Source};
 pub(crate) use tag_cache::TagCache;
 
 /// The number of a field that does not exist: no layout has it.
@@ -240,11 +242,15 @@ impl Scan for LocalScan {
         let plan = Arc::clone(&self.plan);
         let time = plan.time.intersect(&slice.time);
         let few = plan.few(slice);
-        let partitions = open_some(&plan, time, few, &self.counters)?;
+        // Rows of memtables are told apart later, so how many of them are enough is not known; nor may one
+        // be left out that a row of another source is to be completed with.
+        let of_memtables = few.filter(|_| plan.filters.is_empty() && slice.with_any.is_none());
+        let partitions = open_some(&plan, time, (few, of_memtables), &self.counters)?;
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let reader = SeriesReader {
             order: plan.order,
             filters: plan.filters.clone(),
+            with_any: slice.with_any.clone(),
             rows_per_series: few,
             filter_columns: plan.filter_columns.clone(),
             windows: plan.windows,
@@ -296,14 +302,14 @@ pub(crate) fn open_sources(
     time: TimeRange,
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
-    open_some(plan, time, None, counters)
+    open_some(plan, time, (None, None), counters)
 }
 
-/// The same, where of each series so many rows are enough.
+/// The same, where of each series so many rows are enough: of all sources, of a memtable.
 fn open_some(
     plan: &ScanPlan,
     time: TimeRange,
-    rows_per_series: Option<u64>,
+    few: (Option<u64>, Option<u64>),
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
     let mut partitions = Vec::with_capacity(plan.partitions.len());
@@ -311,7 +317,7 @@ fn open_some(
         if !partition.time.overlaps(&time) {
             continue;
         }
-        let sources = partition_sources(plan, partition, (time, rows_per_series), counters)?;
+        let sources = partition_sources(plan, partition, (time, few), counters)?;
         if !sources.is_empty() {
             partitions.push(PartitionSources { time: partition.time, sources });
         }
@@ -322,7 +328,7 @@ fn open_some(
 fn partition_sources(
     plan: &ScanPlan,
     partition: &Partition,
-    (time, rows_per_series): (TimeRange, Option<u64>),
+    (time, (rows_per_series, of_memtables)): (TimeRange, (Option<u64>, Option<u64>)),
     counters: &Arc<Counters>,
 ) -> Result<Vec<Source>, StoreError> {
     let name = &plan.measurement.name;
@@ -350,8 +356,7 @@ fn partition_sources(
         }
     }
     let frozen = partition.frozen.iter().map(|f| (&f.table, touching(&f.tombstones), Pin::ALL));
-    // Rows of memtables are filtered later, so how many of them are enough is not known.
-    let few = rows_per_series.filter(|_| plan.filters.is_empty()).and_then(|rows| {
+    let few = of_memtables.and_then(|rows| {
         let from_end = plan.order == TimeOrder::Descending;
         Some(Few { rows: usize::try_from(rows).ok()?, from_end })
     });

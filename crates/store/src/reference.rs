@@ -43,7 +43,7 @@ pub struct ReferenceOptions {
     pub summaries: SummaryMode,
     /// Whether rows that fail the request's filters are left out.
     pub filters: bool,
-    /// Whether `rows_per_series` is obeyed.
+    /// Whether `rows_per_series` and `with_any` are obeyed.
     pub rows_per_series: bool,
 }
 

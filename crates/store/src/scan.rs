@@ -98,8 +98,11 @@ pub struct ScanSlice {
     pub series: Option<Arc<[u32]>>,
     /// Which times; cut to the request's.
     pub time: TimeRange,
-    /// A hint: of each series only this many rows are read, from the first in the request's order;
-    /// with filters, of those that satisfy them. The store may hand out more.
+    /// A hint: only rows matter that have a value of one of these fields, named by their places in the
+    /// request's; the others may be left out. `None`: any of them. Never together with `windows`.
+    pub with_any: Option<Arc<[usize]>>,
+    /// A hint: of each series only this many rows are read, from the first in the request's order, of those
+    /// that satisfy the filters and `with_any`. The store may hand out more.
     pub rows_per_series: Option<u64>,
 }
 
@@ -107,7 +110,7 @@ impl ScanSlice {
     /// Everything the scan has.
     #[must_use]
     pub fn all() -> Self {
-        Self { series: None, time: TimeRange::ALL, rows_per_series: None }
+        Self { series: None, time: TimeRange::ALL, with_any: None, rows_per_series: None }
     }
 
     /// The series with ordinals in `range`.

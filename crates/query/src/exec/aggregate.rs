@@ -29,8 +29,8 @@ use crate::functions::Function;
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
-/// Room is made at once for so many rows; an estimate may be wrong by more than memory allows.
-const EXPECTED_ROWS_MAX: usize = 1 << 22;
+/// Of the memory that is left room is made at once for rows in this part: they may turn out to be few.
+const EXPECTED_PART: usize = 16;
 
 /// A running SELECT with functions.
 pub(crate) struct Aggregate {
@@ -306,13 +306,16 @@ impl Run<'_> {
         (span / i128::from(windows.every_ns) + 2).min(i128::from(u64::MAX)) as u64
     }
 
+    fn memory_left(&self) -> usize {
+        let budget = &self.context.budget;
+        budget.limit_bytes().saturating_sub(budget.used_bytes())
+    }
+
     /// How many groups fit into memory together.
     fn groups_at_once(&self, done: usize) -> usize {
         let range = self.read_range();
         let left = self.unit.groups.len() - done;
-        let budget = &self.context.budget;
-        let share = (budget.limit_bytes() - budget.used_bytes().min(budget.limit_bytes())) / 4;
-        let share = (share as u64).min(self.context.tuning.state_bytes);
+        let share = (self.memory_left() as u64 / 4).min(self.context.tuning.state_bytes);
         let total = self.unit.groups.len() as u64;
         let rows = self.unit.rows_estimate(0..self.unit.groups.len()) / total.max(1);
         // No more windows can have rows than there are rows.
@@ -405,7 +408,9 @@ impl Run<'_> {
                 .read_ends(first, input, |batch| state.add_rows(at, input, batch, group_of));
         }
         if input.filter.is_none() {
-            state.expect(self.unit.rows_within(at, slice).min(EXPECTED_ROWS_MAX));
+            let room =
+                self.memory_left() / EXPECTED_PART / self.recipe.row_bytes(self.select).max(1);
+            state.expect(self.unit.rows_within(at, slice).min(room));
         }
         let reader = Reader { context: self.context, interrupt: &self.context.interrupt };
         reader.read(input, slice, |item| match item {
@@ -414,16 +419,16 @@ impl Run<'_> {
         })
     }
 
-    /// Reads so many rows of each series of a slice, then more of those that need more.
+    /// Reads a slice, then more of the series that need more.
     fn read_ends(
         &self,
-        mut slice: ScanSlice,
+        first: ScanSlice,
         input: &Input,
         mut add: impl FnMut(&ColumnBatch) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
-        loop {
-            let rows = slice.rows_per_series;
-            let mut seeker = Seeker::new(input, rows.unwrap_or(u64::MAX));
+        let mut slices = vec![first];
+        while let Some(slice) = slices.pop() {
+            let mut seeker = Seeker::new(input, &slice);
             let mut cursor = input.cursor(&slice)?;
             while let Some(item) = cursor.next()? {
                 self.context.interrupt.check()?;
@@ -443,11 +448,9 @@ impl Run<'_> {
                     add(&found)?;
                 }
             }
-            match seeker.next_slice(&slice) {
-                Some(more) => slice = more,
-                None => return Ok(()),
-            }
+            slices.extend(seeker.next_slices(input, &slice));
         }
+        Ok(())
     }
 
     /// The series of a slice whose groups are wanted.

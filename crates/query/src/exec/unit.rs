@@ -141,7 +141,8 @@ impl Unit {
         if series.as_ref().is_some_and(|series| series.is_empty()) {
             return None;
         }
-        Some(ScanSlice { series, time, rows_per_series: self.inputs[at].rows_per_series })
+        let rows_per_series = self.inputs[at].rows_per_series;
+        Some(ScanSlice { series, time, rows_per_series, ..ScanSlice::all() })
     }
 
     /// A slice of input `at` cut by series into as many parts as threads pay for `cells` cells.

@@ -52,6 +52,9 @@ pub(super) async fn backward(
             if let (Some(data), Some(last)) = (view.data.first(), block.times.last()) {
                 data.met(*last);
             }
+            if let Some(any) = &piece.with_any {
+                block.keep_with_any(any);
+            }
             if let Some(left) = &mut left {
                 block.keep_last(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= block.rows() as u64;

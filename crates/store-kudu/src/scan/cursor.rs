@@ -40,8 +40,9 @@ pub(super) struct KuduCursor {
     running: VecDeque<Running>,
     batch_bytes: usize,
     gather_bytes: Option<usize>,
-    /// Of each series so many rows are enough.
+    /// Of each series so many rows are enough, of those with a value of one of some fields.
     rows_per_series: Option<u64>,
+    with_any: Option<Arc<[usize]>>,
     streams: Reservation,
     item: Option<Reservation>,
 }
@@ -64,6 +65,7 @@ impl KuduCursor {
             waiting: groups(view, slice, gather_bytes)?.into(),
             gather_bytes,
             rows_per_series: slice.rows_per_series,
+            with_any: slice.with_any.clone(),
             running: VecDeque::new(),
             batch_bytes: share.clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX),
             streams: budget.reserve(0)?,
@@ -101,6 +103,7 @@ impl KuduCursor {
                     times,
                     batch_bytes: u32::try_from(self.batch_bytes).unwrap_or(u32::MAX),
                     rows_per_series: self.rows_per_series,
+                    with_any: self.with_any.clone(),
                     gather,
                 };
                 Stream::start(&self.view, piece)

@@ -108,6 +108,21 @@ impl Block {
         }
     }
 
+    /// Keeps the rows that have a value in one of some columns.
+    pub(super) fn keep_with_any(&mut self, columns: &[usize]) {
+        let has = |row: usize| columns.iter().any(|column| self.columns[*column].is_valid(row));
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for row in (0..self.rows()).filter(|row| has(*row)) {
+            match ranges.last_mut() {
+                Some(range) if range.end == row => range.end += 1,
+                _ => ranges.push(row..row + 1),
+            }
+        }
+        if ranges.as_slice() != std::slice::from_ref(&(0..self.rows())) {
+            self.keep(&ranges);
+        }
+    }
+
     /// Keeps these rows, in this order.
     pub(super) fn keep(&mut self, ranges: &[Range<usize>]) {
         let pick = |values: &[i64]| -> Vec<i64> {
@@ -303,6 +318,7 @@ mod tests {
             times: Vec::new(),
             batch_bytes: 1,
             rows_per_series: None,
+            with_any: None,
             gather: None,
         };
         assert_eq!(wanted_rows(&block, &piece), [0..1, 2..3]);
@@ -313,6 +329,11 @@ mod tests {
         assert!(!block.columns[0].is_valid(1) && block.columns[0].is_valid(2));
         block.keep_last(2);
         assert_eq!(block.times, [20, 10]);
+        let mut some = block.clone();
+        some.keep_with_any(&[0]);
+        assert_eq!(some.times, [20]);
+        some.keep_with_any(&[]);
+        assert_eq!(some.rows(), 0);
         block.truncate(1);
         assert_eq!((block.rows(), block.columns[0].len()), (1, 1));
     }

@@ -34,6 +34,8 @@ pub(super) struct Piece {
     pub(super) batch_bytes: u32,
     /// Of each series so many rows are enough.
     pub(super) rows_per_series: Option<u64>,
+    /// Only rows matter that have a value of one of these fields, if not of any.
+    pub(super) with_any: Option<Arc<[usize]>>,
     /// Memory that its rows may take if they are to be gathered range by range.
     pub(super) gather: Option<usize>,
 }
@@ -107,6 +109,9 @@ pub(super) fn builder(view: &View, table: &Table, piece: &Piece, time: TimeRange
     for predicate in &view.predicates {
         scan = scan.filter(predicate.clone());
     }
+    if let Some(column) = only_column(view, piece) {
+        scan = scan.filter(Predicate::is_not_null(column));
+    }
     within(view, scan, piece, time)
 }
 
@@ -148,6 +153,14 @@ fn within(view: &View, scan: ScanBuilder, piece: &Piece, time: TimeRange) -> Sca
     }
 }
 
+/// The column of the wide table that every row has a value in that matters, if servers can tell.
+fn only_column<'a>(view: &'a View, piece: &Piece) -> Option<&'a str> {
+    match piece.with_any.as_deref()? {
+        [only] if view.narrow.is_none() => view.columns[*only].as_deref(),
+        _ => None,
+    }
+}
+
 /// Rows wanted of a single series; `None`: all.
 pub(super) fn rows_wanted(view: &View, piece: &Piece) -> Option<u64> {
     // Rows that fail a filter must not use up the limit.
@@ -168,9 +181,13 @@ pub(super) async fn forward(
         return Ok(());
     }
     // Where there is one field every row counts: those without it do not come.
-    let limit = left.filter(|_| view.columns.iter().flatten().count() == 1);
+    let has_one = piece.with_any.is_none() && view.columns.iter().flatten().count() == 1;
+    let limit = left.filter(|_| has_one || only_column(view, piece).is_some());
     let mut reader = Reader::open(view, piece, TimeRange::new(first.min, last.max), limit)?;
     while let Some((_, mut block)) = reader.next().await? {
+        if let Some(any) = &piece.with_any {
+            block.keep_with_any(any);
+        }
         if let Some(left) = &mut left {
             block.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= block.rows() as u64;

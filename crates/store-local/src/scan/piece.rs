@@ -11,10 +11,13 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Leaves out rows in which no column has a value.
-    pub(crate) fn drop_empty_rows(&mut self) {
+    /// Leaves out rows in which none of these columns has a value, or no column at all.
+    pub(crate) fn drop_empty_rows(&mut self, with_any: Option<&[usize]>) {
         let mut validities = Vec::with_capacity(self.columns.len());
-        for column in &self.columns {
+        for (at, column) in self.columns.iter().enumerate() {
+            if with_any.is_some_and(|any| !any.contains(&at)) {
+                continue;
+            }
             match &column.validity {
                 Some(validity) => validities.push(validity),
                 None => return,
@@ -236,7 +239,7 @@ mod tests {
             prop_assert_eq!(rows(&merged), rows(&piece(&model)));
 
             let mut kept = merged;
-            kept.drop_empty_rows();
+            kept.drop_empty_rows(None);
             model.retain(|_, (a, b)| a.is_some() || b.is_some());
             prop_assert_eq!(rows(&kept), rows(&piece(&model)));
 

@@ -1,6 +1,8 @@
 //! Reads one series after another: gathers what each source has, lets later writes win, and hands
 //! out rows in time order.
 
+use std::sync::Arc;
+
 use model::{FieldFilter, SeriesId, TimeRange};
 use segment::Edge;
 use store::{StoreError, TimeOrder, Windows};
@@ -29,6 +31,8 @@ pub(crate) struct SeriesReader {
     pub(crate) filters: Vec<FieldFilter>,
     /// Of each series no more rows than this are needed, of those that satisfy the filters.
     pub(crate) rows_per_series: Option<u64>,
+    /// Only rows matter that have a value in one of these columns, if not in any.
+    pub(crate) with_any: Option<Arc<[usize]>>,
     /// For each filter the column it is about; known where rows are counted.
     pub(crate) filter_columns: Option<Vec<usize>>,
     /// Rows are aggregated by these windows: summaries do as well.
@@ -51,7 +55,15 @@ pub(crate) enum Emitted<'a> {
 /// How much more is read of a span when its first rows turned out not to be enough.
 const GROWTH: usize = 8;
 
-/// Rows that are read first where some may fail a filter: fewer take as long.
+/// Whether a row has a value in one of these columns, or in any.
+fn has_any(row: &[Option<u64>], columns: Option<&[usize]>) -> bool {
+    match columns {
+        None => row.iter().any(Option::is_some),
+        Some(columns) => columns.iter().any(|column| row[*column].is_some()),
+    }
+}
+
+/// Rows that are read first where some may not matter: fewer take as long.
 const FILTERED_ROWS_MIN: usize = 64;
 
 impl SeriesReader {
@@ -63,6 +75,7 @@ impl SeriesReader {
             order: TimeOrder::Ascending,
             filters: Vec::new(),
             rows_per_series: None,
+            with_any: None,
             filter_columns: None,
             windows: None,
             row: Vec::new(),
@@ -144,15 +157,18 @@ impl SeriesReader {
         let mut walk = self.only_segment(at).walk(series, time);
         let mut spans = Vec::new();
         let mut row = std::mem::take(&mut self.row);
-        let may_be_edge = self.filters.is_empty();
+        let (may_be_edge, with_any) = (self.filters.is_empty(), self.with_any.clone());
         while *wanted > 0 {
             let segment = self.only_segment(at);
             let Some(block) = segment.next_block(&mut walk, edge)? else { break };
+            if !segment.has_values(&block, with_any.as_deref()) {
+                continue;
+            }
             if *wanted == 1
                 && may_be_edge
                 && time.covers(&block.time())
                 && let Some(time) = segment.edge_values(&block, edge, &mut row)
-                && row.iter().any(Option::is_some)
+                && has_any(&row, with_any.as_deref())
             {
                 *wanted = 0;
                 emit(Emitted::Row(time, &row));
@@ -233,6 +249,11 @@ impl SeriesReader {
         {
             return self.read_cut(at, span, cut, wanted, emit);
         }
+        if let (SpanRows::Block(block, _), Source::Segment(segment)) = (&span.rows, &*source)
+            && !segment.has_values(block, self.with_any.as_deref())
+        {
+            return Ok(());
+        }
         let (block, mut rows) = match span.rows {
             SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
             rows => {
@@ -265,7 +286,8 @@ impl SeriesReader {
 
     /// So many rows are read first to find those that are wanted.
     fn first_take(&self, wanted: usize) -> usize {
-        if self.filters.is_empty() { wanted } else { wanted.max(FILTERED_ROWS_MIN) }
+        let all_matter = self.filters.is_empty() && self.with_any.is_none();
+        if all_matter { wanted } else { wanted.max(FILTERED_ROWS_MIN) }
     }
 
     /// Leaves only rows that satisfy every filter, so that they can be counted.
@@ -304,7 +326,7 @@ impl SeriesReader {
     }
 
     fn hand_out(&self, mut piece: Piece, wanted: &mut usize, emit: &mut dyn FnMut(Emitted<'_>)) {
-        piece.drop_empty_rows();
+        piece.drop_empty_rows(self.with_any.as_deref());
         if self.rows_per_series.is_some() {
             self.drop_unwanted(&mut piece);
         }

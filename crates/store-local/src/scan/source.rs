@@ -1,4 +1,4 @@
-//! Sources of rows: a segment or a memtable, as seen by one cursor.
+//! Sources of rows, as seen by one cursor: a segment, or a memtable (`memtable_source`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use store::{StoreError, Windows};
 use super::counters::Counters;
 use super::edge::edge_of;
 use super::filter;
+use super::memtable_source::MemtableSource;
 use super::piece::Piece;
 use super::selected::{Part, parts, pick};
 use super::span::{Span, SpanRows, hidden_within};
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
-use crate::memtable::{Few, Memtable, Pin};
-use crate::rows::FieldNo;
 use crate::tombstone::{Tombstone, visible};
 use crate::view::Segment;
 
@@ -25,17 +24,6 @@ use crate::view::Segment;
 pub(crate) enum Source {
     Memtable(MemtableSource),
     Segment(Box<SegmentSource>),
-}
-
-/// A memtable as a source.
-#[derive(Debug)]
-pub(crate) struct MemtableSource {
-    pub(crate) table: Arc<Memtable>,
-    pub(crate) pin: Pin,
-    pub(crate) fields: Arc<[(FieldNo, FieldType)]>,
-    pub(crate) tombstones: Vec<Arc<Tombstone>>,
-    /// Rows of a series that are enough.
-    pub(crate) few: Option<Few>,
 }
 
 /// A segment as a source.
@@ -130,28 +118,6 @@ impl Source {
     }
 }
 
-impl MemtableSource {
-    fn spans(&self, source: usize, series: SeriesId, time: TimeRange, out: &mut Vec<Span>) {
-        let seen = visible(&self.tombstones, series, time);
-        // How many rows are enough is not known where some of them are hidden.
-        let few = self.few.filter(|_| seen.hidden.is_none());
-        for time in seen.parts {
-            let (pin, fields) = (&self.pin, &self.fields);
-            let Some(block) = self.table.read_few(series, time, pin, fields, few) else {
-                continue;
-            };
-            let mut piece = Piece { times: block.times, columns: block.columns };
-            if let Some(hidden) = &seen.hidden {
-                piece.drop_times(hidden);
-            }
-            if let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) {
-                let time = TimeRange::new(*first, *last);
-                out.push(Span { source, time, rows: SpanRows::Held(piece), hidden: None });
-            }
-        }
-    }
-}
-
 impl SegmentSource {
     /// A source over the rows of one measurement; `None` if the segment has none of it.
     pub(crate) fn open(
@@ -209,7 +175,9 @@ impl SegmentSource {
         if self.tombstones.is_empty() {
             let mut walk = self.walk(series, time);
             while let Some(block) = self.next_block(&mut walk, Edge::First)? {
-                self.block_span(source, series, time, block, out)?;
+                if self.has_values(&block, None) {
+                    self.block_span(source, series, time, block, out)?;
+                }
             }
             return Ok(());
         }
@@ -218,7 +186,9 @@ impl SegmentSource {
         for part in seen.parts {
             let mut walk = self.walk(series, part);
             while let Some(block) = self.next_block(&mut walk, Edge::First)? {
-                self.block_span(source, series, part, block, out)?;
+                if self.has_values(&block, None) {
+                    self.block_span(source, series, part, block, out)?;
+                }
             }
         }
         for span in &mut out[before..] {
@@ -244,6 +214,17 @@ impl SegmentSource {
         edge: Edge,
     ) -> Result<Option<Block>, StoreError> {
         walk.next_from(edge, &self.reader, &self.directory).map_err(segment_error)
+    }
+
+    /// Whether a block has values of one of these requested fields, or of any.
+    pub(crate) fn has_values(&self, block: &Block, with_any: Option<&[usize]>) -> bool {
+        let has = |(field, _): &(Option<usize>, FieldType)| {
+            field.is_some_and(|field| block.has_values(field))
+        };
+        match with_any {
+            None => self.fields.iter().any(has),
+            Some(any) => any.iter().any(|field| has(&self.fields[*field])),
+        }
     }
 
     /// Puts the values of the row at an end of a block into `row`, by their bits, if the directory says them all.

@@ -29,6 +29,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("many_rows", writes::many_rows),
     ("scan_options", reads::scan_options),
     ("only_rows_with_wanted_fields", reads::only_rows_with_wanted_fields),
+    ("only_rows_that_matter", reads::only_rows_that_matter),
     ("series_with_equal_wanted_tags_stay_apart", reads::series_with_equal_wanted_tags_stay_apart),
     ("unknown_names_have_no_rows", reads::unknown_names_have_no_rows),
     ("a_scan_keeps_its_view", reads::a_scan_keeps_its_view),

@@ -4,6 +4,7 @@ mod cursor;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{
     DatabaseId, FieldFilter, Interrupt, MeasurementSchema, Name, Scalar, SeriesKey, TagExpr,
@@ -52,6 +53,9 @@ pub(super) fn check_probe(
     check_series_table(&*scan, &request)?;
     check_extent(&*scan, &*pinned, &request)?;
     check_matching(&*scan, &*pinned, &request)?;
+    let place = |at: &usize| at % request.fields.len().max(1);
+    let with_any = probe.with_any.as_ref().filter(|_| !request.fields.is_empty());
+    let with_any: Option<Arc<[usize]>> = with_any.map(|any| any.iter().map(place).collect());
     let mut ordinals: Vec<u32> = (0..scan.series().len).collect();
     // Disjoint series in the store's own order, whatever it is.
     let parts = probe.series_parts.max(1);
@@ -59,7 +63,8 @@ pub(super) fn check_probe(
         let of_part: Vec<u32> = ordinals.extract_if(.., |o| *o % parts == part).collect();
         for time in probe.time_slices() {
             let series = (parts > 1).then(|| of_part.clone().into());
-            let slice = ScanSlice { series, time, rows_per_series: probe.rows_per_series };
+            let (with_any, rows_per_series) = (with_any.clone(), probe.rows_per_series);
+            let slice = ScanSlice { series, time, with_any, rows_per_series };
             if request.windows.is_some() {
                 check_windows(&*scan, &*pinned, &request, &slice)?;
             } else {
@@ -182,9 +187,15 @@ fn check_rows(
         Ok(by_key(rows.map_err(failed("model"))?))
     };
     let all = of_model(without_hints(request))?;
-    let wanted = of_model(ScanRequest { windows: None, ..request.clone() })?;
+    let mut wanted = of_model(ScanRequest { windows: None, ..request.clone() })?;
+    if let Some(any) = &slice.with_any {
+        let names: Vec<&Name> = any.iter().map(|field| &request.fields[*field].0).collect();
+        let matters = |row: &Row| row.fields.iter().any(|(name, _)| names.contains(&name));
+        wanted.values_mut().for_each(|rows| rows.retain(matters));
+    }
     let limit = slice.rows_per_series.map_or(usize::MAX, |n| n as usize);
-    let exact = request.filters.is_empty() && slice.rows_per_series.is_none();
+    let has_hints = slice.rows_per_series.is_some() || slice.with_any.is_some();
+    let exact = request.filters.is_empty() && !has_hints;
     let table: Vec<String> =
         ordinals.iter().map(|series| testing::series_key(scan, request, *series)).collect();
     for (key, rows) in &got {

@@ -232,6 +232,10 @@ impl Generator {
         } else {
             probe.filter = self.random.chance(30).then(|| self.filter());
             probe.rows_per_series = self.random.chance(30).then(|| self.random.below(6) as u64);
+            if self.random.chance(30) {
+                let places = 0..self.random.below(3);
+                probe.with_any = Some(places.map(|_| self.random.below(100)).collect());
+            }
         }
         probe.series_parts = 1 + self.random.below(3) as u32;
         probe.cuts = (0..self.random.below(3)).map(|_| self.time()).collect();

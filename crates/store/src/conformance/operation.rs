@@ -73,6 +73,8 @@ pub(super) struct Probe {
     pub(super) time: TimeRange,
     pub(super) order: TimeOrder,
     pub(super) filter: Option<(usize, CompareOp, Scalar)>,
+    /// Positions among the fields that are asked for, modulo their number.
+    pub(super) with_any: Option<Vec<usize>>,
     pub(super) rows_per_series: Option<u64>,
     pub(super) windows: Option<Windows>,
     /// The scan is read by this many cursors over disjoint series ...
@@ -91,6 +93,7 @@ impl Probe {
             time: TimeRange::ALL,
             order: TimeOrder::Ascending,
             filter: None,
+            with_any: None,
             rows_per_series: None,
             windows: None,
             series_parts: 1,

@@ -64,6 +64,9 @@ impl ReferenceScan {
         if self.request.order == TimeOrder::Descending {
             rows.reverse();
         }
+        if let Some(any) = slice.with_any.as_ref().filter(|_| self.options.rows_per_series) {
+            rows.retain(|row| any.iter().any(|field| row.values[*field].is_some()));
+        }
         // Rows that fail a filter are not wanted and must not use up the limit.
         let exact = self.request.filters.is_empty() || self.options.filters;
         if let Some(limit) = slice.rows_per_series.filter(|_| exact)

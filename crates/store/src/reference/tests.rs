@@ -83,7 +83,7 @@ fn scans_obey_order_limit_slices_and_filters() {
     let slice = ScanSlice {
         series: Some([1].into()),
         time: TimeRange::new(2, 9),
-        rows_per_series: Some(2),
+        ..ScanSlice::rows_per_series(2)
     };
     let rows = testing::read_slice(&*scan, &request, &slice).unwrap();
     assert_eq!(rows, [row("m,h=1", "x", 3, 3)]);

@@ -12,10 +12,9 @@ use std::ops::Range;
 use model::{Column, FieldType, Values};
 
 use self::bars::{Bars, Goal};
-use self::finished::BySlot;
 pub(crate) use self::finished::Finished;
 use super::kernels;
-use super::slots::Run;
+use super::slots::{BySlot, Run, targets};
 use crate::exec::column::{self, append, take};
 use crate::functions::Function;
 use crate::functions::ranked::{self, Draws, End};
@@ -184,10 +183,10 @@ impl Collect {
         if self.values.len() < self.prune_at || !self.function.keeps_times() {
             return;
         }
-        let by_slot = BySlot::new(&self.segments, slots);
+        let by_slot = self.by_slot(slots);
         let mut kept: Vec<(u32, u32)> = Vec::new();
         for slot in 0..slots {
-            let rows = by_slot.rows(slot);
+            let rows = self.rows(by_slot.of(slot));
             kept.extend(self.select(rows, key).into_iter().map(|r| (slot as u32, r)));
         }
         let rows: Vec<u32> = kept.iter().map(|k| k.1).collect();
@@ -239,10 +238,7 @@ impl Collect {
 
     /// Adds the values of another set: their slot `from` is `to` here.
     pub(crate) fn merge(&mut self, other: Self, slots: &[(usize, usize)]) {
-        let mut target = vec![0u32; slots.iter().map(|s| s.0 + 1).max().unwrap_or(0)];
-        for (from, to) in slots {
-            target[*from] = *to as u32;
-        }
+        let target = targets(slots);
         let base = self.values.len() as u32;
         self.segments.extend(other.segments.into_iter().map(|segment| Segment {
             slot: target[segment.slot as usize],
@@ -266,6 +262,17 @@ impl Collect {
             + self.segments.capacity() * size_of::<Segment>()
             + self.bars.as_ref().map_or(0, Bars::memory_bytes)
             + aux
+    }
+
+    /// The segments of each slot.
+    fn by_slot(&self, slots: usize) -> BySlot {
+        BySlot::new(slots, self.segments.iter().map(|segment| segment.slot))
+    }
+
+    /// The rows of segments, as they came.
+    fn rows(&self, segments: &[u32]) -> Vec<u32> {
+        let segments = segments.iter().map(|at| &self.segments[*at as usize]);
+        segments.flat_map(|segment| segment.start..segment.start + segment.rows).collect()
     }
 
     /// Where a row came from.

@@ -26,6 +26,42 @@ pub(crate) struct SlotSpan {
     pub span: u32,
 }
 
+/// Things in order of their slots; those of a slot as they came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BySlot {
+    starts: Vec<u32>,
+    /// Places of the things.
+    order: Vec<u32>,
+}
+
+impl BySlot {
+    /// Of things that belong to these slots, one after another.
+    pub(crate) fn new(slots: usize, of: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
+        let mut starts = vec![0u32; slots + 1];
+        of.clone().for_each(|slot| starts[slot as usize + 1] += 1);
+        (0..slots).for_each(|slot| starts[slot + 1] += starts[slot]);
+        let (mut next, mut order) = (starts.clone(), vec![0; of.len()]);
+        for (slot, at) in of.zip(0..) {
+            let place = &mut next[slot as usize];
+            order[*place as usize] = at;
+            *place += 1;
+        }
+        Self { starts, order }
+    }
+
+    /// The places of the things of a slot.
+    pub(crate) fn of(&self, slot: usize) -> &[u32] {
+        &self.order[self.starts[slot] as usize..self.starts[slot + 1] as usize]
+    }
+}
+
+/// By slot of another set the slot that it is here.
+pub(crate) fn targets(slots: &[(usize, usize)]) -> Vec<u32> {
+    let mut targets = vec![0; slots.iter().map(|(from, _)| from + 1).max().unwrap_or(0)];
+    slots.iter().for_each(|(from, to)| targets[*from] = *to as u32);
+    targets
+}
+
 /// The slots of some groups.
 #[derive(Clone, Debug)]
 pub(crate) enum SlotMap {

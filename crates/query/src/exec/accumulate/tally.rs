@@ -11,7 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Column, FieldType, Scalar, Strings, Values};
 
 use super::kernels;
-use super::slots::Run;
+use super::slots::{BySlot, Run, targets};
 use crate::functions::Function;
 use crate::functions::values::{self, Occurrences, Value};
 
@@ -31,9 +31,8 @@ pub(crate) struct Tally {
     near: usize,
     texts: Texts,
     table: Vec<Counted>,
-    /// Entries in order of their slots, and where those of each begin; known at the end.
-    order: Vec<u32>,
-    starts: Vec<u32>,
+    /// Known at the end.
+    by_slot: BySlot,
 }
 
 /// A value of a slot.
@@ -72,8 +71,7 @@ impl Tally {
             near: 0,
             texts: Texts::default(),
             table: Vec::new(),
-            order: Vec::new(),
-            starts: Vec::new(),
+            by_slot: BySlot::default(),
         }
     }
 
@@ -185,10 +183,7 @@ impl Tally {
 
     /// Adds the values of another set: their slot `from` is `to` here.
     pub(crate) fn merge(&mut self, other: &Self, slots: &[(usize, usize)]) {
-        let mut target = vec![0u32; slots.iter().map(|s| s.0 + 1).max().unwrap_or(0)];
-        for (from, to) in slots {
-            target[*from] = *to as u32;
-        }
+        let target = targets(slots);
         for entry in &other.entries {
             let bits = match self.input {
                 FieldType::String => {
@@ -202,21 +197,12 @@ impl Tally {
 
     /// Puts what was added in order of slots, so that results can be asked for.
     pub(crate) fn sort(&mut self, slots: usize) {
-        let mut starts = vec![0u32; slots + 1];
-        self.entries.iter().for_each(|entry| starts[entry.slot as usize + 1] += 1);
-        (0..slots).for_each(|slot| starts[slot + 1] += starts[slot]);
-        let (mut next, mut order) = (starts.clone(), vec![0; self.entries.len()]);
-        for (entry, at) in self.entries.iter().zip(0..) {
-            let place = &mut next[entry.slot as usize];
-            order[*place as usize] = at;
-            *place += 1;
-        }
-        (self.starts, self.order) = (starts, order);
+        self.by_slot = BySlot::new(slots, self.entries.iter().map(|entry| entry.slot));
     }
 
     /// The results of a slot, in the order they are shown; none if it has no values.
     pub(crate) fn results(&self, slot: usize, ascending: bool) -> Vec<Scalar> {
-        let places = &self.order[self.starts[slot] as usize..self.starts[slot + 1] as usize];
+        let places = self.by_slot.of(slot);
         if places.is_empty() {
             return Vec::new();
         }

@@ -1,9 +1,11 @@
-//! First and last values, found from the ends of series: of each a row is read, and more, from the same
-//! end, only where a function has found no value yet or the condition left no row.
+//! First and last values, found from the ends of series: of each a row is read; then, function by function, more
+//! of the series that have shown no value of its field yet, or of which the condition left no row.
 //!
 //! Invariants
-//! - What is added of a series is all of its rows up to some row, counted from the end that is read from. Rows
-//!   are added again with those behind them: a first or last value does not change by that.
+//! - What is added of a series is all of its rows that matter up to some row, counted from the end that is read
+//!   from. Rows are added again with those behind them: a first or last value does not change by that.
+
+use std::collections::BTreeMap;
 
 use model::{ColumnBatch, SeriesRun};
 use store::ScanSlice;
@@ -61,20 +63,36 @@ pub(super) struct Seeker {
     handed: u64,
     /// Columns it has shown no value of yet.
     missing: Vec<usize>,
-    pending: Vec<u32>,
+    /// By column the series that may have a value further on.
+    pending: BTreeMap<usize, Vec<u32>>,
+}
+
+/// The columns that functions are over.
+fn columns(input: &Input) -> Vec<usize> {
+    let column = |source: &ColumnSource| match source {
+        ColumnSource::Column { at, .. } => Some(*at),
+        ColumnSource::Tag { .. } | ColumnSource::Missing(_) => None,
+    };
+    let mut columns: Vec<usize> = input.calls.iter().filter_map(column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 impl Seeker {
-    /// Of an input of which `rows` of each series are read.
-    pub(super) fn new(input: &Input, rows: u64) -> Self {
-        let column = |source: &ColumnSource| match source {
-            ColumnSource::Column { at, .. } => Some(*at),
-            ColumnSource::Tag { .. } | ColumnSource::Missing(_) => None,
+    /// Of a slice of an input.
+    pub(super) fn new(input: &Input, slice: &ScanSlice) -> Self {
+        // Column 0 is the time.
+        let columns = match &slice.with_any {
+            None => columns(input),
+            Some(fields) => fields.iter().map(|field| field + 1).collect(),
         };
-        let mut columns: Vec<usize> = input.calls.iter().filter_map(column).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        Self { columns, rows, series: None, handed: 0, missing: Vec::new(), pending: Vec::new() }
+        Self::of(columns, slice.rows_per_series.unwrap_or(u64::MAX))
+    }
+
+    fn of(columns: Vec<usize>, rows: u64) -> Self {
+        let (missing, pending) = (Vec::new(), BTreeMap::new());
+        Self { columns, rows, series: None, handed: 0, missing, pending }
     }
 
     /// Looks at a batch: the rows that were handed out, and those of them that satisfy the condition. Series
@@ -99,24 +117,34 @@ impl Seeker {
     }
 
     fn close(&mut self) {
+        let Some(series) = self.series.take() else { return };
         // With fewer rows than were asked for the series has no more.
-        if let Some(series) = self.series.take()
-            && self.handed >= self.rows
-            && !self.missing.is_empty()
-        {
-            self.pending.push(series);
+        if self.handed >= self.rows {
+            let missing = self.missing.iter();
+            missing.for_each(|column| self.pending.entry(*column).or_default().push(series));
         }
     }
 
-    /// What is to be read next: more rows of the series that need more.
-    pub(super) fn next_slice(mut self, slice: &ScanSlice) -> Option<ScanSlice> {
+    /// What is to be read next, after `slice`: rows with a value of a column that is still missing.
+    pub(super) fn next_slices(mut self, input: &Input, slice: &ScanSlice) -> Vec<ScanSlice> {
         self.close();
-        let more = self.rows.saturating_mul(GROWTH);
-        (!self.pending.is_empty()).then(|| ScanSlice {
-            series: Some(self.pending.into()),
-            rows_per_series: (more <= ROWS_MAX).then_some(more),
-            ..slice.clone()
-        })
+        let rows_per_series = match (&slice.with_any, &input.filter) {
+            (None, _) => first_rows(input),
+            // The first row with a value is what was asked for.
+            (Some(_), None) => return Vec::new(),
+            (Some(_), Some(_)) => Some(self.rows.saturating_mul(GROWTH)).filter(|n| *n <= ROWS_MAX),
+        };
+        self.slices(slice, rows_per_series)
+    }
+
+    fn slices(self, slice: &ScanSlice, rows_per_series: Option<u64>) -> Vec<ScanSlice> {
+        let of_column = |(column, series): (usize, Vec<u32>)| ScanSlice {
+            series: Some(series.into()),
+            time: slice.time,
+            with_any: Some([column - 1].into()),
+            rows_per_series,
+        };
+        self.pending.into_iter().map(of_column).collect()
     }
 }
 
@@ -138,43 +166,47 @@ mod tests {
         ColumnBatch { rows, runs: runs.iter().map(run).collect(), columns: vec![times, values] }
     }
 
-    fn seeker(rows: u64) -> Seeker {
-        let (columns, missing, pending) = (vec![1], Vec::new(), Vec::new());
-        Seeker { columns, rows, series: None, handed: 0, missing, pending }
-    }
-
-    fn pending(seeker: Seeker) -> Option<(Vec<u32>, Option<u64>)> {
-        let slice = seeker.next_slice(&ScanSlice::all())?;
-        Some((slice.series?.to_vec(), slice.rows_per_series))
+    fn pending(mut seeker: Seeker) -> Vec<(usize, Vec<u32>)> {
+        seeker.close();
+        let slices = seeker.slices(&ScanSlice::all(), Some(1)).into_iter();
+        let read = |slice: ScanSlice| (slice.with_any.unwrap()[0], slice.series.unwrap().to_vec());
+        slices.map(read).collect()
     }
 
     #[test]
     fn series_without_a_value_are_read_further_unless_they_ended() {
-        let mut two = seeker(2);
+        let mut two = Seeker::of(vec![1], 2);
         let rows =
             batch(&[(1, &[false, true]), (3, &[false, false]), (4, &[false]), (7, &[false])]);
         two.look(&rows.runs, &rows);
         let rest = batch(&[(7, &[false]), (8, &[true, true])]);
         two.look(&rest.runs, &rest);
-        assert_eq!(pending(two), Some((vec![3, 7], Some(16))));
+        assert_eq!(pending(two), [(0, vec![3, 7])]);
+    }
+
+    #[test]
+    fn each_column_has_series_of_its_own() {
+        let mut one = Seeker::of(vec![1, 2], 1);
+        let mut rows = batch(&[(1, &[true]), (2, &[false]), (5, &[false])]);
+        let others: Bitmap = [false, true, false].into_iter().collect();
+        rows.columns.push(Column { validity: Some(others), ..rows.columns[1].clone() });
+        one.look(&rows.runs, &rows);
+        assert_eq!(pending(one), [(0, vec![2, 5]), (1, vec![1, 5])]);
     }
 
     #[test]
     fn rows_that_fail_the_condition_count_as_read() {
-        let mut one = seeker(1);
+        let mut one = Seeker::of(vec![1], 1);
         let handed = batch(&[(1, &[true]), (2, &[true]), (5, &[true])]);
         one.look(&handed.runs, &batch(&[(2, &[true])]));
-        assert_eq!(pending(one), Some((vec![1, 5], Some(8))));
-        let mut last = seeker(4096);
-        last.look(&[SeriesRun { series: 6, rows: 4096 }], &batch(&[]));
-        assert_eq!(pending(last), Some((vec![6], None)));
+        assert_eq!(pending(one), [(0, vec![1, 5])]);
     }
 
     #[test]
     fn nothing_is_left_when_all_have_values() {
-        let mut one = seeker(1);
+        let mut one = Seeker::of(vec![1], 1);
         let rows = batch(&[(1, &[true]), (2, &[true])]);
         one.look(&rows.runs, &rows);
-        assert_eq!(pending(one), None);
+        assert_eq!(pending(one), []);
     }
 }

@@ -1,7 +1,6 @@
 //! One side of a join: its scans, and its rows in order of groups and time.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use influxql::JoinKind;
 use model::{Column, Name, Reservation, TimeRange, Values};
@@ -109,8 +108,10 @@ impl Side {
             }
         }
         series.sort_unstable();
-        let list = || Some(Arc::from(&*series));
-        (!series.is_empty()).then(|| ScanSlice { series: list(), time, ..ScanSlice::all() })
+        if series.is_empty() {
+            return None;
+        }
+        Some(ScanSlice { series: Some(series.into()), time, ..ScanSlice::all() })
     }
 }
 

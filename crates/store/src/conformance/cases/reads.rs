@@ -95,6 +95,36 @@ pub(super) fn scan_options(pair: &mut Pair) -> Result<(), String> {
     check_thrice(pair)
 }
 
+/// Of one series every hundredth row has an `x`, of the other none; some rows come again without one.
+pub(super) fn only_rows_that_matter(pair: &mut Pair) -> Result<(), String> {
+    const SECOND_NS: i64 = 1_000_000_000;
+    let row = |key: &str, second: i64, is_again: bool| {
+        let has_x = key == "m,h=a" && second % 100 == 7 && !is_again;
+        let x = has_x.then(|| ("x", Scalar::Integer(second)));
+        let y = ("y", Scalar::Integer(second + i64::from(is_again) * 10_000));
+        Row::new(key, &x.into_iter().chain([y]).collect::<Vec<_>>(), second * SECOND_NS)
+    };
+    for key in ["m,h=a", "m,h=b"] {
+        let rows: Vec<Row> = (0..3000).map(|second| row(key, second, false)).collect();
+        pair.write(POLICY, &rows)?;
+    }
+    for again in [Vec::new(), vec![2907, 7, 2999, 0, 2950]] {
+        let rows: Vec<Row> = again.iter().map(|second| row("m,h=a", *second, true)).collect();
+        pair.write(POLICY, &rows)?;
+        for order in [TimeOrder::Ascending, TimeOrder::Descending] {
+            for with_any in [vec![0], vec![1], vec![0, 1], Vec::new()] {
+                for rows_per_series in [Some(1), Some(2), Some(40), None] {
+                    let with_any = Some(with_any.clone());
+                    let all = Probe::all(POLICY, "m");
+                    pair.probe(&Probe { order, with_any, rows_per_series, ..all })?;
+                }
+            }
+        }
+        pair.test.maintain();
+    }
+    check_thrice(pair)
+}
+
 pub(super) fn only_rows_with_wanted_fields(pair: &mut Pair) -> Result<(), String> {
     let both = [("a", Scalar::Integer(1)), ("b", Scalar::Integer(2))];
     pair.write(

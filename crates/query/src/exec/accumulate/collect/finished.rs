@@ -8,39 +8,9 @@ use std::sync::Arc;
 
 use model::{Column, Scalar, Values};
 
-use super::{Collect, Origin, OriginKey, Segment};
+use super::{Collect, Origin, OriginKey};
+use crate::exec::accumulate::slots::BySlot;
 use crate::functions::{Function, ranked, values};
-
-/// The segments of each slot, as they came.
-#[derive(Debug)]
-pub(super) struct BySlot {
-    starts: Vec<u32>,
-    segments: Vec<Segment>,
-}
-
-impl BySlot {
-    pub(super) fn new(segments: &[Segment], slots: usize) -> Self {
-        let mut starts = vec![0u32; slots + 1];
-        segments.iter().for_each(|segment| starts[segment.slot as usize + 1] += 1);
-        (0..slots).for_each(|slot| starts[slot + 1] += starts[slot]);
-        let (mut next, mut sorted) = (starts.clone(), segments.to_vec());
-        for segment in segments {
-            let place = &mut next[segment.slot as usize];
-            sorted[*place as usize] = *segment;
-            *place += 1;
-        }
-        Self { starts, segments: sorted }
-    }
-
-    fn segments(&self, slot: usize) -> &[Segment] {
-        &self.segments[self.starts[slot] as usize..self.starts[slot + 1] as usize]
-    }
-
-    /// The rows of a slot as they came.
-    pub(super) fn rows(&self, slot: usize) -> Vec<u32> {
-        self.segments(slot).iter().flat_map(|s| s.start..s.start + s.rows).collect()
-    }
-}
 
 /// Collected values with their slots in order.
 #[derive(Clone, Debug)]
@@ -48,6 +18,7 @@ pub(crate) struct Finished<'a> {
     collect: &'a Collect,
     /// What is made of them.
     function: &'a Function,
+    /// The segments of each slot.
     by_slot: Arc<BySlot>,
 }
 
@@ -62,7 +33,7 @@ pub(crate) struct SlotResult {
 
 impl<'a> Finished<'a> {
     pub(super) fn new(collect: &'a Collect, slots: usize) -> Self {
-        let by_slot = Arc::new(BySlot::new(&collect.segments, slots));
+        let by_slot = Arc::new(collect.by_slot(slots));
         Self { collect, function: &collect.function, by_slot }
     }
 
@@ -75,12 +46,12 @@ impl<'a> Finished<'a> {
 impl Finished<'_> {
     /// The results of a slot; none if it has no values.
     pub(crate) fn results(&self, slot: usize, key: OriginKey<'_>) -> Vec<SlotResult> {
-        if self.by_slot.segments(slot).is_empty() {
+        if self.by_slot.of(slot).is_empty() {
             return Vec::new();
         }
         if self.function.keeps_times() {
             let shown = |row: u32| SlotResult { row: Some(row), value: None };
-            let mut chosen = self.collect.select(self.by_slot.rows(slot), key);
+            let mut chosen = self.collect.select(self.collect.rows(self.by_slot.of(slot)), key);
             ranked::by_time(&mut chosen, &self.collect.times);
             return chosen.into_iter().map(shown).collect();
         }
@@ -115,9 +86,9 @@ impl Finished<'_> {
 
     /// The rows of a slot in order of time, where times are equal as they came.
     pub(crate) fn rows(&self, slot: usize) -> Vec<u32> {
-        let mut rows = self.by_slot.rows(slot);
+        let mut rows = self.collect.rows(self.by_slot.of(slot));
         // Rows of one series come in order of time.
-        if self.by_slot.segments(slot).len() > 1 {
+        if self.by_slot.of(slot).len() > 1 {
             // With their times beside them rows are sorted without looking anything up; the sort finds
             // the runs of the series and merges them.
             let mut timed: Vec<(i64, u32)> =
@@ -136,8 +107,8 @@ impl Finished<'_> {
         ascending: bool,
     ) -> (Cow<'v, [T]>, Cow<'v, [i64]>) {
         let times = &self.collect.times;
-        if let ([segment], true) = (self.by_slot.segments(slot), ascending) {
-            let rows = segment.start as usize..(segment.start + segment.rows) as usize;
+        if ascending && self.by_slot.of(slot).len() == 1 {
+            let rows = self.ranges(slot).next().expect("BUG: there is one");
             return (Cow::Borrowed(&v[rows.clone()]), Cow::Borrowed(&times[rows]));
         }
         let mut rows = self.rows(slot);
@@ -150,7 +121,7 @@ impl Finished<'_> {
     }
 
     fn ranges(&self, slot: usize) -> impl Iterator<Item = Range<usize>> {
-        let segments = self.by_slot.segments(slot).iter();
+        let segments = self.by_slot.of(slot).iter().map(|at| &self.collect.segments[*at as usize]);
         segments.map(|s| s.start as usize..(s.start + s.rows) as usize)
     }
 

@@ -1,0 +1,51 @@
+//! A memtable as a source of rows: what it has of a series is copied at once.
+
+use std::sync::Arc;
+
+use model::{FieldType, SeriesId, TimeRange};
+
+use super::piece::Piece;
+use super::span::{Span, SpanRows};
+use crate::memtable::{Few, Memtable, Pin};
+use crate::rows::FieldNo;
+use crate::tombstone::{Tombstone, visible};
+
+/// A memtable as a source.
+#[derive(Debug)]
+pub(crate) struct MemtableSource {
+    pub(crate) table: Arc<Memtable>,
+    pub(crate) pin: Pin,
+    pub(crate) fields: Arc<[(FieldNo, FieldType)]>,
+    pub(crate) tombstones: Vec<Arc<Tombstone>>,
+    /// Rows of a series that are enough.
+    pub(crate) few: Option<Few>,
+}
+
+impl MemtableSource {
+    /// Adds the spans of a series within `time`, ascending.
+    pub(super) fn spans(
+        &self,
+        source: usize,
+        series: SeriesId,
+        time: TimeRange,
+        out: &mut Vec<Span>,
+    ) {
+        let seen = visible(&self.tombstones, series, time);
+        // How many rows are enough is not known where some of them are hidden.
+        let few = self.few.filter(|_| seen.hidden.is_none());
+        for time in seen.parts {
+            let (pin, fields) = (&self.pin, &self.fields);
+            let Some(block) = self.table.read_few(series, time, pin, fields, few) else {
+                continue;
+            };
+            let mut piece = Piece { times: block.times, columns: block.columns };
+            if let Some(hidden) = &seen.hidden {
+                piece.drop_times(hidden);
+            }
+            if let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) {
+                let time = TimeRange::new(*first, *last);
+                out.push(Span { source, time, rows: SpanRows::Held(piece), hidden: None });
+            }
+        }
+    }
+}
