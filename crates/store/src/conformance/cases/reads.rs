@@ -100,7 +100,7 @@ pub(super) fn only_rows_that_matter(pair: &mut Pair) -> Result<(), String> {
     const SECOND_NS: i64 = 1_000_000_000;
     let row = |key: &str, second: i64, is_again: bool| {
         let has_x = key == "m,h=a" && second % 100 == 7 && !is_again;
-        let x = has_x.then(|| ("x", Scalar::Integer(second)));
+        let x = has_x.then_some(("x", Scalar::Integer(second)));
         let y = ("y", Scalar::Integer(second + i64::from(is_again) * 10_000));
         Row::new(key, &x.into_iter().chain([y]).collect::<Vec<_>>(), second * SECOND_NS)
     };
