@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(block.times, [20, 10]);
         let mut some = block.clone();
         some.keep_with_any(&[0]);
-        assert_eq!(some.times, [20]);
+        assert_eq!(some.times, [10]);
         some.keep_with_any(&[]);
         assert_eq!(some.rows(), 0);
         block.truncate(1);
