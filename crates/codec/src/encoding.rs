@@ -51,10 +51,14 @@ encodings! {
     INT_RUNS = 0x06, "int-runs";
     /// Eight bytes a value.
     INT_RAW = 0x07, "int-raw";
-    /// Entropy-coded differences from a base.
+    /// Entropy-coded differences from a base; read, not written.
     INT_FOR_ENTROPY = 0x08, "int-for-entropy";
-    /// Entropy-coded differences from the previous value.
+    /// Entropy-coded differences from the previous value; read, not written.
     INT_DELTA_ENTROPY = 0x09, "int-delta-entropy";
+    /// Entropy-coded differences from a base, with less around them.
+    INT_FOR_TIGHT = 0x0a, "int-for-tight";
+    /// Entropy-coded differences from the previous value, with less around them.
+    INT_DELTA_TIGHT = 0x0b, "int-delta-tight";
     /// Integers divided by a power of ten, with exceptions.
     FLOAT_DECIMAL = 0x20, "float-decimal";
     /// Order-preserving bit patterns as a nested integer page.
@@ -93,7 +97,7 @@ mod tests {
         assert_eq!(
             listed.join("\n"),
             "01 int-constant\n02 int-regular\n03 int-for\n04 int-delta\n05 int-scaled\n\
-             06 int-runs\n07 int-raw\n08 int-for-entropy\n09 int-delta-entropy\n\
+             06 int-runs\n07 int-raw\n08 int-for-entropy\n09 int-delta-entropy\n0a int-for-tight\n0b int-delta-tight\n\
              20 float-decimal\n21 float-bits\n22 float-raw\n\
              40 bits-zeros\n41 bits-ones\n42 bits-plain\n43 bits-sparse\n44 bits-runs\n\
              60 strings-constant\n61 strings-plain\n62 strings-dictionary\n\

@@ -4,11 +4,14 @@
 //! *symbol* with, when it is large, a few raw bits. Symbols are coded with rANS: eight interleaved
 //! states of 32 bits, renormalised by 16 bits, twelve bits of probability.
 //!
+//! Two layouts differ in what is said about the symbols: the tight one is written, the wide one was.
+//!
 //! A page is cut into chunks of `CHUNK_ROWS` rows that decode independently of each other; they
 //! share one table of symbol frequencies.
 //!
 //! Here: writing pages, and telling which are such. Reading them is in `page`, from `marks` if there are any.
 
+mod frequencies;
 mod marks;
 mod page;
 mod rans;
@@ -26,9 +29,9 @@ use crate::{
     patched::median,
     wire::{Reader, put_ivarint, put_uvarint, zigzag},
 };
+use frequencies::Frequencies;
 pub use marks::{Mark, Marks};
 pub(crate) use page::{Learned, TightPart, decode_symbols};
-use rans::Frequencies;
 pub use streams::STREAMS_TOGETHER;
 use symbols::{BitWriter, N_SYMBOLS_MAX, Split, split};
 
@@ -48,15 +51,47 @@ pub fn is_entropy_coded(page: &[u8]) -> bool {
     body_of(page).is_some()
 }
 
-/// The entropy-coded integers of a page of numbers, if that is how it is coded: whether differences are,
-/// and what follows the encoding id.
-fn body_of(page: &[u8]) -> Option<(bool, Reader<'_>)> {
+/// What the encoding id of entropy-coded integers says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// Differences are coded, not values.
+    has_differences: bool,
+    layout: Layout,
+}
+
+/// How frequencies, lengths and states are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// As first: frequencies of twelve bits, states of four bytes that begin with nothing in them.
+    Wide,
+    /// Frequencies are rounded, states cut to their bits, and hold the last symbols of a chunk.
+    Tight,
+}
+
+impl Body {
+    /// `None`: other integers.
+    pub(crate) fn of_id(id: u8) -> Option<Self> {
+        let (has_differences, layout) = match id {
+            id::INT_FOR_ENTROPY => (false, Layout::Wide),
+            id::INT_DELTA_ENTROPY => (true, Layout::Wide),
+            id::INT_FOR_TIGHT => (false, Layout::Tight),
+            id::INT_DELTA_TIGHT => (true, Layout::Tight),
+            _ => return None,
+        };
+        Some(Self { has_differences, layout })
+    }
+}
+
+/// The entropy-coded integers of a page of numbers, if that is how it is coded, and what follows the encoding id.
+fn body_of(page: &[u8]) -> Option<(Body, Reader<'_>)> {
     let mut reader = Reader::new(page);
     // As deep as pages can be nested: decimal floats of scaled integers.
     for _ in 0..3 {
-        match reader.u8().ok()? {
-            id::INT_FOR_ENTROPY => return Some((false, reader)),
-            id::INT_DELTA_ENTROPY => return Some((true, reader)),
+        let id = reader.u8().ok()?;
+        if let Some(body) = Body::of_id(id) {
+            return Some((body, reader));
+        }
+        match id {
             id::INT_SCALED => reader.ivarint().and_then(|_| reader.uvarint()).map(drop).ok()?,
             id::FLOAT_BITS => {}
             id::FLOAT_DECIMAL => decimal_integers(&mut reader).ok()?,
@@ -74,24 +109,28 @@ pub(crate) fn encode(words: &[u64], bytes_max: usize, out: &mut Vec<u8>) -> bool
     let start = out.len();
     let form = Form::choose(words);
     let symbols = Symbols::gather(words, form);
-    let frequencies = Frequencies::normalize(&symbols.histogram);
+    let frequencies = Frequencies::normalize(&symbols.histogram).rounded();
     if symbols.bits(&frequencies) / 8 >= bytes_max as u64 {
         return false;
     }
     match form {
-        Form::Plain { .. } => out.push(id::INT_FOR_ENTROPY),
+        Form::Plain { .. } => out.push(id::INT_FOR_TIGHT),
         Form::Delta { .. } => {
-            out.push(id::INT_DELTA_ENTROPY);
+            out.push(id::INT_DELTA_TIGHT);
             write_restarts(words, CHUNK_ROWS, out);
         }
     }
     put_ivarint(out, form.center() as i64);
     frequencies.write(out);
     let mut chunks = Vec::with_capacity(bytes_max);
-    for rows in words.chunks(CHUNK_ROWS) {
+    let n_chunks = words.len().div_ceil(CHUNK_ROWS);
+    for (index, rows) in words.chunks(CHUNK_ROWS).enumerate() {
         let before = chunks.len();
         encode_chunk(rows, form, &frequencies, &mut chunks);
-        put_uvarint(out, (chunks.len() - before) as u64);
+        // The last one goes to the end of the page.
+        if index + 1 < n_chunks {
+            put_uvarint(out, (chunks.len() - before) as u64);
+        }
     }
     out.extend_from_slice(&chunks);
     if out.len() - start >= bytes_max {
@@ -179,7 +218,6 @@ fn sample_bits(sample: &[u64], center: u64) -> u64 {
 struct Symbols {
     histogram: [u32; N_SYMBOLS_MAX],
     raw_bits: u64,
-    n_chunks: usize,
 }
 
 impl Symbols {
@@ -204,17 +242,16 @@ impl Symbols {
         for (sum, count) in histogram.iter_mut().zip(other) {
             *sum += count;
         }
-        Self { histogram, raw_bits, n_chunks: words.len().div_ceil(CHUNK_ROWS) }
+        Self { histogram, raw_bits }
     }
 
     fn bits(&self, frequencies: &Frequencies) -> u64 {
-        frequencies.cost_bits(&self.histogram)
-            + self.raw_bits
-            + 8 * (rans::STATE_BYTES + 4) as u64 * self.n_chunks as u64
+        frequencies.cost_bits(&self.histogram) + self.raw_bits
     }
 }
 
-/// Layout of a chunk: length of the symbol stream in bytes (uvarint), the stream, the raw bits.
+/// Layout of a chunk: the symbol stream, or, if symbols can have raw bits, the stream's length in bytes (uvarint),
+/// the stream, the raw bits.
 fn encode_chunk(rows: &[u64], form: Form, frequencies: &Frequencies, out: &mut Vec<u8>) {
     let n = form.coded_len(rows.len());
     let mut symbols = Vec::with_capacity(n);
@@ -230,7 +267,9 @@ fn encode_chunk(rows: &[u64], form: Form, frequencies: &Frequencies, out: &mut V
         }
     }
     let stream = rans::encode(&symbols, frequencies);
-    put_uvarint(out, stream.len() as u64);
+    if frequencies.have_raw_symbols() {
+        put_uvarint(out, stream.len() as u64);
+    }
     out.extend_from_slice(&stream);
     out.extend_from_slice(&raw.finish());
 }

@@ -22,7 +22,7 @@ pub(crate) use simple::decode_raw;
 use crate::{
     bitpack::BLOCK,
     encoding::{Effort, id},
-    entropy::{self, Learned, TightPart},
+    entropy::{self, Body, Learned, TightPart},
     error::{DecodeError, Result, check_range},
     wire::Reader,
 };
@@ -206,13 +206,11 @@ pub(crate) fn decode_page(
         id::INT_RAW => decode_raw(reader, count, range, block, sink),
         id::INT_FOR => simple::decode_for(reader, count, range, block, sink),
         id::INT_DELTA => delta::decode(reader, count, range, block, sink),
-        id::INT_FOR_ENTROPY | id::INT_DELTA_ENTROPY => {
+        _ if let Some(body) = Body::of_id(id) => {
             if let Some(part) = ahead {
                 return part.emit(sink);
             }
-            let has_differences = id == id::INT_DELTA_ENTROPY;
-            let nothing = Learned::default();
-            let mut part = TightPart::open(has_differences, reader, count, range, nothing)?;
+            let mut part = TightPart::open(body, reader, count, range, Learned::default())?;
             entropy::decode_symbols(&mut [&mut part]);
             part.emit(sink)
         }

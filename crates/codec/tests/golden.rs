@@ -49,6 +49,13 @@ fn check_integers(name: &str, encoding: &str, effort: Effort, values: &[i64]) {
     let mut out = Vec::new();
     codec::decode_i64(&page, values.len(), &mut out).unwrap();
     assert_eq!(out, values, "{name}: bytes on users' disks must keep their meaning");
+    for first in (0..values.len()).step_by(997) {
+        for rows in [first..first + 1, first..values.len(), 0..first, first / 2..first] {
+            out.clear();
+            codec::decode_i64_range(&page, values.len(), rows.clone(), &mut out).unwrap();
+            assert_eq!(out, values[rows.clone()], "{name}, rows {rows:?}");
+        }
+    }
 }
 
 #[test]
@@ -73,9 +80,11 @@ fn integers() {
     check_integers("int-raw", "int-raw", Hot, &raw);
     check_integers("int-empty", "int-raw", Hot, &[]);
     check_integers("int-delta-entropy", "int-delta-entropy", Cold, &walk(20_000));
+    check_integers("int-delta-tight", "int-delta-tight", Cold, &walk(20_000));
     let skewed: Vec<i64> =
         (0..3000).map(|i| (noise(i) & noise(i * 3) & noise(i * 7) & 0xfff) as i64).collect();
     check_integers("int-for-entropy", "int-for-entropy", Cold, &skewed);
+    check_integers("int-for-tight", "int-for-tight", Cold, &skewed);
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub(crate) const TRAILER_MAGIC: [u8; 8] = *b"GESALAYN";
 pub(crate) const VERSION: u32 = 1;
 /// Incompatible feature: page descriptors can have edges.
 const FEATURE_EDGES: u32 = 1;
+/// Incompatible feature: entropy-coded pages can be tight, window summaries bounded.
+const FEATURE_TIGHT: u32 = 2;
+/// Those that this version knows, and names in what it writes.
+const FEATURES: u32 = FEATURE_EDGES | FEATURE_TIGHT;
 
 const HEADER_CRC_AT: usize = 28;
 pub(crate) const HEADER_LEN: usize = HEADER_CRC_AT + 4;
@@ -90,7 +94,7 @@ pub(crate) fn encode_header(sequence: u64) -> [u8; HEADER_LEN] {
     header[..8].copy_from_slice(&HEADER_MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     // 12..16: compatible features, none are defined yet.
-    header[16..20].copy_from_slice(&FEATURE_EDGES.to_le_bytes());
+    header[16..20].copy_from_slice(&FEATURES.to_le_bytes());
     header[20..28].copy_from_slice(&sequence.to_le_bytes());
     let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
     header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -110,7 +114,7 @@ pub(crate) fn decode_header(header: &[u8; HEADER_LEN]) -> Result<u64, HeaderErro
     if version != VERSION {
         return Err(HeaderError::Unsupported(format!("its format version is {version}")));
     }
-    let unknown = incompatible & !FEATURE_EDGES;
+    let unknown = incompatible & !FEATURES;
     if unknown != 0 {
         return Err(HeaderError::Unsupported(format!("it needs features {unknown:#x}")));
     }

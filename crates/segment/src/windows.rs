@@ -14,9 +14,15 @@ use model::{FieldType, SeriesId, Values};
 use crate::input::{Input, Malformed, put_bytes, put_varint};
 use crate::runs::Runs;
 
+mod bounded;
 mod plan;
 
+use bounded::Bounded;
 pub(crate) use plan::WindowPlan;
+
+/// Flags of the summaries of a field: numbers of values follow; maxima and sums are told from their bounds.
+const FLAG_COUNTS: u64 = 1;
+const FLAG_BOUNDED: u64 = 2;
 
 /// The spans of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,17 +209,16 @@ impl WindowSummaries {
         effort: Effort,
         out: &mut Vec<u8>,
     ) {
-        let mut scratch = Vec::new();
-        let mut put = |out: &mut Vec<u8>, encode: &dyn Fn(&mut Vec<u8>)| {
-            scratch.clear();
-            encode(&mut scratch);
-            put_bytes(out, &scratch);
+        let put = |out: &mut Vec<u8>, encode: &dyn Fn(&mut Vec<u8>)| {
+            let mut part = Vec::new();
+            encode(&mut part);
+            put_bytes(out, &part);
         };
-        put_varint(out, u64::from(!complete));
+        let mut head = Vec::new();
         if !complete {
-            put(out, &|to| codec::encode_u64(counts, effort, to));
+            put(&mut head, &|to| codec::encode_u64(counts, effort, to));
         }
-        put(out, &|to| encode_bits(&parts.mins, field_type, effort, to));
+        put(&mut head, &|to| encode_bits(&parts.mins, field_type, effort, to));
         let mut rest_type = field_type;
         if field_type != FieldType::Float {
             // Integers are written relative to the minimum: smaller numbers, and exact.
@@ -223,8 +228,19 @@ impl WindowSummaries {
                 parts.sums[span] = parts.sums[span].wrapping_sub(min.wrapping_mul(counts[span]));
             }
         }
-        put(out, &|to| encode_bits(&parts.maxs, rest_type, effort, to));
-        put(out, &|to| encode_bits(&parts.sums, rest_type, effort, to));
+        let mut pages = Vec::new();
+        put(&mut pages, &|to| encode_bits(&parts.maxs, rest_type, effort, to));
+        put(&mut pages, &|to| encode_bits(&parts.sums, rest_type, effort, to));
+        let bounded = (effort == Effort::Cold && field_type != FieldType::Float).then(|| {
+            let heights = heights(&parts.mins, field_type);
+            let bounded = Bounded { reaches: parts.maxs, sums: parts.sums };
+            bounded::encode(counts, &heights, &bounded)
+        });
+        let bounded = bounded.flatten().filter(|bounded| bounded.len() < pages.len());
+        let flags = if complete { 0 } else { FLAG_COUNTS };
+        put_varint(out, flags | if bounded.is_some() { FLAG_BOUNDED } else { 0 });
+        out.extend_from_slice(&head);
+        out.extend_from_slice(&bounded.unwrap_or(pages));
     }
 
     /// Reads the page of one field of the block that `index` belongs to.
@@ -235,19 +251,37 @@ impl WindowSummaries {
     ) -> Result<Self, Malformed> {
         let mut input = Input::new(bytes);
         let spans = index.len();
-        let counts = match input.varint()? {
-            0 => None,
-            1 => Some(decode_counts(&mut input, index)?),
-            other => return Err(input.fail(format!("unknown flags {other:#x}"))),
-        };
-        let rest_type = match field_type {
-            FieldType::Float => field_type,
-            _ => FieldType::Unsigned,
-        };
-        let mut part = |field_type| decode_values(input.bytes()?, spans, field_type);
-        let (mins, maxs, sums) = (part(field_type)?, part(rest_type)?, part(rest_type)?);
-        input.end()?;
+        let flags = input.varint()?;
+        if flags > FLAG_COUNTS | FLAG_BOUNDED {
+            return Err(input.fail(format!("unknown flags {flags:#x}")));
+        }
+        let has_counts = flags & FLAG_COUNTS != 0;
+        let counts = has_counts.then(|| decode_counts(&mut input, index)).transpose()?;
+        let mins = decode_values(input.bytes()?, spans, field_type)?;
+        let (sums, maxs) = (Values::empty(field_type), Values::empty(field_type));
         let mut summaries = Self { counts, sums, mins, maxs };
+        if flags & FLAG_BOUNDED != 0 {
+            let heights = match &summaries.mins {
+                Values::Integer(mins) => {
+                    let mins: Vec<u64> = mins.iter().map(|min| min.cast_unsigned()).collect();
+                    heights(&mins, field_type)
+                }
+                Values::Unsigned(mins) => heights(mins, field_type),
+                _ => return Err(input.fail("bounded sums of a field without")),
+            };
+            let counts = (0..spans).map(|span| summaries.count(span, index.rows(span).len()));
+            let bounded = bounded::decode(counts, &heights, &mut input)?;
+            summaries.maxs = Values::Unsigned(bounded.reaches);
+            summaries.sums = Values::Unsigned(bounded.sums);
+        } else {
+            let rest_type = match field_type {
+                FieldType::Float => field_type,
+                _ => FieldType::Unsigned,
+            };
+            summaries.maxs = decode_values(input.bytes()?, spans, rest_type)?;
+            summaries.sums = decode_values(input.bytes()?, spans, rest_type)?;
+            input.end()?;
+        }
         summaries.undo_differences(index);
         Ok(summaries)
     }
@@ -270,6 +304,14 @@ impl WindowSummaries {
             };
         }
     }
+}
+
+/// Minima less the smallest of them, in the order of the type.
+fn heights(mins: &[u64], field_type: FieldType) -> Vec<u64> {
+    // With the sign turned, signed numbers are in the order of unsigned ones.
+    let sign = if field_type == FieldType::Integer { 1 << 63 } else { 0 };
+    let smallest = mins.iter().map(|min| min ^ sign).min().unwrap_or(0);
+    mins.iter().map(|min| (min ^ sign) - smallest).collect()
 }
 
 /// Bit patterns of a field's numbers, span by span.

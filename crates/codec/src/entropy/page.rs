@@ -10,18 +10,14 @@
 use std::ops::Range;
 
 use super::{
-    CHUNK_ROWS, body_of,
+    Body, CHUNK_ROWS, Layout, body_of,
+    frequencies::Frequencies,
     marks::{MARK_SYMBOLS, Mark},
-    rans::{Frequencies, Table},
+    rans::Table,
     streams::{self, Place, Stream},
     symbols::{BitReader, join, join_small, sum_small},
 };
-use crate::{
-    error::{DecodeError, Result},
-    int::Sink,
-    prefix::prefix_sum,
-    wire::Reader,
-};
+use crate::{error::Result, int::Sink, prefix::prefix_sum, wire::Reader};
 
 /// What is known of a page from reading it before, and what is to be known from now on.
 #[derive(Debug, Default)]
@@ -37,6 +33,7 @@ pub(crate) struct Learned<'a> {
 pub(crate) struct TightPart<'a> {
     range: Range<usize>,
     has_differences: bool,
+    layout: Layout,
     center: u64,
     table: Box<Table>,
     chunks: Vec<Chunk<'a>>,
@@ -51,9 +48,9 @@ pub(crate) struct TightPart<'a> {
 struct Chunk<'a> {
     first_row: usize,
     start: Start,
-    /// Coded numbers from there that are wanted, and whether it has no more.
+    /// Coded numbers that there are from there on, and those that are wanted.
+    left: usize,
     coded: usize,
-    is_whole: bool,
     stream: &'a [u8],
     raw: &'a [u8],
     /// Where each `MARK_SYMBOLS` end, if marks are wanted.
@@ -68,6 +65,13 @@ enum Start {
     Mark(Mark),
 }
 
+impl Chunk<'_> {
+    /// Whether all is wanted, from the start to the chunk's end.
+    fn is_whole(&self) -> bool {
+        self.coded == self.left
+    }
+}
+
 impl<'a> TightPart<'a> {
     /// Rows of a page of numbers, if its integers are entropy-coded and its header is in order.
     pub(crate) fn find(
@@ -76,13 +80,13 @@ impl<'a> TightPart<'a> {
         range: Range<usize>,
         learned: Learned<'a>,
     ) -> Option<Self> {
-        let (has_differences, reader) = body_of(page)?;
-        Self::open(has_differences, reader, count, range, learned).ok()
+        let (body, reader) = body_of(page)?;
+        Self::open(body, reader, count, range, learned).ok()
     }
 
     /// Rows of a page, of which what follows the encoding id is given.
     pub(crate) fn open(
-        has_differences: bool,
+        Body { has_differences, layout }: Body,
         mut reader: Reader<'a>,
         count: usize,
         range: Range<usize>,
@@ -93,14 +97,21 @@ impl<'a> TightPart<'a> {
         let restarts = has_differences.then(|| read_restarts(&mut reader, n_chunks, &wanted));
         let mut restarts = restarts.transpose()?.map(Vec::into_iter);
         let center = reader.ivarint()? as u64;
-        let table = Frequencies::read(&mut reader)?.into_table();
-        let bytes = chunk_bytes(reader, n_chunks)?;
+        let frequencies = match layout {
+            Layout::Wide => Frequencies::read_exact(&mut reader)?,
+            Layout::Tight => Frequencies::read(&mut reader)?,
+        };
+        let table = Table::new(&frequencies);
+        let bytes = chunk_bytes(layout, reader, n_chunks)?;
         let mut chunks = Vec::with_capacity(wanted.len());
         for index in wanted {
             let first_row = index * CHUNK_ROWS;
             let chunk_end = (first_row + CHUNK_ROWS).min(count);
             let mut reader = Reader::new(bytes[index]);
-            let stream = reader.length_prefixed()?;
+            let stream = match layout {
+                Layout::Tight if !table.has_raw_symbols() => reader.rest(),
+                _ => reader.length_prefixed()?,
+            };
             let restart = restarts.as_mut().and_then(Iterator::next);
             let first_coded = first_row + usize::from(has_differences);
             // A mark of a chunk before is no nearer than this one's head.
@@ -110,9 +121,9 @@ impl<'a> TightPart<'a> {
             chunks.push(Chunk {
                 first_row,
                 start: from.map_or(Start::Head(restart), Start::Mark),
+                left: chunk_end.saturating_sub(from_row),
                 // Of a chunk may be wanted what comes before its first coded number.
                 coded: chunk_end.min(range.end).saturating_sub(from_row),
-                is_whole: chunk_end <= range.end,
                 stream,
                 raw: reader.rest(),
                 passed: Vec::new(),
@@ -120,7 +131,7 @@ impl<'a> TightPart<'a> {
         }
         let symbols = vec![0; chunks.iter().map(|chunk| chunk.coded).sum()];
         let (outcome, passed) = (Ok(()), learned.passed);
-        Ok(Self { range, has_differences, center, table, chunks, symbols, outcome, passed })
+        Ok(Self { range, has_differences, layout, center, table, chunks, symbols, outcome, passed })
     }
 
     /// Streams of symbols that reading it takes.
@@ -185,7 +196,7 @@ impl<'a> TightPart<'a> {
             row += symbols.len();
             // From the end of a chunk nothing goes on.
             if let (Some(marks), Some(place)) = (&mut marks, places.next())
-                && !(chunk.is_whole && row == end)
+                && !(chunk.is_whole() && row == end)
             {
                 marks.push(Mark {
                     next: row as u32,
@@ -196,7 +207,7 @@ impl<'a> TightPart<'a> {
                 });
             }
         }
-        if chunk.is_whole { raw.finish() } else { Ok(()) }
+        if chunk.is_whole() { raw.finish() } else { Ok(()) }
     }
 
     /// Hands over those rows of a block starting at `row` that are wanted.
@@ -226,10 +237,14 @@ fn read_restarts(
     Ok(restarts)
 }
 
-/// The bytes of each chunk, of which the lengths come first.
-fn chunk_bytes(mut reader: Reader<'_>, n_chunks: usize) -> Result<Vec<&[u8]>> {
-    let mut lens = Vec::with_capacity(n_chunks);
-    for _ in 0..n_chunks {
+/// The bytes of each chunk, of which the lengths come first; tight pages leave that of the last one out.
+fn chunk_bytes(layout: Layout, mut reader: Reader<'_>, n_chunks: usize) -> Result<Vec<&[u8]>> {
+    let n_lens = match layout {
+        Layout::Wide => n_chunks,
+        Layout::Tight => n_chunks.saturating_sub(1),
+    };
+    let mut lens = Vec::with_capacity(n_lens);
+    for _ in 0..n_lens {
         lens.push(reader.uvarint()?);
     }
     let mut chunks = Vec::with_capacity(n_chunks);
@@ -237,10 +252,11 @@ fn chunk_bytes(mut reader: Reader<'_>, n_chunks: usize) -> Result<Vec<&[u8]>> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         chunks.push(reader.take(len)?);
     }
-    match reader.remaining() {
-        0 => Ok(chunks),
-        left => Err(DecodeError::TrailingBytes(left)),
+    if n_lens < n_chunks {
+        chunks.push(reader.rest());
     }
+    reader.finish()?;
+    Ok(chunks)
 }
 
 /// Decodes the symbols of pages; what went wrong with one is told when its rows are to be handed over.
@@ -251,16 +267,19 @@ pub(crate) fn decode_symbols(pages: &mut [&mut TightPart<'_>]) {
         for chunk in &mut page.chunks {
             let (out, rest) = symbols.split_at_mut(chunk.coded);
             symbols = rest;
-            let stream = Stream::new(&page.table, chunk.stream, chunk.is_whole, out);
-            let stream = stream.and_then(|mut stream| {
-                if let Start::Mark(Mark { states, word, .. }) = chunk.start {
-                    stream.go_on(&Place { states, word: word as usize })?;
+            let from = match chunk.start {
+                Start::Mark(Mark { states, word, .. }) => {
+                    Some(Place { states, word: word as usize })
                 }
-                if page.passed.is_some() {
-                    stream.note(&mut chunk.passed);
-                }
-                Ok(stream)
-            });
+                Start::Head(_) => None,
+            };
+            let (table, bytes, left) = (&page.table, chunk.stream, chunk.left);
+            let mut stream = Stream::new(table, page.layout, bytes, from.as_ref(), left, out);
+            if let Ok(stream) = &mut stream
+                && page.passed.is_some()
+            {
+                stream.note(&mut chunk.passed);
+            }
             match stream {
                 Ok(stream) => streams.push((outcomes.len(), stream)),
                 Err(error) => page.outcome = Err(error),

@@ -1,12 +1,17 @@
-//! Range asymmetric numeral systems: symbols to bits at the cost their frequencies deserve.
+//! Range asymmetric numeral systems: symbols to bits at the cost their frequencies deserve (J. Duda, 2013;
+//! interleaved as in F. Giesen, 2014).
 //!
 //! Symbol `i` of a stream belongs to state `i % LANES`. A state is in `STATE_LOW .. 2^32`; decoding
 //! a symbol shrinks it, and when it falls below `STATE_LOW` it takes in the next 16-bit word. The
 //! encoder works from the last symbol to the first, so that the decoder (`streams`) goes forward.
+//!
+//! An encoder's states cannot be empty when it begins: sixteen bits of each would be told of nothing. They hold
+//! the end of the stream, its last symbols as one number of 128 bits, which is coded by the same rule with one state
+//! that is never cut.
 
-use super::symbols::{DIRECT, N_SYMBOLS_MAX};
+use super::frequencies::Frequencies;
+use super::symbols::{BitReader, BitWriter, DIRECT, N_SYMBOLS_MAX};
 use crate::{
-    bitpack::{pack, packed_len, unpack},
     error::{DecodeError, Result},
     wire::Reader,
 };
@@ -17,129 +22,13 @@ pub(super) const LANES: usize = 8;
 pub(super) const PROBABILITY_BITS: u32 = 12;
 pub(super) const PROBABILITY_ONE: u32 = 1 << PROBABILITY_BITS;
 pub(super) const STATE_LOW: u32 = 1 << 16;
-/// Bytes of the states at the head of a stream.
-pub(super) const STATE_BYTES: usize = LANES * 4;
+/// The most bytes that the states take at the head of a stream.
+pub(super) const STATE_BYTES_MAX: usize = LANES / 2 + (LANES * 31).div_ceil(8);
 
 /// One for each of the low bits a state can have. Some more, so that the place does not end with a page
 /// of memory: short fills use masked stores, which take microseconds where they would reach, did the
 /// mask not keep them from it, into a page that is not there.
 const SLOTS: usize = PROBABILITY_ONE as usize + 64;
-
-/// Symbol frequencies that add up to `PROBABILITY_ONE`, none of them all of it.
-#[derive(Clone, Debug)]
-pub(super) struct Frequencies {
-    of: [u16; N_SYMBOLS_MAX],
-}
-
-impl Frequencies {
-    /// Scales counts, of which at least one is not zero.
-    pub(super) fn normalize(histogram: &[u32; N_SYMBOLS_MAX]) -> Self {
-        let total: u64 = histogram.iter().map(|&count| u64::from(count)).sum();
-        let mut of = [0u16; N_SYMBOLS_MAX];
-        for (slot, &count) in of.iter_mut().zip(histogram) {
-            let exact = u64::from(count) * u64::from(PROBABILITY_ONE);
-            let rounded = ((exact + total / 2) / total.max(1)) as u16;
-            *slot = if count == 0 { 0 } else { rounded.max(1) };
-        }
-        // Twelve bits must be able to write the frequency of a symbol that is alone.
-        let single = of.iter().filter(|f| **f > 0).count() == 1;
-        if single {
-            let other = usize::from(of[0] != 0);
-            of[other] = 1;
-        }
-        let mut sum: i64 = of.iter().map(|&f| i64::from(f)).sum();
-        while sum != i64::from(PROBABILITY_ONE) {
-            let step: i64 = if sum < i64::from(PROBABILITY_ONE) { 1 } else { -1 };
-            let best = best_adjustment(histogram, &of, step);
-            of[best] = (i64::from(of[best]) + step) as u16;
-            sum += step;
-        }
-        Self { of }
-    }
-
-    /// The bits that the symbols of `histogram` take.
-    pub(super) fn cost_bits(&self, histogram: &[u32; N_SYMBOLS_MAX]) -> u64 {
-        let bits: f64 = histogram
-            .iter()
-            .zip(&self.of)
-            .filter(|(count, _)| **count > 0)
-            .map(|(&count, &f)| {
-                f64::from(count) * (f64::from(PROBABILITY_ONE) / f64::from(f)).log2()
-            })
-            .sum();
-        bits as u64 + 12 * self.n_symbols() as u64
-    }
-
-    fn n_symbols(&self) -> usize {
-        self.of.iter().rposition(|&f| f > 0).map_or(0, |last| last + 1)
-    }
-
-    /// The number of symbols minus one (one byte) and their frequencies, twelve bits each.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let n = self.n_symbols();
-        out.push((n - 1) as u8);
-        let words: Vec<u64> = self.of[..n].iter().map(|&f| u64::from(f)).collect();
-        pack(&words, PROBABILITY_BITS, out);
-    }
-
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
-        let n = usize::from(reader.u8()?) + 1;
-        let packed = reader.take(packed_len(n, PROBABILITY_BITS))?;
-        let mut words = [0u64; N_SYMBOLS_MAX];
-        let words = &mut words[..n];
-        unpack(packed, 0, PROBABILITY_BITS, words);
-        if words.iter().sum::<u64>() != u64::from(PROBABILITY_ONE) {
-            return Err(DecodeError::Corrupt("symbol frequencies do not add up"));
-        }
-        let mut of = [0; N_SYMBOLS_MAX];
-        of.iter_mut().zip(words).for_each(|(of, frequency)| *of = *frequency as u16);
-        Ok(Self { of })
-    }
-
-    fn starts(&self) -> [u32; N_SYMBOLS_MAX] {
-        let mut sum = 0;
-        self.of.map(|f| {
-            let start = sum;
-            sum += u32::from(f);
-            start
-        })
-    }
-
-    /// What the decoder looks up.
-    pub(super) fn into_table(self) -> Box<Table> {
-        let n_symbols = self.n_symbols();
-        let mut symbols = Vec::with_capacity(SLOTS);
-        let mut ranges = [0; N_SYMBOLS_MAX];
-        for (symbol, &frequency) in self.of[..n_symbols].iter().enumerate() {
-            ranges[symbol] = u32::from(frequency) << 16 | symbols.len() as u32;
-            symbols.resize(symbols.len() + usize::from(frequency), symbol as u8);
-        }
-        symbols.resize(SLOTS, 0);
-        let symbols = symbols.into_boxed_slice().try_into();
-        let symbols = symbols.expect("BUG: frequencies do not add up");
-        // Whoever has it is handed around: in a box that costs nothing.
-        Box::new(Table { symbols, ranges, n_symbols })
-    }
-}
-
-/// The symbol whose frequency changes by `step` at the least cost.
-fn best_adjustment(
-    histogram: &[u32; N_SYMBOLS_MAX],
-    of: &[u16; N_SYMBOLS_MAX],
-    step: i64,
-) -> usize {
-    let cost = |i: usize| -> f64 {
-        let (before, after) = (f64::from(of[i]), f64::from(of[i]) + step as f64);
-        f64::from(histogram[i]) * (before / after).log2()
-    };
-    (0..N_SYMBOLS_MAX)
-        .filter(|&i| {
-            let after = i64::from(of[i]) + step;
-            of[i] > 0 && after >= 1 && after < i64::from(PROBABILITY_ONE)
-        })
-        .min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
-        .expect("BUG: at most 256 symbols share 4096 slots")
-}
 
 /// The lookup tables of a page. Small, since those of several pages are in use at once, and made anew
 /// for each page that is read.
@@ -154,19 +43,115 @@ pub(super) struct Table {
 }
 
 impl Table {
+    pub(super) fn new(frequencies: &Frequencies) -> Box<Self> {
+        let each = frequencies.each();
+        let mut symbols = Vec::with_capacity(SLOTS);
+        let mut ranges = [0; N_SYMBOLS_MAX];
+        for (symbol, &frequency) in each.iter().enumerate() {
+            ranges[symbol] = u32::from(frequency) << 16 | symbols.len() as u32;
+            symbols.resize(symbols.len() + usize::from(frequency), symbol as u8);
+        }
+        symbols.resize(SLOTS, 0);
+        let symbols = symbols.into_boxed_slice().try_into();
+        let symbols = symbols.expect("BUG: frequencies do not add up");
+        // Whoever has it is handed around: in a box that costs nothing.
+        Box::new(Self { symbols, ranges, n_symbols: each.len() })
+    }
+
     /// Whether any symbol is followed by raw bits.
     pub(super) fn has_raw_symbols(&self) -> bool {
         self.n_symbols as u64 > DIRECT
     }
+
+    /// The first of the symbols that are in the number of a stream's end, and the number of the others.
+    #[inline]
+    pub(super) fn next_of_end(&self, number: u128) -> (u8, u128) {
+        let slot = number as u32 % PROBABILITY_ONE;
+        let symbol = self.symbols[slot as usize];
+        let range = self.ranges[usize::from(symbol)];
+        let rest = u128::from(range >> 16) * (number >> PROBABILITY_BITS);
+        (symbol, rest + u128::from(slot - (range & 0xffff)))
+    }
 }
 
-/// The states, then the words, in the order the decoder needs them.
+/// The states a decoder starts from, of a page that is no longer written: four bytes each.
+pub(super) fn read_wide_states(reader: &mut Reader<'_>) -> Result<[u32; LANES]> {
+    let mut states = [0; LANES];
+    for state in &mut states {
+        *state = u32::from_le_bytes(reader.array()?);
+    }
+    Ok(states)
+}
+
+/// The states a decoder starts from: of each four bits with the place of its highest bit, then the bits below.
+pub(super) fn read_states(reader: &mut Reader<'_>) -> Result<[u32; LANES]> {
+    let places = u32::from_le_bytes(reader.array()?);
+    let n_bits = |lane: usize| STATE_LOW.ilog2() + (places >> (4 * lane) & 15);
+    let total: u32 = (0..LANES).map(n_bits).sum();
+    let mut bits = BitReader::new(reader.take(total.div_ceil(8) as usize)?, 0);
+    Ok(std::array::from_fn(|lane| 1 << n_bits(lane) | bits.get(n_bits(lane)) as u32))
+}
+
+fn write_states(states: &[u32; LANES], out: &mut Vec<u8>) {
+    let mut bits = BitWriter::default();
+    let mut places = 0;
+    for (lane, state) in states.iter().enumerate() {
+        let highest = state.ilog2();
+        places |= (highest - STATE_LOW.ilog2()) << (4 * lane);
+        bits.put(u64::from(state ^ 1 << highest), highest);
+    }
+    out.extend_from_slice(&places.to_le_bytes());
+    out.extend_from_slice(&bits.finish());
+}
+
+/// Quotient and remainder, 32 bits after the other: the divisor is small.
+fn divide(number: u128, by: u32) -> (u128, u32) {
+    let (mut whole, mut left) = (0, 0u64);
+    for limb in (0..4).rev() {
+        left = left << 32 | (number >> (32 * limb)) as u64 & 0xffff_ffff;
+        whole = whole << 32 | u128::from(left / u64::from(by));
+        left %= u64::from(by);
+    }
+    (whole, left as u32)
+}
+
+/// The last symbols of a stream as one number, and how many they are: as many as go into it.
+fn encode_end(symbols: &[u8], frequencies: &Frequencies, starts: &[u32]) -> (u8, u128) {
+    let (mut n, mut number) = (0, 0u128);
+    for &symbol in symbols.iter().rev().take(usize::from(u8::MAX)) {
+        let (whole, part) = divide(number, frequencies.of(symbol));
+        if whole >> (u128::BITS - PROBABILITY_BITS) != 0 {
+            break;
+        }
+        number = (whole << PROBABILITY_BITS) + u128::from(part + starts[usize::from(symbol)]);
+        n += 1;
+    }
+    (n, number)
+}
+
+/// The states that the encoder of all before a stream's end begins with, which hold that end: sixteen bits each.
+fn states_of_end(number: u128) -> [u32; LANES] {
+    std::array::from_fn(|lane| STATE_LOW | (number >> (16 * lane)) as u32 & 0xffff)
+}
+
+/// The end that states hold, when all before it is decoded.
+pub(super) fn end_of_states(states: &[u32; LANES]) -> Result<u128> {
+    if states.iter().any(|state| state >> 16 != 1) {
+        return Err(DecodeError::Corrupt("symbol stream does not end where it should"));
+    }
+    let lanes = states.iter().enumerate();
+    Ok(lanes.map(|(lane, state)| u128::from(state & 0xffff) << (16 * lane)).sum())
+}
+
+/// The number of symbols in the stream's end, the states, then the words, in the order the decoder needs them.
 pub(super) fn encode(symbols: &[u8], frequencies: &Frequencies) -> Vec<u8> {
     let starts = frequencies.starts();
-    let mut states = [STATE_LOW; LANES];
+    let (n_end, end) = encode_end(symbols, frequencies, &starts);
+    let mut states = states_of_end(end);
     let mut words: Vec<u16> = Vec::with_capacity(symbols.len() / 4 + LANES);
-    for (i, &symbol) in symbols.iter().enumerate().rev() {
-        let frequency = u32::from(frequencies.of[symbol as usize]);
+    let before_end = &symbols[..symbols.len() - usize::from(n_end)];
+    for (i, &symbol) in before_end.iter().enumerate().rev() {
+        let frequency = frequencies.of(symbol);
         let state = &mut states[i % LANES];
         // The state may not leave 32 bits when the symbol grows it.
         if u64::from(*state) >= u64::from(frequency) << (32 - PROBABILITY_BITS) {
@@ -177,10 +162,9 @@ pub(super) fn encode(symbols: &[u8], frequencies: &Frequencies) -> Vec<u8> {
             + *state % frequency
             + starts[symbol as usize];
     }
-    let mut out = Vec::with_capacity(STATE_BYTES + words.len() * 2);
-    for state in states {
-        out.extend_from_slice(&state.to_le_bytes());
-    }
+    let mut out = Vec::with_capacity(STATE_BYTES_MAX + 1 + words.len() * 2);
+    out.push(n_end);
+    write_states(&states, &mut out);
     for word in words.iter().rev() {
         out.extend_from_slice(&word.to_le_bytes());
     }

@@ -7,12 +7,17 @@
 //!
 //! Invariants
 //! - A stream gives the same symbols, or error, whatever it is decoded beside.
+//! - Places are noted before the stream's end (the few symbols that no words are for), not in it.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use super::Layout;
 use super::marks::MARK_SYMBOLS;
-use super::rans::{LANES, PROBABILITY_BITS, PROBABILITY_ONE, STATE_LOW, Table};
+use super::rans::{
+    LANES, PROBABILITY_BITS, PROBABILITY_ONE, STATE_LOW, Table, end_of_states, read_states,
+    read_wide_states,
+};
 use crate::{
     error::{DecodeError, Result},
     simd::SimdLevel,
@@ -37,8 +42,11 @@ pub(super) struct Stream<'a> {
     states: [u32; LANES],
     words: &'a [[u8; 2]],
     n_words: usize,
-    /// Symbols that are still to be decoded, and whether that is all there are.
+    /// Symbols that are still to be decoded: from the words, and from the stream's end.
     out: &'a mut [u8],
+    end: &'a mut [u8],
+    /// Whether what comes from the words is all that does; and whether the end is all there is of it.
+    reaches_end: bool,
     is_whole: bool,
     /// Where each `MARK_SYMBOLS` end, and how many symbols there are until the next of these.
     passed: Option<&'a mut Vec<Place>>,
@@ -46,33 +54,49 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Starts at the head of a stream. As many symbols as `out` has room for will be decoded;
-    /// `is_whole` says that it has no more.
+    /// Starts at the head of a stream, or at a place that was noted. As many symbols as `out` has room for will
+    /// be decoded, of the `left` from there on.
     pub(super) fn new(
         table: &'a Table,
+        layout: Layout,
         stream: &'a [u8],
-        is_whole: bool,
+        from: Option<&Place>,
+        left: usize,
         out: &'a mut [u8],
     ) -> Result<Self> {
         let mut reader = Reader::new(stream);
-        let mut states = [0; LANES];
-        for state in &mut states {
-            *state = u32::from_le_bytes(reader.array()?);
-        }
+        let (n_end, states) = match layout {
+            Layout::Wide => (0, read_wide_states(&mut reader)?),
+            Layout::Tight => (usize::from(reader.u8()?), read_states(&mut reader)?),
+        };
         let (words, odd) = reader.rest().as_chunks::<2>();
         if !odd.is_empty() {
             return Err(DecodeError::Corrupt("half a word in the symbol stream"));
         }
-        let (n_words, until_passed) = (words.len(), usize::MAX);
-        Ok(Self { table, states, words, n_words, out, is_whole, passed: None, until_passed })
-    }
-
-    /// Goes on from a place of the stream, not from its head.
-    pub(super) fn go_on(&mut self, place: &Place) -> Result<()> {
-        let words = self.words.get(place.word..);
-        self.words = words.ok_or(DecodeError::Corrupt("a mark of another page"))?;
-        self.states = place.states;
-        Ok(())
+        let before_end = left.checked_sub(n_end);
+        let before_end =
+            before_end.ok_or(DecodeError::Corrupt("an end of more symbols than there are"))?;
+        let (n_words, is_whole) = (words.len(), out.len() == left);
+        let reaches_end = is_whole || out.len() > before_end;
+        let (out, end) = out.split_at_mut(before_end.min(out.len()));
+        let mut new = Self {
+            table,
+            states,
+            words,
+            n_words,
+            out,
+            end,
+            reaches_end,
+            is_whole,
+            passed: None,
+            until_passed: usize::MAX,
+        };
+        if let Some(place) = from {
+            new.states = place.states;
+            let words = words.get(place.word..);
+            new.words = words.ok_or(DecodeError::Corrupt("a mark of another page"))?;
+        }
+        Ok(new)
     }
 
     /// Notes where each `MARK_SYMBOLS` from here on end.
@@ -97,8 +121,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Decodes what is left of the symbols.
-    fn decode_alone(&mut self) -> Result<()> {
+    /// Decodes what is left of the symbols that words are for; gives the stream's end if that is wanted.
+    fn decode_alone(&mut self) -> Result<Option<End<'a>>> {
         while !self.out.is_empty() {
             let ready = self.ready();
             let (out, rest) = std::mem::take(&mut self.out).split_at_mut(ready);
@@ -106,14 +130,15 @@ impl<'a> Stream<'a> {
             self.decode_to(out)?;
             self.decoded(ready);
         }
-        // After the last symbol every word was used, and the states are where the encoder began.
-        if self.is_whole && !self.words.is_empty() {
+        if !self.reaches_end {
+            return Ok(None);
+        }
+        // By now every word was used, and the states are what the encoder began with.
+        if !self.words.is_empty() {
             return Err(DecodeError::TrailingBytes(2 * self.words.len()));
         }
-        if self.is_whole && self.states != [STATE_LOW; LANES] {
-            return Err(DecodeError::Corrupt("symbol stream does not end where it should"));
-        }
-        Ok(())
+        let (number, out) = (end_of_states(&self.states)?, std::mem::take(&mut self.end));
+        Ok(Some(End { table: self.table, number, out, is_whole: self.is_whole }))
     }
 
     /// Decodes symbols: whole steps, unless they are the last.
@@ -153,6 +178,36 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// The last symbols of a stream, as a number; how many are wanted, and whether that is all.
+#[derive(Debug)]
+struct End<'a> {
+    table: &'a Table,
+    number: u128,
+    out: &'a mut [u8],
+    is_whole: bool,
+}
+
+impl End<'_> {
+    fn check(&self) -> Result<()> {
+        if self.is_whole && self.number != 0 {
+            return Err(DecodeError::Corrupt("symbol stream does not end where it should"));
+        }
+        Ok(())
+    }
+}
+
+/// Each symbol of an end needs the one before it, so ends advance side by side as well.
+fn decode_ends<K>(ends: &mut [(K, End<'_>)]) {
+    let longest = ends.iter().map(|(_, end)| end.out.len()).max().unwrap_or(0);
+    for at in 0..longest {
+        for (_, end) in &mut *ends {
+            if let Some(symbol) = end.out.get_mut(at) {
+                (*symbol, end.number) = end.table.next_of_end(end.number);
+            }
+        }
+    }
+}
+
 /// Decodes the symbols of all streams; `failed` hears of those that are damaged, by their owners.
 pub(super) fn decode<K: Copy>(streams: &mut [(K, Stream<'_>)], failed: impl FnMut(K, DecodeError)) {
     decode_at(SimdLevel::detect(), streams, failed);
@@ -167,8 +222,16 @@ pub(super) fn decode_at<K: Copy>(
     let _ = level;
     #[cfg(target_arch = "x86_64")]
     x86::advance(level, streams.iter_mut().map(|(_, stream)| stream).collect());
+    let mut ends = Vec::new();
     for (owner, stream) in streams {
-        if let Err(error) = stream.decode_alone() {
+        match stream.decode_alone() {
+            Ok(end) => ends.extend(end.map(|end| (*owner, end))),
+            Err(error) => failed(*owner, error),
+        }
+    }
+    ends.chunks_mut(STREAMS_TOGETHER).for_each(decode_ends);
+    for (owner, end) in &ends {
+        if let Err(error) = end.check() {
             failed(*owner, error);
         }
     }

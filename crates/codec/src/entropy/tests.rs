@@ -39,8 +39,7 @@ proptest! {
         for level in SimdLevel::available() {
             let mut outs: Vec<_> = all.iter().map(|(_, wanted, _)| vec![0; *wanted]).collect();
             let streams = outs.iter_mut().zip(&all).map(|(out, ((table, stream), _, symbols))| {
-                let is_whole = out.len() == symbols.len();
-                ((), Stream::new(table, stream, is_whole, out).unwrap())
+                ((), started(table, stream, symbols.len(), out))
             });
             streams::decode_at(level, &mut streams.collect::<Vec<_>>(), |(), e| panic!("{e}"));
             for (out, (_, wanted, symbols)) in outs.iter().zip(&all) {
@@ -60,21 +59,23 @@ proptest! {
             let mut outs = vec![vec![0; symbols.len()]; n];
             let mut passed = vec![Vec::new(); n];
             let streams = outs.iter_mut().zip(&mut passed).map(|(out, passed)| {
-                let mut stream = Stream::new(&table, &stream, true, out).unwrap();
+                let mut stream = started(&table, &stream, symbols.len(), out);
                 stream.note(passed);
                 ((), stream)
             });
             streams::decode_at(level, &mut streams.collect::<Vec<_>>(), |(), e| panic!("{e}"));
             for passed in &passed {
-                prop_assert_eq!(passed.len(), symbols.len() / marks::MARK_SYMBOLS);
+                // In the end, which has no words, nothing is noted.
+                let before_end = symbols.len() - usize::from(stream[0]);
+                prop_assert_eq!(passed.len(), before_end / marks::MARK_SYMBOLS);
                 prop_assert_eq!(&*expected.get_or_insert_with(|| passed.clone()), passed);
             }
             for (at, place) in passed[0].iter().enumerate() {
                 let from = (at + 1) * marks::MARK_SYMBOLS;
                 let mut rest = vec![0; symbols.len() - from];
-                let mut stream = Stream::new(&table, &stream, true, &mut rest).unwrap();
-                stream.go_on(place).unwrap();
-                streams::decode_at(level, &mut [((), stream)], |(), e| panic!("{e}"));
+                let (left, out) = (rest.len(), &mut rest);
+                let stream = Stream::new(&table, Layout::Tight, &stream, Some(place), left, out);
+                streams::decode_at(level, &mut [((), stream.unwrap())], |(), e| panic!("{e}"));
                 prop_assert_eq!(&rest, &symbols[from..]);
             }
         }
@@ -86,15 +87,16 @@ proptest! {
     ) {
         let symbols: Vec<u8> = (0..4000u32).map(|i| (i * i / 7 % 5) as u8).collect();
         let (table, stream) = coded(&symbols);
+        let mut words = Reader::new(&stream[1..]);
+        rans::read_states(&mut words).unwrap();
         let mut flipped = stream.clone();
-        flipped[at.index(stream.len())] ^= 1 << bit;
-        let words = cut.index((stream.len() - rans::STATE_BYTES) / 2);
-        let short = &stream[..rans::STATE_BYTES + words * 2];
+        flipped[stream.len() - 1 - at.index(words.remaining())] ^= 1 << bit;
+        let short = &stream[..stream.len() - 2 * (1 + cut.index(words.remaining() / 2))];
         let bytes = |i| if i == place { &flipped } else if i == 3 { short } else { &stream[..] };
         let mut alone = vec![vec![0; symbols.len()]; 4];
         let mut expected = Vec::new();
         for (i, out) in alone.iter_mut().enumerate() {
-            let mut one = [(i, Stream::new(&table, bytes(i), true, out).unwrap())];
+            let mut one = [(i, started(&table, bytes(i), symbols.len(), out))];
             streams::decode_at(SimdLevel::Portable, &mut one, |i, e| expected.push((i, e)));
         }
         let is_short = |e: &DecodeError| matches!(e, DecodeError::Truncated { .. });
@@ -102,9 +104,10 @@ proptest! {
         for level in SimdLevel::available() {
             let mut outs = vec![vec![0; symbols.len()]; 4];
             let streams = outs.iter_mut().enumerate();
-            let streams = streams.map(|(i, out)| (i, Stream::new(&table, bytes(i), true, out).unwrap()));
+            let streams = streams.map(|(i, out)| (i, started(&table, bytes(i), symbols.len(), out)));
             let mut failed = Vec::new();
             streams::decode_at(level, &mut streams.collect::<Vec<_>>(), |i, e| failed.push((i, e)));
+            failed.sort_by_key(|(i, _)| *i);
             prop_assert_eq!(&failed, &expected);
             for i in (0..4).filter(|i| !expected.iter().any(|(at, _)| at == i)) {
                 prop_assert_eq!(&outs[i], &alone[i]);
@@ -121,24 +124,64 @@ fn a_damaged_stream_is_noticed() {
     stream[at] ^= 1;
     let mut out = vec![0; symbols.len()];
     let mut failed = false;
-    let mut one = [((), Stream::new(&table, &stream, true, &mut out).unwrap())];
+    let mut one = [((), started(&table, &stream, symbols.len(), &mut out))];
     streams::decode(&mut one, |(), _| failed = true);
     assert!(failed, "one flipped bit went unnoticed");
 }
 
+/// The head of a stream of `count` symbols, of which as many are to be decoded as `out` has room for.
+fn started<'a>(table: &'a Table, stream: &'a [u8], count: usize, out: &'a mut [u8]) -> Stream<'a> {
+    Stream::new(table, Layout::Tight, stream, None, count, out).unwrap()
+}
+
 /// Symbols as they are coded, and the table for that.
 fn coded(symbols: &[u8]) -> (Box<Table>, Vec<u8>) {
+    let histogram = counts(symbols);
+    let frequencies = Frequencies::normalize(&histogram).rounded();
+    let mut header = Vec::new();
+    frequencies.write(&mut header);
+    let stream = rans::encode(symbols, &frequencies);
+    // What the head takes beside what it holds is a number and places of bits; it has room for a few symbols.
+    let expected = (frequencies.cost_bits(&histogram) / 8).max(2 * 8) as usize + 1 + 4;
+    assert!(stream.len() <= expected + 8, "{} for {expected}", stream.len());
+    (Table::new(&Frequencies::read(&mut Reader::new(&header)).unwrap()), stream)
+}
+
+fn counts(symbols: &[u8]) -> [u32; N_SYMBOLS_MAX] {
     let mut histogram = [0u32; N_SYMBOLS_MAX];
     for symbol in symbols {
         histogram[*symbol as usize] += 1;
     }
-    let frequencies = Frequencies::normalize(&histogram);
-    let mut header = Vec::new();
-    frequencies.write(&mut header);
-    let stream = rans::encode(symbols, &frequencies);
-    let expected = frequencies.cost_bits(&histogram) as usize / 8 + rans::STATE_BYTES;
-    assert!(stream.len() <= expected + 8, "{} for {expected}", stream.len());
-    (Frequencies::read(&mut Reader::new(&header)).unwrap().into_table(), stream)
+    histogram
+}
+
+proptest! {
+    #[test]
+    fn frequencies_are_read_as_they_were_rounded(
+        mut histogram in prop::collection::vec(
+            prop_oneof![3 => Just(0u32), 2 => 1u32..5, 2 => 0u32..100, 1 => 0u32..1 << 24],
+            N_SYMBOLS_MAX,
+        ),
+        n_symbols in 1usize..=N_SYMBOLS_MAX,
+        behind in 0usize..9,
+    ) {
+        histogram[n_symbols..].fill(0);
+        histogram[n_symbols - 1] += 1;
+        let histogram: [u32; N_SYMBOLS_MAX] = histogram.try_into().unwrap();
+        let exact = Frequencies::normalize(&histogram);
+        let rounded = exact.rounded();
+        prop_assert_eq!(rounded.each().iter().map(|f| u32::from(*f)).sum::<u32>(), rans::PROBABILITY_ONE);
+        for (exact, rounded) in exact.each().iter().zip(rounded.each()) {
+            prop_assert!(exact.abs_diff(*rounded) <= exact / 5, "{} for {}", rounded, exact);
+        }
+        let mut header = Vec::new();
+        rounded.write(&mut header);
+        let len = header.len();
+        header.resize(len + behind, 0xff);
+        let mut reader = Reader::new(&header);
+        let read = Frequencies::read(&mut reader).unwrap();
+        prop_assert_eq!((read.each(), reader.remaining()), (rounded.each(), behind));
+    }
 }
 
 #[test]

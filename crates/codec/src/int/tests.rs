@@ -153,7 +153,7 @@ fn each_shape_gets_its_encoding() {
         ("int-for", Effort::Hot, (0..500).map(|i| i * 7919 % 251).collect()),
         ("int-runs", Effort::Hot, (0..2000).map(|i| i / 100 * 7919 % 251).collect()),
         ("int-delta", Effort::Hot, walk.clone()),
-        ("int-delta-entropy", Effort::Cold, walk),
+        ("int-delta-tight", Effort::Cold, walk),
         (
             "int-raw",
             Effort::Hot,

@@ -70,3 +70,8 @@ fn version_1_with_edges() {
     check("v1-edges-hot.seg", hot());
     check("v1-edges-cold.seg", cold());
 }
+
+#[test]
+fn version_1_with_bounded_summaries() {
+    check("v1-tight-cold.seg", cold());
+}
