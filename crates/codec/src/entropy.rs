@@ -109,7 +109,7 @@ pub(crate) fn encode(words: &[u64], bytes_max: usize, out: &mut Vec<u8>) -> bool
     let start = out.len();
     let form = Form::choose(words);
     let symbols = Symbols::gather(words, form);
-    let frequencies = Frequencies::normalize(&symbols.histogram).rounded();
+    let frequencies = Frequencies::normalize(&symbols.histogram).rounded(words.len());
     if symbols.bits(&frequencies) / 8 >= bytes_max as u64 {
         return false;
     }
@@ -121,7 +121,7 @@ pub(crate) fn encode(words: &[u64], bytes_max: usize, out: &mut Vec<u8>) -> bool
         }
     }
     put_ivarint(out, form.center() as i64);
-    frequencies.write(out);
+    frequencies.write(words.len(), out);
     let mut chunks = Vec::with_capacity(bytes_max);
     let n_chunks = words.len().div_ceil(CHUNK_ROWS);
     for (index, rows) in words.chunks(CHUNK_ROWS).enumerate() {

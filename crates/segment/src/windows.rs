@@ -218,7 +218,8 @@ impl WindowSummaries {
         if !complete {
             put(&mut head, &|to| codec::encode_u64(counts, effort, to));
         }
-        put(&mut head, &|to| encode_bits(&parts.mins, field_type, effort, to));
+        let mut pages = Vec::new();
+        put(&mut pages, &|to| encode_bits(&parts.mins, field_type, effort, to));
         let mut rest_type = field_type;
         if field_type != FieldType::Float {
             // Integers are written relative to the minimum: smaller numbers, and exact.
@@ -228,13 +229,11 @@ impl WindowSummaries {
                 parts.sums[span] = parts.sums[span].wrapping_sub(min.wrapping_mul(counts[span]));
             }
         }
-        let mut pages = Vec::new();
         put(&mut pages, &|to| encode_bits(&parts.maxs, rest_type, effort, to));
         put(&mut pages, &|to| encode_bits(&parts.sums, rest_type, effort, to));
         let bounded = (effort == Effort::Cold && field_type != FieldType::Float).then(|| {
-            let heights = heights(&parts.mins, field_type);
-            let bounded = Bounded { reaches: parts.maxs, sums: parts.sums };
-            bounded::encode(counts, &heights, &bounded)
+            let bounded = Bounded { mins: parts.mins, reaches: parts.maxs, sums: parts.sums };
+            bounded::encode(counts, &bounded, sign_of(field_type))
         });
         let bounded = bounded.flatten().filter(|bounded| bounded.len() < pages.len());
         let flags = if complete { 0 } else { FLAG_COUNTS };
@@ -257,27 +256,27 @@ impl WindowSummaries {
         }
         let has_counts = flags & FLAG_COUNTS != 0;
         let counts = has_counts.then(|| decode_counts(&mut input, index)).transpose()?;
-        let mins = decode_values(input.bytes()?, spans, field_type)?;
-        let (sums, maxs) = (Values::empty(field_type), Values::empty(field_type));
-        let mut summaries = Self { counts, sums, mins, maxs };
+        let none = || Values::empty(field_type);
+        let mut summaries = Self { counts, sums: none(), mins: none(), maxs: none() };
         if flags & FLAG_BOUNDED != 0 {
-            let heights = match &summaries.mins {
-                Values::Integer(mins) => {
-                    let mins: Vec<u64> = mins.iter().map(|min| min.cast_unsigned()).collect();
-                    heights(&mins, field_type)
+            let rows = |span| index.rows(span).len();
+            let counts = (0..spans).map(|span| summaries.count(span, rows(span)));
+            let Bounded { mins, reaches, sums } =
+                bounded::decode(counts, &mut input, sign_of(field_type))?;
+            summaries.mins = match field_type {
+                FieldType::Integer => {
+                    Values::Integer(mins.into_iter().map(u64::cast_signed).collect())
                 }
-                Values::Unsigned(mins) => heights(mins, field_type),
-                _ => return Err(input.fail("bounded sums of a field without")),
+                FieldType::Unsigned => Values::Unsigned(mins),
+                _ => return Err(input.fail("bounded sums of a field that is not of integers")),
             };
-            let counts = (0..spans).map(|span| summaries.count(span, index.rows(span).len()));
-            let bounded = bounded::decode(counts, &heights, &mut input)?;
-            summaries.maxs = Values::Unsigned(bounded.reaches);
-            summaries.sums = Values::Unsigned(bounded.sums);
+            (summaries.maxs, summaries.sums) = (Values::Unsigned(reaches), Values::Unsigned(sums));
         } else {
             let rest_type = match field_type {
                 FieldType::Float => field_type,
                 _ => FieldType::Unsigned,
             };
+            summaries.mins = decode_values(input.bytes()?, spans, field_type)?;
             summaries.maxs = decode_values(input.bytes()?, spans, rest_type)?;
             summaries.sums = decode_values(input.bytes()?, spans, rest_type)?;
             input.end()?;
@@ -306,12 +305,9 @@ impl WindowSummaries {
     }
 }
 
-/// Minima less the smallest of them, in the order of the type.
-fn heights(mins: &[u64], field_type: FieldType) -> Vec<u64> {
-    // With the sign turned, signed numbers are in the order of unsigned ones.
-    let sign = if field_type == FieldType::Integer { 1 << 63 } else { 0 };
-    let smallest = mins.iter().map(|min| min ^ sign).min().unwrap_or(0);
-    mins.iter().map(|min| (min ^ sign) - smallest).collect()
+/// What turns the bits of an integer into those of an unsigned number in the same order, and back.
+fn sign_of(field_type: FieldType) -> u64 {
+    if field_type == FieldType::Integer { 1 << 63 } else { 0 }
 }
 
 /// Bit patterns of a field's numbers, span by span.

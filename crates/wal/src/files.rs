@@ -20,10 +20,12 @@ use crate::format::{DATA_START, FileHeader, Lsn};
 const SPARES_MAX: usize = 2;
 
 /// Length of the first file of a log and of the one it rests in: a store that is not written to
-/// takes next to no room.
-const FIRST_FILE_BYTES: u64 = 8 << 10;
-/// Length of the next ones, until a part of what the log took is more.
-const SECOND_FILE_BYTES: u64 = 256 << 10;
+/// takes next to no room. It is a block of most file systems: the least that there is to save.
+const FIRST_FILE_BYTES: u64 = 4 << 10;
+/// The next one has so many times its length: a log of a few dozen records, as of a manifest, stays short.
+const FIRST_GROWTH: u64 = 16;
+/// Length of the ones behind that, until a part of what the log took is more.
+const LATER_FILE_BYTES: u64 = 256 << 10;
 /// A file is about such a part of what the log took since it was opened or rested: what is allocated
 /// ahead stays small beside what is written, and files get longer with what they are needed for.
 const TAKEN_PER_FILE: u64 = 4;
@@ -151,7 +153,8 @@ impl Files {
     /// Length of a file behind others that took so much.
     fn next_bytes(&self, taken: u64) -> u64 {
         // A power of two, so that retired files fit for a while.
-        let bytes = 1 << (taken / TAKEN_PER_FILE).max(SECOND_FILE_BYTES).ilog2();
+        let least = (taken * FIRST_GROWTH).clamp(FIRST_FILE_BYTES, LATER_FILE_BYTES);
+        let bytes = 1 << (taken / TAKEN_PER_FILE).max(least).ilog2();
         self.file_bytes.min(bytes)
     }
 

@@ -99,7 +99,7 @@ impl<'a> TightPart<'a> {
         let center = reader.ivarint()? as u64;
         let frequencies = match layout {
             Layout::Wide => Frequencies::read_exact(&mut reader)?,
-            Layout::Tight => Frequencies::read(&mut reader)?,
+            Layout::Tight => Frequencies::read(&mut reader, count)?,
         };
         let table = Table::new(&frequencies);
         let bytes = chunk_bytes(layout, reader, n_chunks)?;

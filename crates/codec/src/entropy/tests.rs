@@ -137,14 +137,14 @@ fn started<'a>(table: &'a Table, stream: &'a [u8], count: usize, out: &'a mut [u
 /// Symbols as they are coded, and the table for that.
 fn coded(symbols: &[u8]) -> (Box<Table>, Vec<u8>) {
     let histogram = counts(symbols);
-    let frequencies = Frequencies::normalize(&histogram).rounded();
+    let frequencies = Frequencies::normalize(&histogram).rounded(symbols.len());
     let mut header = Vec::new();
-    frequencies.write(&mut header);
+    frequencies.write(symbols.len(), &mut header);
     let stream = rans::encode(symbols, &frequencies);
     // What the head takes beside what it holds is a number and places of bits; it has room for a few symbols.
     let expected = (frequencies.cost_bits(&histogram) / 8).max(2 * 8) as usize + 1 + 4;
     assert!(stream.len() <= expected + 8, "{} for {expected}", stream.len());
-    (Table::new(&Frequencies::read(&mut Reader::new(&header)).unwrap()), stream)
+    (Table::new(&Frequencies::read(&mut Reader::new(&header), symbols.len()).unwrap()), stream)
 }
 
 fn counts(symbols: &[u8]) -> [u32; N_SYMBOLS_MAX] {
@@ -164,22 +164,23 @@ proptest! {
         ),
         n_symbols in 1usize..=N_SYMBOLS_MAX,
         behind in 0usize..9,
+        count in 512usize..1 << 20,
     ) {
         histogram[n_symbols..].fill(0);
         histogram[n_symbols - 1] += 1;
         let histogram: [u32; N_SYMBOLS_MAX] = histogram.try_into().unwrap();
         let exact = Frequencies::normalize(&histogram);
-        let rounded = exact.rounded();
+        let rounded = exact.rounded(count);
         prop_assert_eq!(rounded.each().iter().map(|f| u32::from(*f)).sum::<u32>(), rans::PROBABILITY_ONE);
         for (exact, rounded) in exact.each().iter().zip(rounded.each()) {
             prop_assert!(exact.abs_diff(*rounded) <= exact / 5, "{} for {}", rounded, exact);
         }
         let mut header = Vec::new();
-        rounded.write(&mut header);
+        rounded.write(count, &mut header);
         let len = header.len();
         header.resize(len + behind, 0xff);
         let mut reader = Reader::new(&header);
-        let read = Frequencies::read(&mut reader).unwrap();
+        let read = Frequencies::read(&mut reader, count).unwrap();
         prop_assert_eq!((read.each(), reader.remaining()), (rounded.each(), behind));
     }
 }

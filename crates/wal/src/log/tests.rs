@@ -162,7 +162,7 @@ fn a_fill_keeps_no_file() {
     assert!(wal.position() > end && wal.metrics().fill_bytes > 0);
     wal.rest(wal.position()).unwrap();
     let files = disk.list(dir()).unwrap();
-    assert!(files.len() == 1 && files[0].len <= 8 << 10, "{files:?}");
+    assert!(files.len() == 1 && files[0].len <= 4 << 10, "{files:?}");
     let next = append_durably(&wal, b"next");
     let (_, report, replayed) = open(&disk.crash(), options);
     assert_eq!(replayed, [(next, b"next".to_vec())]);
@@ -339,7 +339,7 @@ fn files_grow_under_load_and_shrink_at_rest() {
     let options =
         WalOptions { file_bytes: 1 << 20, pending_bytes_max: 1 << 20, ..WalOptions::default() };
     let (wal, ..) = open(&disk, options);
-    assert_eq!(wal.metrics().disk_bytes, 8 << 10);
+    assert_eq!(wal.metrics().disk_bytes, 4 << 10);
     let mut end = Lsn(0);
     for _ in 0..40 {
         end = append_durably(&wal, &vec![7; 100_000]);
@@ -353,7 +353,7 @@ fn files_grow_under_load_and_shrink_at_rest() {
     wal.rest(end).unwrap();
     assert_eq!(wal.metrics().disk_bytes, loaded.disk_bytes, "a record is still needed");
     wal.rest(late).unwrap();
-    assert_eq!(wal.metrics().disk_bytes, 8 << 10);
+    assert_eq!(wal.metrics().disk_bytes, 4 << 10);
     wal.rest(late).unwrap();
     assert_eq!(wal.metrics().files, loaded.files + 1, "resting already");
 
