@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use codec::Effort;
 use model::{Column, FieldType, SeriesId, Values};
 use platform::PageCache;
 
@@ -11,7 +12,7 @@ use crate::format::MeasurementList;
 use crate::memory::MemoryFile;
 use crate::reader::column::{self, PageShape};
 use crate::runs::Runs;
-use crate::windows::{WindowIndex, WindowSummaries};
+use crate::windows::{WindowIndex, WindowPlan, WindowSummaries};
 
 const CACHE_BYTES: usize = 1 << 20;
 
@@ -38,16 +39,28 @@ pub fn fuzz_parts(data: &[u8]) {
     drop(Chunk::decode(bytes, fields, limit));
     drop(Runs::decode(bytes, rows, (SeriesId(1), SeriesId(u64::from(count)))));
     let runs = Arc::new(Runs::one(SeriesId(1), rows));
-    let index = WindowIndex::decode(bytes, rows, runs).ok();
+    if let Ok(index) = WindowIndex::decode(bytes, rows, Arc::clone(&runs)) {
+        let starts = (0..index.len()).map(|span| index.start_ns(span));
+        assert!(starts.count() > 0, "BUG: an index without spans");
+    }
+    let index = index_of(rows, runs, u32::from(count));
     for field_type in FieldType::ALL {
-        if let Some(index) = &index {
-            let starts = (0..index.len()).map(|span| index.start_ns(span));
-            assert!(starts.count() > 0, "BUG: an index without spans");
-            drop(WindowSummaries::decode(bytes, index, field_type));
-        }
+        drop(WindowSummaries::decode(bytes, &index, field_type));
         let mut out = Column::new(Values::empty(field_type));
         let count = u32::from(count).clamp(1, rows);
         let shape = PageShape { rows: rows as usize, count: count as usize };
         drop(column::decode(bytes, shape, 0..rows as usize, &mut out));
     }
+}
+
+/// Spans of so many rows each, at least one; the last has the rest.
+fn index_of(rows: u32, runs: Arc<Runs>, rows_per_span: u32) -> WindowIndex {
+    let mut plan = WindowPlan { window_ns: 1000, ..WindowPlan::default() };
+    for start in (0..rows).step_by(rows_per_span.max(1) as usize) {
+        plan.windows.push(i64::from(start));
+        plan.ends.push((start + rows_per_span.max(1)).min(rows));
+    }
+    let mut bytes = Vec::new();
+    plan.encode(Effort::Fast, &mut bytes);
+    WindowIndex::decode(&bytes, rows, runs).expect("BUG: an index that cannot be read")
 }
