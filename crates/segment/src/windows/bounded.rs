@@ -125,13 +125,14 @@ pub(super) fn encode(counts: &[u64], bounded: &Bounded, sign: u64) -> Option<Vec
 
 /// Reads to the end of `input`.
 pub(super) fn decode(
-    counts: impl Iterator<Item = u64>,
+    counts: impl ExactSizeIterator<Item = u64>,
     input: &mut Input<'_>,
     sign: u64,
 ) -> Result<Bounded, Malformed> {
     let bounds = Bounds::read(input, sign)?;
     let (mut bits, mut before) = (BitsIn::new(input.rest()), None);
-    let mut bounded = Bounded::default();
+    let room = || Vec::with_capacity(counts.len());
+    let mut bounded = Bounded { mins: room(), reaches: room(), sums: room() };
     for n in counts {
         let (mut min, mut reach, mut sum) = (0, 0, 0);
         if n > 0 {
@@ -148,7 +149,7 @@ pub(super) fn decode(
         bounded.reaches.push(reach);
         bounded.sums.push(sum);
     }
-    if bits.at.div_ceil(8) != bits.len {
+    if bits.at.div_ceil(8) != bits.bytes.len() {
         return Err(input.fail("summaries that take more or fewer bytes than there are"));
     }
     Ok(bounded)
@@ -214,24 +215,30 @@ impl Bits {
 }
 
 /// Reads what `Bits` wrote; past the end there are zeros.
-struct BitsIn {
-    padded: Vec<u8>,
-    len: usize,
+struct BitsIn<'a> {
+    bytes: &'a [u8],
     at: usize,
 }
 
-impl BitsIn {
-    fn new(bytes: &[u8]) -> Self {
-        let mut padded = Vec::with_capacity(bytes.len() + 8);
-        padded.extend_from_slice(bytes);
-        padded.extend_from_slice(&[0; 8]);
-        Self { padded, len: bytes.len(), at: 0 }
+impl<'a> BitsIn<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
     }
 
+    /// A number from 0 to `last`, which is less than 2^57.
+    #[inline]
     fn get(&mut self, last: u64) -> u64 {
         let Code { n, width, short, middle } = Code::of(last);
-        let word = self.padded.get(self.at / 8..).and_then(|rest| rest.first_chunk());
-        let word = u64::from_le_bytes(word.copied().unwrap_or_default()) >> (self.at % 8);
+        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let word = match rest.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => {
+                let mut word = [0; 8];
+                word[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(word)
+            }
+        };
+        let word = word >> (self.at % 8);
         let head = word & ((1 << width) - 1);
         let is_long = head >= short;
         let turned = if is_long { (head << 1 | word >> width & 1) - short } else { head };
@@ -269,7 +276,8 @@ mod tests {
             let mut bits = Bits::default();
             numbers.iter().for_each(|(number, last)| bits.put(*number, *last));
             let n_bits = 8 * bits.bytes.len() + bits.filled as usize;
-            let mut read = BitsIn::new(&bits.finish());
+            let bytes = bits.finish();
+            let mut read = BitsIn::new(&bytes);
             for (number, last) in &numbers {
                 prop_assert_eq!(read.get(*last), *number);
             }
