@@ -111,13 +111,12 @@ impl Frequencies {
             let below = *f >> lost << lost;
             let above = below + (1 << lost);
             let is_nearer_below = *f - below < above - *f;
-            let rounded = match gained {
-                _ if below == *f => below,
-                _ if gained > bound => below,
-                _ if gained < -bound => above,
-                _ if is_nearer_below => below,
-                _ => above,
+            let takes_below = match gained {
+                _ if below == *f || gained > bound => true,
+                _ if gained < -bound => false,
+                _ => is_nearer_below,
             };
+            let rounded = if takes_below { below } else { above };
             gained += i32::from(rounded) - i32::from(*f);
             *f = rounded;
         }
@@ -175,7 +174,9 @@ impl Frequencies {
         reader.take(bits.bit().div_ceil(8))?;
         let others: u32 = of.iter().map(|f| u32::from(*f)).sum();
         match PROBABILITY_ONE.checked_sub(others) {
-            None | Some(0) => Err(DecodeError::Corrupt("symbol frequencies do not add up")),
+            None | Some(0 | PROBABILITY_ONE) => {
+                Err(DecodeError::Corrupt("symbol frequencies do not add up"))
+            }
             Some(left) => {
                 of[top] = left as u16;
                 Ok(Self { of, top })

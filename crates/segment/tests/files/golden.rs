@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use model::Values;
 use platform::{Disk, PageCache, SystemDisk};
 use segment::{SegmentReader, SegmentWriter, WriterOptions};
 
@@ -16,24 +17,45 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// "a" has few rows, "b" has windows, "c" a directory in chunks.
-fn write(path: &Path, options: WriterOptions) {
+fn write(path: &Path, options: WriterOptions, measurements: Vec<Measurement>) {
     let mut writer = SegmentWriter::create(&SystemDisk, path, options).unwrap();
-    for (name, rows) in measurements() {
+    for (name, rows) in measurements {
         writer.begin_measurement(&name.into(), &support::fields()).unwrap();
         writer.append(&rows).unwrap();
     }
     writer.finish().unwrap();
 }
 
-fn measurements() -> [(&'static str, segment::SegmentRows); 3] {
-    [("a", support::rows(1, 3)), ("b", support::rows(4, 100)), ("c", support::rows(2, 800))]
+type Measurement = (&'static str, segment::SegmentRows);
+
+fn measurements() -> Vec<Measurement> {
+    vec![("a", support::rows(1, 3)), ("b", support::rows(4, 100)), ("c", support::rows(2, 800))]
 }
 
-fn check(name: &str, options: WriterOptions) {
+/// Gauges that walk, of which the integers have gaps: entropy-coded, with summaries that are bounded.
+fn walks() -> Vec<Measurement> {
+    let mut rows = support::rows(3, 2000);
+    let n = rows.times.len();
+    let walk = |seed: u64| {
+        let steps =
+            (0..n as u64).map(move |row| (row + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62);
+        steps.scan(50, |at, step| {
+            *at += step as i64 - if *at > 90 { 3 } else { i64::from(*at > 10) };
+            Some(*at)
+        })
+    };
+    rows.columns[2].values = Values::Integer(walk(1).map(|value| value - 60).collect());
+    rows.columns[2].validity = Some((0..n).map(|row| row % 11 != 5).collect());
+    rows.columns[4].values =
+        Values::Unsigned(walk(7).map(|value| value as u64 + (1 << 63)).collect());
+    vec![("d", rows)]
+}
+
+fn check(name: &str, options: WriterOptions, measurements: Vec<Measurement>) {
     let path = golden(name);
     if SystemDisk.open(&path).is_err() {
         SystemDisk.create_dir_all(path.parent().unwrap()).unwrap();
-        write(&path, options);
+        write(&path, options, measurements.clone());
     }
     let reader =
         SegmentReader::open(&SystemDisk, &path, Arc::new(PageCache::new(1 << 20))).unwrap();
@@ -41,7 +63,7 @@ fn check(name: &str, options: WriterOptions) {
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert!(report.window_bytes > 0);
     assert_eq!(reader.info().sequence, options.sequence);
-    for (measurement, rows) in measurements() {
+    for (measurement, rows) in measurements {
         let found = support::read_all(&SystemDisk, path.to_str().unwrap(), measurement).unwrap();
         assert!(support::same(&found, &rows), "{name}: {measurement} has other rows");
     }
@@ -61,17 +83,17 @@ fn cold() -> WriterOptions {
 
 #[test]
 fn version_1() {
-    check("v1-hot.seg", hot());
-    check("v1-cold.seg", cold());
+    check("v1-hot.seg", hot(), measurements());
+    check("v1-cold.seg", cold(), measurements());
 }
 
 #[test]
 fn version_1_with_edges() {
-    check("v1-edges-hot.seg", hot());
-    check("v1-edges-cold.seg", cold());
+    check("v1-edges-hot.seg", hot(), measurements());
+    check("v1-edges-cold.seg", cold(), measurements());
 }
 
 #[test]
 fn version_1_with_bounded_summaries() {
-    check("v1-tight-cold.seg", cold());
+    check("v1-tight-cold.seg", cold(), walks());
 }
