@@ -22,6 +22,7 @@ mod symbols;
 mod tests;
 
 use crate::{
+    bit_stream::BitWriter,
     bitpack::BLOCK,
     encoding::id,
     float::decimal_integers,
@@ -33,7 +34,7 @@ use frequencies::Frequencies;
 pub use marks::{Mark, Marks};
 pub(crate) use page::{Learned, TightPart, decode_symbols};
 pub use streams::STREAMS_TOGETHER;
-use symbols::{BitWriter, N_SYMBOLS_MAX, Split, split};
+use symbols::{N_SYMBOLS_MAX, Split, split};
 
 /// Rows that decode together; a range read costs at most this many more.
 pub(crate) const CHUNK_ROWS: usize = 16_384;

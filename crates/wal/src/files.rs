@@ -22,7 +22,7 @@ const SPARES_MAX: usize = 2;
 /// Length of the first file of a log and of the one it rests in: a store that is not written to
 /// takes next to no room. It is a block of most file systems: the least that there is to save.
 const FIRST_FILE_BYTES: u64 = 4 << 10;
-/// The next one has so many times its length: a log of a few dozen records, as of a manifest, stays short.
+/// The next one has so many times what it took: a log of a few dozen records, as of a manifest, stays short.
 const FIRST_GROWTH: u64 = 16;
 /// Length of the ones behind that, until a part of what the log took is more.
 const LATER_FILE_BYTES: u64 = 256 << 10;

@@ -5,8 +5,9 @@
 //! - What is coded with frequencies is decoded with the same: they are rounded before either.
 
 use super::rans::{PROBABILITY_BITS, PROBABILITY_ONE};
-use super::symbols::{BitReader, BitWriter, DIRECT, N_SYMBOLS_MAX};
+use super::symbols::{DIRECT, N_SYMBOLS_MAX};
 use crate::{
+    bit_stream::{BitReader, BitWriter},
     bitpack::{packed_len, unpack},
     error::{DecodeError, Result},
     wire::{Reader, unzigzag, zigzag},
@@ -59,7 +60,7 @@ impl Frequencies {
             let rounded = ((exact + total / 2) / total.max(1)) as u16;
             *slot = if count == 0 { 0 } else { rounded.max(1) };
         }
-        // Twelve bits must be able to write the frequency of a symbol that is alone.
+        // No frequency is all of them, not even that of a symbol that is alone.
         let single = of.iter().filter(|f| **f > 0).count() == 1;
         if single {
             let other = usize::from(of[0] != 0);

@@ -15,9 +15,9 @@ use super::{
     marks::{MARK_SYMBOLS, Mark},
     rans::Table,
     streams::{self, Place, Stream},
-    symbols::{BitReader, join, join_small, sum_small},
+    symbols::{join, join_small, sum_small},
 };
-use crate::{error::Result, int::Sink, prefix::prefix_sum, wire::Reader};
+use crate::{bit_stream::BitReader, error::Result, int::Sink, prefix::prefix_sum, wire::Reader};
 
 /// What is known of a page from reading it before, and what is to be known from now on.
 #[derive(Debug, Default)]

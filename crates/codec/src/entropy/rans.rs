@@ -10,8 +10,9 @@
 //! that is never cut.
 
 use super::frequencies::Frequencies;
-use super::symbols::{BitReader, BitWriter, DIRECT, N_SYMBOLS_MAX};
+use super::symbols::{DIRECT, N_SYMBOLS_MAX};
 use crate::{
+    bit_stream::{BitReader, BitWriter},
     error::{DecodeError, Result},
     wire::Reader,
 };

@@ -1,10 +1,11 @@
-//! Numbers as symbols with raw bits, and the stream of raw bits.
+//! Numbers as symbols with raw bits.
 //!
 //! Numbers below `DIRECT` are their own symbol. A larger one has its highest set bit at some place
 //! `e`; the symbol names `e` and the two bits below it, the remaining `e - 2` bits are raw. The
 //! probability within such a range is nearly flat, so little is lost by not modelling it.
 
-use crate::error::{DecodeError, Result};
+use crate::bit_stream::BitReader;
+use crate::error::Result;
 use crate::simd::multiversion;
 use crate::wire::unzigzag;
 
@@ -155,85 +156,4 @@ multiversion! {
 #[inline]
 fn unzigzag_small(symbol: u8) -> i8 {
     (symbol >> 1) as i8 ^ -((symbol & 1) as i8)
-}
-
-/// Writes bits, least significant first.
-#[derive(Debug, Default)]
-pub(super) struct BitWriter {
-    bytes: Vec<u8>,
-    word: u64,
-    filled: u32,
-}
-
-impl BitWriter {
-    /// `value` has at most `width` bits, and `width` is at most 61.
-    #[inline]
-    pub(super) fn put(&mut self, value: u64, width: u32) {
-        self.word |= value << self.filled;
-        self.filled += width;
-        if self.filled >= 64 {
-            self.bytes.extend_from_slice(&self.word.to_le_bytes());
-            self.filled -= 64;
-            self.word = if self.filled == 0 { 0 } else { value >> (width - self.filled) };
-        }
-    }
-
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        let len = self.filled.div_ceil(8) as usize;
-        self.bytes.extend_from_slice(&self.word.to_le_bytes()[..len]);
-        self.bytes
-    }
-}
-
-/// Reads bits, least significant first; past the end there are zeros, which `check` reports.
-#[derive(Debug)]
-pub(super) struct BitReader<'a> {
-    bytes: &'a [u8],
-    bit: usize,
-}
-
-impl<'a> BitReader<'a> {
-    /// Reads from a bit on.
-    pub(super) fn new(bytes: &'a [u8], bit: usize) -> Self {
-        Self { bytes, bit }
-    }
-
-    /// The bit that comes next.
-    pub(super) fn bit(&self) -> usize {
-        self.bit
-    }
-
-    /// `width` is at most 61.
-    #[inline]
-    pub(super) fn get(&mut self, width: u32) -> u64 {
-        let at = self.bit / 8;
-        let shift = self.bit % 8;
-        let mask = (1u64 << width) - 1;
-        self.bit += width as usize;
-        if width <= 57
-            && let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<8>())
-        {
-            return u64::from_le_bytes(*word) >> shift & mask;
-        }
-        let mut window = [0u8; 16];
-        let rest = self.bytes.get(at..).unwrap_or(&[]);
-        let len = rest.len().min(9);
-        window[..len].copy_from_slice(&rest[..len]);
-        (u128::from_le_bytes(window) >> shift) as u64 & mask
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        match self.bit.div_ceil(8).checked_sub(self.bytes.len()) {
-            None | Some(0) => Ok(()),
-            Some(needed) => Err(DecodeError::Truncated { needed: needed as u64 }),
-        }
-    }
-
-    pub(super) fn finish(self) -> Result<()> {
-        self.check()?;
-        match self.bytes.len() - self.bit.div_ceil(8) {
-            0 => Ok(()),
-            n => Err(DecodeError::TrailingBytes(n)),
-        }
-    }
 }

@@ -2,8 +2,9 @@ use proptest::prelude::*;
 
 use super::rans::Table;
 use super::streams::Stream;
-use super::symbols::{BitReader, DIRECT, join};
+use super::symbols::{DIRECT, join};
 use super::*;
+use crate::bit_stream::{BitReader, BitWriter};
 use crate::error::DecodeError;
 use crate::simd::SimdLevel;
 use crate::wire::unzigzag;

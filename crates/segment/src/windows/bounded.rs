@@ -11,6 +11,8 @@
 //! - Reaches and sums are relative to the minimum of the span, in arithmetic that wraps.
 //! - A span without values has no bits and is all zeros, one of a single value has those of its minimum alone.
 
+use codec::{BitReader, BitWriter};
+
 use crate::input::{Input, Malformed, put_varint, put_zigzag};
 
 /// A larger reach is not coded so: sums of as many differences as a block has rows stay below 2^56.
@@ -108,14 +110,14 @@ pub(super) fn encode(counts: &[u64], bounded: &Bounded, sign: u64) -> Option<Vec
     let bounds = Bounds::of(counts, bounded, sign)?;
     let mut out = Vec::new();
     bounds.write(sign, &mut out);
-    let (mut bits, mut before) = (Bits::default(), None);
+    let (mut bits, mut before) = (BitWriter::default(), None);
     for (n, min, reach, sum) in with_values(counts, bounded, sign) {
         let height = min - bounds.smallest;
         let (least, room) = bounds.height(before);
-        bits.put(height - least, room);
+        put(&mut bits, height - least, room);
         if n > 1 {
-            bits.put(reach, bounds.reach(height));
-            bits.put(sum - reach, (n - 2) * reach);
+            put(&mut bits, reach, bounds.reach(height));
+            put(&mut bits, sum - reach, (n - 2) * reach);
         }
         before = Some(height + reach);
     }
@@ -130,17 +132,17 @@ pub(super) fn decode(
     sign: u64,
 ) -> Result<Bounded, Malformed> {
     let bounds = Bounds::read(input, sign)?;
-    let (mut bits, mut before) = (BitsIn::new(input.rest()), None);
+    let (mut bits, mut before) = (BitReader::new(input.rest(), 0), None);
     let room = || Vec::with_capacity(counts.len());
     let mut bounded = Bounded { mins: room(), reaches: room(), sums: room() };
     for n in counts {
         let (mut min, mut reach, mut sum) = (0, 0, 0);
         if n > 0 {
             let (least, room) = bounds.height(before);
-            let height = least + bits.get(room);
+            let height = least + get(&mut bits, room);
             if n > 1 {
-                reach = bits.get(bounds.reach(height));
-                sum = reach + bits.get((n - 2) * reach);
+                reach = get(&mut bits, bounds.reach(height));
+                sum = reach + get(&mut bits, (n - 2) * reach);
             }
             min = bounds.smallest.wrapping_add(height) ^ sign;
             before = Some(height + reach);
@@ -149,9 +151,7 @@ pub(super) fn decode(
         bounded.reaches.push(reach);
         bounded.sums.push(sum);
     }
-    if bits.at.div_ceil(8) != bits.bytes.len() {
-        return Err(input.fail("summaries that take more or fewer bytes than there are"));
-    }
+    bits.finish()?;
     Ok(bounded)
 }
 
@@ -173,78 +173,26 @@ impl Code {
     }
 }
 
-/// Writes bits, least significant first.
-#[derive(Default)]
-struct Bits {
-    bytes: Vec<u8>,
-    /// Fewer than eight bits that are no byte yet.
-    word: u64,
-    filled: u32,
-}
-
-impl Bits {
-    /// A number from 0 to `last`.
-    fn put(&mut self, number: u64, last: u64) {
-        let Code { n, width, short, middle } = Code::of(last);
-        let turned = if number < middle { number + n - middle } else { number - middle };
-        if turned < short {
-            self.append(turned, width);
-        } else {
-            // The lowest bit last: a reader finds by the others that there is one more.
-            self.append((turned + short) >> 1, width);
-            self.append((turned + short) & 1, 1);
-        }
-    }
-
-    /// At most 57 bits.
-    fn append(&mut self, bits: u64, width: u32) {
-        self.word |= bits << self.filled;
-        self.filled += width;
-        let whole = self.filled / 8;
-        self.bytes.extend_from_slice(&self.word.to_le_bytes()[..whole as usize]);
-        self.word = self.word.unbounded_shr(8 * whole);
-        self.filled %= 8;
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        if self.filled > 0 {
-            self.bytes.push(self.word as u8);
-        }
-        self.bytes
+/// Writes a number from 0 to `last`, which is at most 2^56.
+fn put(bits: &mut BitWriter, number: u64, last: u64) {
+    let Code { n, width, short, middle } = Code::of(last);
+    let turned = if number < middle { number + n - middle } else { number - middle };
+    if turned < short {
+        bits.put(turned, width);
+    } else {
+        // The lowest bit last: a reader finds by the others that there is one more.
+        bits.put((turned + short) >> 1, width);
+        bits.put((turned + short) & 1, 1);
     }
 }
 
-/// Reads what `Bits` wrote; past the end there are zeros.
-struct BitsIn<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> BitsIn<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
-    }
-
-    /// A number from 0 to `last`, which is less than 2^57.
-    #[inline]
-    fn get(&mut self, last: u64) -> u64 {
-        let Code { n, width, short, middle } = Code::of(last);
-        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
-        let word = match rest.first_chunk() {
-            Some(word) => u64::from_le_bytes(*word),
-            None => {
-                let mut word = [0; 8];
-                word[..rest.len()].copy_from_slice(rest);
-                u64::from_le_bytes(word)
-            }
-        };
-        let word = word >> (self.at % 8);
-        let head = word & ((1 << width) - 1);
-        let is_long = head >= short;
-        let turned = if is_long { (head << 1 | word >> width & 1) - short } else { head };
-        self.at += (width + u32::from(is_long)) as usize;
-        if turned >= n - middle { turned + middle - n } else { turned + middle }
-    }
+/// Reads a number from 0 to `last`.
+#[inline]
+fn get(bits: &mut BitReader<'_>, last: u64) -> u64 {
+    let Code { n, width, short, middle } = Code::of(last);
+    let head = bits.get(width);
+    let turned = if head < short { head } else { (head << 1 | bits.get(1)) - short };
+    if turned >= n - middle { turned + middle - n } else { turned + middle }
 }
 
 #[cfg(test)]
@@ -255,9 +203,12 @@ mod tests {
     #[test]
     fn codes_are_as_short_as_documented() {
         let coded = |number, last| {
-            let mut bits = Bits::default();
-            bits.put(number, last);
-            (bits.filled, bits.finish().first().copied().unwrap_or(0))
+            let mut bits = BitWriter::default();
+            put(&mut bits, number, last);
+            let bytes = bits.finish();
+            let mut read = BitReader::new(&bytes, 0);
+            assert_eq!(get(&mut read, last), number);
+            (read.bit(), bytes.first().copied().unwrap_or(0))
         };
         assert_eq!(coded(0, 0), (0, 0));
         let of_five: Vec<_> = (0..5).map(|number| coded(number, 4)).collect();
@@ -273,15 +224,14 @@ mod tests {
                 let last = last & ((1 << width) - 1);
                 (number % (last + 1), last)
             }).collect();
-            let mut bits = Bits::default();
-            numbers.iter().for_each(|(number, last)| bits.put(*number, *last));
-            let n_bits = 8 * bits.bytes.len() + bits.filled as usize;
+            let mut bits = BitWriter::default();
+            numbers.iter().for_each(|(number, last)| put(&mut bits, *number, *last));
             let bytes = bits.finish();
-            let mut read = BitsIn::new(&bytes);
+            let mut read = BitReader::new(&bytes, 0);
             for (number, last) in &numbers {
-                prop_assert_eq!(read.get(*last), *number);
+                prop_assert_eq!(get(&mut read, *last), *number);
             }
-            prop_assert_eq!(read.at, n_bits);
+            prop_assert_eq!(read.finish(), Ok(()));
         }
 
         #[test]
