@@ -323,10 +323,16 @@ fn generate(spec: &Spec) -> Result<()> {
 fn generate_queries(command: &GenerateQueries) -> Result<()> {
     let spec = command.data.spec();
     let mut generator = QueryGenerator::new(command.query_type, &spec, spec.seed)?;
-    for _ in 0..command.count {
-        println!("{}", generator.next_influxql());
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut print = || {
+        (0..command.count).try_for_each(|_| writeln!(out, "{}", generator.next_influxql()))?;
+        out.flush()
+    };
+    match print() {
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
     }
-    Ok(())
 }
 
 fn run_load(command: &Load) -> Result<()> {

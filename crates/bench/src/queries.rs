@@ -45,8 +45,10 @@ pub enum QueryType {
     HighCpuOne,
     /// Rows of all hosts with a busy CPU in 12 hours.
     HighCpuAll,
-    /// The newest row of every host.
+    /// The newest row of every host: always the same question.
     LastPoint,
+    /// The newest row of every host before a time.
+    LastPointBefore,
     /// The first five minutes before a time, which without ORDER BY are the oldest of all.
     GroupbyOrderbyLimit,
     /// The last five minutes before a time: what users mean by the former.
@@ -72,15 +74,17 @@ pub const TSBS_TYPES: [(&str, QueryType); 15] = [
     ("groupby-orderby-limit", QueryType::GroupbyOrderbyLimit),
 ];
 
-/// The one type that TSBS does not have.
-pub const EXTRA_TYPES: [(&str, QueryType); 1] =
-    [("groupby-orderby-limit-desc", QueryType::GroupbyOrderbyLimitDesc)];
+/// Types that TSBS does not have.
+pub const EXTRA_TYPES: [(&str, QueryType); 2] = [
+    ("lastpoint-before", QueryType::LastPointBefore),
+    ("groupby-orderby-limit-desc", QueryType::GroupbyOrderbyLimitDesc),
+];
 
 const CPU_MAX_ALL_HOURS: i64 = 8;
 const DOUBLE_GROUPBY_HOURS: i64 = 12;
 const HIGH_CPU_HOURS: i64 = 12;
-/// groupby-orderby-limit asks for a time at least this far into the data.
-const ORDERBY_HOURS: i64 = 1;
+/// Types that ask for what is before a time choose one at least this far into the data.
+const BEFORE_HOURS: i64 = 1;
 
 /// A mistake in what was asked for.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -134,7 +138,9 @@ impl QueryType {
             Self::CpuMaxAll { .. } => CPU_MAX_ALL_HOURS,
             Self::DoubleGroupby { .. } => DOUBLE_GROUPBY_HOURS,
             Self::HighCpuOne | Self::HighCpuAll => HIGH_CPU_HOURS,
-            Self::GroupbyOrderbyLimit | Self::GroupbyOrderbyLimitDesc => ORDERBY_HOURS,
+            Self::LastPointBefore | Self::GroupbyOrderbyLimit | Self::GroupbyOrderbyLimitDesc => {
+                BEFORE_HOURS
+            }
             Self::LastPoint => 0,
         }
     }
@@ -244,6 +250,9 @@ pub fn influxql(query_type: QueryType, choice: &Choice) -> String {
         QueryType::LastPoint => {
             "SELECT * from cpu group by \"hostname\" order by time desc limit 1".to_owned()
         }
+        QueryType::LastPointBefore => format!(
+            "SELECT * from cpu where time < '{end}' group by \"hostname\" order by time desc limit 1"
+        ),
         QueryType::GroupbyOrderbyLimit => {
             format!(
                 "SELECT max(usage_user) from cpu WHERE time < '{end}' group by time(1m) limit 5"

@@ -34,7 +34,7 @@ pub(crate) fn screen(
         "{}{limit}: store {}, queries {}, requests {}",
         bytes(plan.total as u64),
         bytes(plan.store as u64),
-        bytes(plan.queries as u64),
+        bytes((plan.queries + plan.query_cache) as u64),
         bytes(plan.bodies as u64)
     );
     let mut listening = format!("{}://{address}", scheme(settings));

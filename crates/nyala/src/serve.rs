@@ -144,6 +144,7 @@ fn server_config(settings: &Settings, plan: &MemoryPlan) -> ServerConfig {
         body_memory_bytes: plan.bodies,
         query_memory_bytes: plan.query,
         queries_memory_bytes: plan.queries,
+        query_cache_bytes: plan.query_cache,
         query_timeout: settings.query_timeout,
         max_concurrent_queries: settings.max_concurrent_queries,
         max_row_limit: settings.max_row_limit,

@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) query_timeout: Duration,
     /// `None`: what suits the memory limit.
     pub(crate) query_memory_bytes: Option<usize>,
+    /// `None`: as above.
+    pub(crate) query_cache_bytes: Option<usize>,
     pub(crate) max_row_limit: usize,
     pub(crate) max_select_point: u64,
     pub(crate) max_select_series: u64,
@@ -88,7 +90,8 @@ impl Settings {
             max_connections: values.count("max-connections")?,
             max_concurrent_queries: values.count("max-concurrent-queries")?,
             query_timeout: values.duration("query-timeout")?,
-            query_memory_bytes: values.size_or_auto("query-memory-limit")?,
+            query_memory_bytes: values.size_or_auto("query-memory-limit", 1)?,
+            query_cache_bytes: values.size_or_auto("query-cache-size", 0)?,
             max_row_limit: values.count("max-row-limit")?,
             max_select_point: values.count("max-select-point")? as u64,
             max_select_series: values.count("max-select-series")? as u64,
@@ -104,7 +107,8 @@ impl Settings {
 
     /// How the memory limit is shared out on this machine.
     pub(crate) fn memory_plan(&self) -> MemoryPlan {
-        MemoryPlan::new(self.memory_limit.bytes(machine::memory_bytes()), self.query_memory_bytes)
+        let total = self.memory_limit.bytes(machine::memory_bytes());
+        MemoryPlan::new(total, self.query_memory_bytes, self.query_cache_bytes)
     }
 }
 
@@ -166,6 +170,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) queries: usize,
     /// One of them.
     pub(crate) query: usize,
+    /// Answers that are kept.
+    pub(crate) query_cache: usize,
     /// Bodies of requests, what is made of them, and copies that wait for subscribers.
     pub(crate) bodies: usize,
 }
@@ -174,11 +180,13 @@ pub(crate) struct MemoryPlan {
 const BODIES_BYTES_MAX: usize = 256 << 20;
 
 impl MemoryPlan {
-    fn new(total: usize, query: Option<usize>) -> Self {
+    fn new(total: usize, query: Option<usize>, query_cache: Option<usize>) -> Self {
         let bodies = (total / 8).min(BODIES_BYTES_MAX);
         let queries = total / 4;
         let query = query.unwrap_or(queries / 2).min(queries);
-        Self { total, store: total - bodies - queries, queries, query, bodies }
+        let query_cache = query_cache.unwrap_or(total / 64).min(total / 8);
+        let store = total - bodies - queries - query_cache;
+        Self { total, store, queries, query, query_cache, bodies }
     }
 }
 
@@ -224,9 +232,11 @@ mod tests {
     #[test]
     fn memory_is_shared_out_completely() {
         for total in [64 << 20, 512 << 20, 6 << 30, 1 << 40] {
-            let plan = MemoryPlan::new(total, None);
-            assert_eq!(plan.store + plan.queries + plan.bodies, total);
-            assert!(plan.store >= total / 2 && plan.query <= plan.queries);
+            for query_cache in [None, Some(0), Some(total)] {
+                let plan = MemoryPlan::new(total, None, query_cache);
+                assert_eq!(plan.store + plan.queries + plan.query_cache + plan.bodies, total);
+                assert!(plan.store >= total / 2 && plan.query <= plan.queries);
+            }
         }
     }
 }

@@ -16,8 +16,8 @@ use model::{
 use query::{QueryContext, execute};
 use store::reference::ReferenceStore;
 use store::{
-    CatalogDocument, DeleteRequest, ExtentPart, MetadataCursor, MetadataRequest, Metric, Scan,
-    ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable, Store, StoreError,
+    CatalogDocument, DeleteRequest, ExtentPart, MetadataCursor, MetadataRequest, Metric, Revision,
+    Scan, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable, Store, StoreError,
     SwapOutcome, TagColumn, TimeOrder, WriteOutcome, WriteRequest,
 };
 
@@ -103,6 +103,10 @@ impl Store for Ready {
             fields: fields.collect(),
             tag_keys: tags.into_iter().map(Name::from).collect(),
         })))
+    }
+
+    fn revision(&self, _: PolicyId, _: TimeRange) -> Result<Option<Revision>, StoreError> {
+        Ok(None)
     }
 
     fn delete(&self, _: &DeleteRequest) -> Result<(), StoreError> {

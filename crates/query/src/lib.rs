@@ -11,6 +11,7 @@
 //! Not here: which store, HTTP, encodings of results.
 
 mod answer;
+mod basis;
 mod context;
 mod continuous;
 mod ddl;
@@ -33,6 +34,7 @@ mod users;
 mod zone;
 
 pub use answer::{Answer, Message};
+pub use basis::Basis;
 pub use context::{QueryContext, QueryLimits, QueryTuning};
 pub use continuous::{
     ContinuousRun, ContinuousSchedule, ContinuousStatus, ContinuousWork, LastRun,

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use catalog::Catalog;
-use model::{Budget, DatabaseId, Interrupt, MeasurementSchema, PolicyId, Scalar, SeriesKey};
+use model::{
+    Budget, DatabaseId, Interrupt, MeasurementSchema, PolicyId, Scalar, SeriesKey, TimeRange,
+};
 use proptest::prelude::*;
 use query::QueryContext;
 use store::reference::{ReferenceOptions, ReferenceStore};
 use store::testing::{Row, read_all, write};
 use store::{
     CatalogDocument, DeleteRequest, DeleteTarget, MetadataCursor, MetadataRequest, Metric, Policy,
-    Scan, ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
+    Revision, Scan, ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
 };
 use support::{Database, NOW_NS};
 
@@ -164,6 +166,10 @@ impl Store for Meddled {
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         self.inner.schema(database, measurement, interrupt)
+    }
+
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
+        self.inner.revision(policy, time)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ use crate::listeners::ListenerStats;
 use crate::lookout::Lookout;
 use crate::metrics::Metrics;
 use crate::profile::Profiles;
-use crate::query::QueryGate;
+use crate::query::{QueryCache, QueryGate};
 use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
 use crate::subscriber::{ForwardingStore, Outbox};
@@ -51,6 +51,7 @@ pub(crate) struct App {
     pub(crate) room: BodyRoom,
     pub(crate) parsers: ParserPool,
     pub(crate) queries: QueryGate,
+    pub(crate) query_cache: QueryCache,
     pub(crate) lookout: Lookout,
     pub(crate) registry: Arc<QueryRegistry>,
     pub(crate) continuous: Arc<ContinuousStatus>,
@@ -80,6 +81,7 @@ impl App {
             room: BodyRoom::new(bodies_bytes, config.admission_wait),
             parsers: ParserPool::new(config.threads),
             queries: QueryGate::new(&config),
+            query_cache: QueryCache::new(config.query_cache_bytes),
             lookout: Lookout::new(config.threads),
             registry: Arc::default(),
             continuous: Arc::default(),

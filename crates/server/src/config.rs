@@ -31,6 +31,9 @@ pub struct ServerConfig {
     pub query_memory_bytes: usize,
     /// Memory of all queries together, bytes, at least 1.
     pub queries_memory_bytes: usize,
+    /// Memory for answers that are given again as long as nothing they rest on changes, bytes. 0:
+    /// none are kept.
+    pub query_cache_bytes: usize,
     /// How long a query may run.
     pub query_timeout: Duration,
     /// Queries at a time.
@@ -154,6 +157,7 @@ impl Default for ServerConfig {
             body_memory_bytes: 128 << 20,
             query_memory_bytes: 256 << 20,
             queries_memory_bytes: 512 << 20,
+            query_cache_bytes: 16 << 20,
             query_timeout: Duration::ZERO,
             max_concurrent_queries: 0,
             max_row_limit: 0,

@@ -45,7 +45,12 @@ pub(crate) async fn vars(app: &Arc<App>) -> Result<Response, HttpError> {
 pub(crate) async fn metrics(app: &Arc<App>) -> Result<Response, HttpError> {
     // Stores look at many things for their figures.
     let worker = Arc::clone(app);
-    let text = blocking(move || exposition(&worker.metrics, worker.store_metrics())).await?;
+    let all = move || {
+        let mut of_parts = worker.store_metrics();
+        of_parts.extend(worker.query_cache.metrics());
+        exposition(&worker.metrics, of_parts)
+    };
+    let text = blocking(all).await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(response::with_body(StatusCode::OK, kind, ResponseBody::whole(text)))
 }

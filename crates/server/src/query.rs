@@ -3,8 +3,10 @@
 //! A request whose statements are light is executed on the thread that received it, into one
 //! buffer. As soon as something turns out to be more than that (a heavy statement, one that changes
 //! something and waits for the disk, a large answer), the execution moves on to a worker thread as
-//! it is, and its answer is streamed. So a wrong estimate costs a moment and not a thread.
+//! it is, and its answer is streamed. So a wrong estimate costs a moment and not a thread. What was
+//! asked before may not have to be executed at all (`cache`).
 
+mod cache;
 mod execution;
 mod gate;
 mod kinds;
@@ -19,6 +21,7 @@ use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use hyper::{Request, StatusCode};
 use tokio::sync::oneshot;
 
+pub(crate) use cache::QueryCache;
 pub(crate) use gate::{Active, Need, QueryGate};
 pub(crate) use request::accepts_gzip;
 
@@ -27,8 +30,9 @@ use crate::auth::Caller;
 use crate::error::HttpError;
 use crate::gzip;
 use crate::response::{self, CancelOnDrop, Response, ResponseBody, Stream};
+use cache::{Collecting, Keeping};
 use execution::Execution;
-use request::{AnswerForm, QueryRequest};
+use request::{AnswerForm, Asked, QueryRequest};
 use worker::{First, Sink};
 
 /// Pieces that wait for the client before the worker does.
@@ -55,17 +59,28 @@ async fn respond(
     request: Request<Incoming>,
     form: &AnswerForm,
 ) -> Result<Response, HttpError> {
-    let request = QueryRequest::read(app, caller, request, form).await?;
+    let asked = Asked::read(app, request).await?;
+    let start = Instant::now();
+    let question = app.query_cache.question(&asked, form.options.format, caller);
+    if let Some(bytes) = question.as_ref().and_then(|q| app.query_cache.find(q, app)) {
+        app.metrics.statements.add(1);
+        app.metrics.light_queries.observe(start.elapsed());
+        return Ok(with_encoding(form, asked.gzip, ResponseBody::whole(bytes)));
+    }
+    let request = QueryRequest::new(&asked, app, caller, form)?;
     let active = match Active::enter(app) {
         Ok(active) => active,
-        Err(text) => return Ok(whole(form, request.gzip, execution::only_error(&request, &text))),
+        Err(text) => {
+            let bytes = packed(request.gzip, execution::only_error(&request, &text));
+            return Ok(with_encoding(form, request.gzip, ResponseBody::whole(bytes)));
+        }
     };
     if request.is_async {
         run_detached(app, request, active);
         return Ok(response::empty(StatusCode::NO_CONTENT));
     }
     let gzip = request.gzip;
-    let start = Instant::now();
+    let keeping = question.and_then(|q| app.query_cache.prepare(q, &request, app));
     let mut execution = Execution::new(app, request);
     let executing = app.lookout.execute();
     let advanced = execution.advance_light();
@@ -73,16 +88,21 @@ async fn respond(
     match advanced {
         None => {
             app.metrics.light_queries.observe(start.elapsed());
-            Ok(whole(form, gzip, execution.take()))
+            let bytes = packed(gzip, execution.take());
+            if let Some(keeping) = keeping.filter(|_| !execution.has_failed()) {
+                app.query_cache.keep(keeping, &bytes, app);
+            }
+            Ok(with_encoding(form, gzip, ResponseBody::whole(bytes)))
         }
-        Some(need) => continue_on_worker(app, form, execution, need, active, gzip).await,
+        Some(need) => {
+            let sent = (gzip, keeping.map(Keeping::collecting));
+            continue_on_worker(app, form, execution, need, active, sent).await
+        }
     }
 }
 
-/// An answer that is complete.
-fn whole(form: &AnswerForm, gzip: bool, bytes: Vec<u8>) -> Response {
-    let bytes = if gzip { gzip::pack(&bytes) } else { bytes };
-    with_encoding(form, gzip, ResponseBody::whole(bytes))
+fn packed(gzip: bool, bytes: Vec<u8>) -> Vec<u8> {
+    if gzip { gzip::pack(&bytes) } else { bytes }
 }
 
 fn with_encoding(form: &AnswerForm, gzip: bool, body: ResponseBody) -> Response {
@@ -99,14 +119,14 @@ async fn continue_on_worker(
     execution: Execution,
     need: Need,
     active: Active,
-    gzip: bool,
+    (gzip, collecting): (bool, Option<Collecting>),
 ) -> Result<Response, HttpError> {
     // From here on the client's leaving ends the work, also while nothing is sent yet.
     let cancel = CancelOnDrop(execution.interrupt().clone());
     let turn = app.queries.turn(need, &app.metrics).await?;
     let (pieces, receiver) = tokio::sync::mpsc::channel(PIECES_MAX);
     let (first, first_seen) = oneshot::channel();
-    let sink = Sink::new(app, pieces, first, gzip, turn);
+    let sink = Sink::new(app, (pieces, first), gzip, collecting, turn);
     tokio::task::spawn_blocking(move || {
         let _active = active;
         worker::run(execution, sink);

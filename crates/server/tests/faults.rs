@@ -14,8 +14,8 @@ use model::{ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, Tim
 use server::{Patience, Server, ServerConfig, Stopped};
 use store::reference::ReferenceStore;
 use store::{
-    CatalogDocument, DeleteRequest, ExtentPart, MetadataCursor, MetadataRequest, Metric, Scan,
-    ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable, Store, StoreError,
+    CatalogDocument, DeleteRequest, ExtentPart, MetadataCursor, MetadataRequest, Metric, Revision,
+    Scan, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats, SeriesTable, Store, StoreError,
     SwapOutcome, WriteOutcome, WriteRequest,
 };
 use tokio::sync::oneshot;
@@ -93,6 +93,10 @@ impl Store for FaultyStore {
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         self.inner.schema(database, measurement, interrupt)
+    }
+
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
+        self.inner.revision(policy, time)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 use parking_lot::RwLock;
 use store::{
-    CatalogDocument, DeleteRequest, DeleteTarget, MetadataCursor, MetadataRequest, Metric, Scan,
-    ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, DeleteTarget, MetadataCursor, MetadataRequest, Metric,
+    Revision, Scan, ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
 };
 
 use crate::catalog_slot;
@@ -91,6 +91,11 @@ impl Store for KuduStore {
             runtime.wait_for(interrupt, shared.schema(database, measurement))
         };
         self.with(read).map(|schema| schema.map(Arc::new))
+    }
+
+    /// None: other daemons write to the cluster as well.
+    fn revision(&self, _: PolicyId, _: TimeRange) -> Result<Option<Revision>, StoreError> {
+        Ok(None)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use model::{DatabaseId, Interrupt, MeasurementSchema, Name, PolicyId, SeriesId, TagExpr};
+use model::{
+    DatabaseId, Interrupt, MeasurementSchema, Name, PolicyId, SeriesId, TagExpr, TimeRange,
+};
 use parking_lot::Mutex;
 use platform::{Disk, FileLock};
 use roaring::RoaringTreemap;
 use series::TagCodes;
 use store::{
-    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Scan, ScanRequest,
-    SeriesTable, Store, StoreError, SwapOutcome, TagColumn, WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Revision, Scan,
+    ScanRequest, SeriesTable, Store, StoreError, SwapOutcome, TagColumn, WriteOutcome,
+    WriteRequest,
 };
 
 use crate::delete;
@@ -207,6 +210,11 @@ impl Store for LocalStore {
         let Some(found) = self.engine.schema.find(database, measurement) else { return Ok(None) };
         let tag_keys = || self.engine.index.tag_keys(database, measurement, None);
         Ok(Some(self.engine.schema.shown(&found, tag_keys).map_err(series_error)?))
+    }
+
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
+        self.engine.check_open()?;
+        Ok(Some(self.engine.view().revision(policy, time)))
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

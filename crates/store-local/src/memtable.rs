@@ -46,6 +46,11 @@ pub(crate) struct Pin([u32; SHARDS]);
 impl Pin {
     /// Everything, for memtables that take no more rows.
     pub(crate) const ALL: Self = Self([u32::MAX; SHARDS]);
+
+    /// All rows, duplicates included.
+    pub(crate) fn rows(&self) -> u64 {
+        self.0.iter().map(|rows| u64::from(*rows)).sum()
+    }
 }
 
 /// Layouts of the rows of one memtable.

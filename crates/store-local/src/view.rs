@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use model::{DatabaseId, PolicyId, TimeRange, partition_range};
 use segment::{MeasurementList, SegmentReader};
-use store::StoreError;
+use store::{Revision, StoreError};
 use wal::Lsn;
 
 use crate::error::{repeated, segment_error};
@@ -21,6 +21,8 @@ use crate::tombstone::Tombstone;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     policies: BTreeMap<PolicyId, Arc<PolicyView>>,
+    /// Changes that led to it.
+    changes: u64,
 }
 
 /// The partitions of a policy.
@@ -37,6 +39,8 @@ pub(crate) struct Partition {
     pub(crate) database: DatabaseId,
     pub(crate) policy: PolicyId,
     pub(crate) time: TimeRange,
+    /// The change of the view that made it what it is: no two partitions are from the same.
+    change: u64,
     /// Oldest writes first.
     pub(crate) segments: Vec<Arc<Segment>>,
     /// Memtables that wait for their flush, oldest first; later than all segments.
@@ -85,6 +89,19 @@ impl View {
         self.policies.get(&policy)?.at(time_ns)
     }
 
+    /// What stands for the rows of a policy within `time`; see [`store::Store::revision`].
+    ///
+    /// It is how many partitions there are, the latest change of any, and the rows of memtables that take
+    /// writes. Where the latest change is the same, none came to be and none was replaced, so that fewer are
+    /// fewer; where they are the same partitions, these are the same memtables, which only grow.
+    pub(crate) fn revision(&self, policy: PolicyId, time: TimeRange) -> Revision {
+        let partitions = self.policies.get(&policy).map_or(&[][..], |p| p.overlapping(time));
+        let latest = partitions.iter().map(|p| p.change).max();
+        let active = partitions.iter().filter_map(|p| p.active.as_ref());
+        let rows: u64 = active.map(|table| table.pin().rows()).sum();
+        Revision([partitions.len() as u64, latest.unwrap_or(0), rows])
+    }
+
     /// The bounds a new partition for `time_ns` gets: those of its duration, cut back where
     /// partitions of another duration are in the way.
     pub(crate) fn new_bounds(
@@ -114,6 +131,7 @@ impl View {
         change: impl FnOnce(&mut Partition),
     ) -> Self {
         let mut view = self.clone();
+        view.changes += 1;
         let entry = view
             .policies
             .entry(policy)
@@ -127,6 +145,7 @@ impl View {
             Partition::empty(database, policy, time)
         };
         change(&mut partition);
+        partition.change = view.changes;
         match (exists, partition.is_empty()) {
             (true, true) => drop(changed.partitions.remove(at)),
             (true, false) => changed.partitions[at] = Arc::new(partition),
@@ -167,7 +186,7 @@ impl PolicyView {
 impl Partition {
     fn empty(database: DatabaseId, policy: PolicyId, time: TimeRange) -> Self {
         let (segments, frozen, active) = (Vec::new(), Vec::new(), None);
-        Self { database, policy, time, segments, frozen, active }
+        Self { database, policy, time, change: 0, segments, frozen, active }
     }
 
     /// The same without memtables, for who holds on to it.

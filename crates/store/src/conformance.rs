@@ -17,6 +17,7 @@ mod generate;
 mod operation;
 mod partitions;
 mod random;
+mod revisions;
 mod shrink;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 
 use crate::{
     DeleteRequest, MetadataCursor, MetadataRequest, Scan, ScanRequest, StoreError, WriteOutcome,
@@ -51,6 +51,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError>;
 
+    /// What stands for the rows of a policy within `time` as they are now: if two revisions of the same
+    /// policy and range are equal, every scan that was opened between them found the same rows. Rows
+    /// elsewhere and work in the background may change it as well, and those of a store that was
+    /// opened again are others. `None`: the store cannot tell, since rows change that it does not hear
+    /// of. Takes no longer than opening a scan, and no disk.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError>;
+
     /// Removes rows. Durable and visible when it returns.
     ///
     /// # Errors
@@ -92,6 +102,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StoreError`].
     fn close(&self) -> Result<(), StoreError>;
 }
+
+/// What stands for some rows at one moment; see [`Store::revision`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revision(
+    /// Of a meaning that only the store knows.
+    pub [u64; 3],
+);
 
 /// The catalog's document as a store keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

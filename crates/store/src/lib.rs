@@ -17,7 +17,7 @@ mod request;
 mod scan;
 pub mod testing;
 
-pub use contract::{CatalogDocument, Metric, MetricKind, Store, SwapOutcome};
+pub use contract::{CatalogDocument, Metric, MetricKind, Revision, Store, SwapOutcome};
 pub use error::StoreError;
 pub use matching::{Comparison, MatchingRows};
 pub use metadata::{MetadataCursor, MetadataKind, MetadataRequest, NameFilter};

@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 use parking_lot::Mutex;
 
 pub(crate) use self::scan::window_of;
@@ -23,8 +23,8 @@ use self::metadata::ReferenceMetadata;
 use self::scan::ReferenceScan;
 use self::state::State;
 use crate::{
-    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, MetricKind, Scan,
-    ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, MetricKind, Revision,
+    Scan, ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
 };
 
 /// The reference model as a store.
@@ -127,6 +127,10 @@ impl Store for ReferenceStore {
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         interrupt.check()?;
         self.with(|state| state.schema(database, measurement).map(Arc::new))
+    }
+
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
+        self.with(|state| Some(Revision([state.last_change(policy, time), 0, 0])))
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -86,6 +86,10 @@ pub fn sql(query_type: QueryType, choice: &Choice) -> String {
         QueryType::LastPoint => "SELECT * FROM cpu WHERE (hostname, time) IN \
              (SELECT hostname, max(time) FROM cpu GROUP BY hostname) ORDER BY hostname"
             .to_owned(),
+        QueryType::LastPointBefore => format!(
+            "SELECT * FROM cpu WHERE (hostname, time) IN (SELECT hostname, max(time) FROM cpu \
+             WHERE {before} GROUP BY hostname) ORDER BY hostname"
+        ),
         QueryType::GroupbyOrderbyLimit => format!(
             "SELECT toStartOfMinute(time) AS t, max(usage_user) FROM cpu WHERE {before} \
              GROUP BY t ORDER BY t LIMIT 5"

@@ -36,6 +36,7 @@ pub fn range_query(query_type: QueryType, choice: &Choice) -> Option<RangeQuery>
         QueryType::HighCpuOne
         | QueryType::HighCpuAll
         | QueryType::LastPoint
+        | QueryType::LastPointBefore
         | QueryType::GroupbyOrderbyLimit
         | QueryType::GroupbyOrderbyLimitDesc => return None,
     };

@@ -31,6 +31,9 @@ pub fn sql(query_type: QueryType, choice: &Choice) -> String {
         QueryType::LastPoint => {
             "SELECT * FROM cpu LATEST ON timestamp PARTITION BY hostname".to_owned()
         }
+        QueryType::LastPointBefore => format!(
+            "SELECT * FROM cpu WHERE timestamp < '{end}' LATEST ON timestamp PARTITION BY hostname"
+        ),
         QueryType::GroupbyOrderbyLimit => format!(
             "SELECT timestamp, max(usage_user) FROM cpu WHERE timestamp < '{end}' SAMPLE BY 1m LIMIT 5"
         ),

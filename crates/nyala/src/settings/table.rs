@@ -150,6 +150,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "SIZE",
         "Memory of one query. auto: an eighth of memory-limit. All queries together have a quarter.",
     ),
+    setting(
+        "query-cache-size",
+        "auto",
+        "SIZE",
+        "Memory for answers that are given again as long as nothing they rest on changes. auto: 1/64 of \
+         memory-limit; 0: none are kept.",
+    ),
     setting("max-row-limit", "0", "N", "Rows in an answer that is not chunked. 0: no limit."),
     setting("max-select-point", "0", "N", "Points a SELECT may read. 0: no limit."),
     setting("max-select-series", "0", "N", "Series a SELECT may read. 0: no limit."),

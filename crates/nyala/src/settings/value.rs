@@ -123,10 +123,10 @@ impl<'a> Reader<'a> {
         self.read(name, size, "a size such as 64KB, 25MB or 2GiB")
     }
 
-    pub(crate) fn size_or_auto(&self, name: &str) -> anyhow::Result<Option<usize>> {
+    pub(crate) fn size_or_auto(&self, name: &str, least: usize) -> anyhow::Result<Option<usize>> {
         let positive = |text: &str| match text {
             "auto" => Some(None),
-            text => size(text).filter(|bytes| *bytes > 0).map(Some),
+            text => size(text).filter(|bytes| *bytes >= least).map(Some),
         };
         self.read(name, positive, "auto or a size such as 64KB, 25MB or 2GiB")
     }

@@ -24,6 +24,7 @@ mod kudu_status;
 mod lifecycle;
 mod listeners;
 mod prometheus;
+mod query_cache;
 mod recorded_answers;
 mod shell;
 mod statistics;

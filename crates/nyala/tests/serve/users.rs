@@ -273,6 +273,24 @@ fn paths_and_privileges() {
 }
 
 #[test]
+fn answers_that_are_kept_are_for_those_who_may_see_them() {
+    let dir = temp_dir();
+    let server = with_users(dir.path(), &[]);
+    assert_eq!(as_user(&server, "writer", "POST", "/write?db=d", "m v=1 1").status, 204);
+    let text = "SELECT v FROM m";
+    let status = |user| query(&server, user, text).status;
+    for user in ["reader", "both", "root"] {
+        assert_eq!([(); 4].map(|()| status(user)), [200; 4], "{user}");
+    }
+    assert_eq!((status(""), status("none"), status("writer")), (401, 403, 403));
+    assert_eq!(query(&server, "root", "REVOKE READ ON d FROM reader").status, 200);
+    assert_eq!((status("reader"), status("both")), (403, 200));
+    assert_eq!(query(&server, "root", "DROP USER both").status, 200);
+    assert_eq!((status("both"), status("root")), (401, 200));
+    server.stop();
+}
+
+#[test]
 fn without_authentication_anybody_may() {
     let dir = temp_dir();
     let server = Server::start(dir.path());

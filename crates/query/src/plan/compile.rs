@@ -28,6 +28,8 @@ pub(crate) struct Compiled {
     pub series_limit: u64,
     pub series_offset: u64,
     pub range: TimeRange,
+    /// Whether the range ends at the present because nobody says where.
+    pub is_open: bool,
     /// Times that may be looked at beyond the range.
     pub reach: TimeRange,
     /// How many windows before the range functions look at.
@@ -58,6 +60,16 @@ pub(crate) enum CompiledSource {
 }
 
 impl Compiled {
+    /// Whether this or a subquery ends at the present because nobody says where. Joins are not looked
+    /// into.
+    pub(crate) fn ends_now(&self) -> bool {
+        let inner = |source: &CompiledSource| match source {
+            CompiledSource::Subquery(inner) => inner.ends_now(),
+            CompiledSource::Measurement(_) | CompiledSource::Join(_) => false,
+        };
+        self.is_open || self.sources.iter().any(inner)
+    }
+
     /// The times of rows that a source is asked for.
     pub(super) fn source_range(&self) -> TimeRange {
         self.widened(self.lead)
@@ -108,6 +120,8 @@ fn compile_within(
         }
         compiled.ascending = outer.ascending;
         compiled.range = compiled.range.intersect(&outer.source_range());
+        // Where the query around it ends before, the present does not matter.
+        compiled.is_open &= compiled.range.max == now_ns;
         if outer.interval.is_some() && compiled.interval.is_none() {
             compiled.interval.clone_from(&outer.interval);
             windows = WindowUse::Inherited;
@@ -186,6 +200,7 @@ fn preprocess(
         series_limit: statement.series_limit,
         series_offset: statement.series_offset,
         range,
+        is_open: given.max_ns.is_none() && interval.is_some(),
         reach: range,
         lead: 0,
         interval,

@@ -143,6 +143,11 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
             m.statements_failed.get(),
         ),
         counter(
+            "query_cache_hits_total",
+            "Queries answered with what they were answered before.",
+            m.query_cache_hits.get(),
+        ),
+        counter(
             "retention_partitions_dropped_total",
             "Partitions dropped because they expired.",
             m.partitions_expired.get(),

@@ -36,6 +36,7 @@ pub(crate) struct Execution {
     /// The statement that is being executed, or will be next.
     at: usize,
     state: State,
+    has_failed: bool,
     /// What the encoder holds is counted as the query's.
     held: Option<Reservation>,
     /// The entry among the queries that can be shown and killed.
@@ -110,6 +111,7 @@ impl Execution {
             encoder,
             at: 0,
             state: State::Next,
+            has_failed: false,
             held: None,
             _registered: registered,
         }
@@ -117,6 +119,11 @@ impl Execution {
 
     pub(crate) fn interrupt(&self) -> &Interrupt {
         &self.context.interrupt
+    }
+
+    /// Whether the answer tells of an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     pub(crate) fn is_chunked(&self) -> bool {
@@ -255,6 +262,7 @@ impl Execution {
 
     /// Ends the statement that was begun with an error, and leaves out those behind it.
     fn fail(&mut self, error: &QueryError) -> Step {
+        self.has_failed = true;
         self.app.metrics.statements_failed.add(1);
         let statement = &self.request.statements[self.at];
         if matches!(error, QueryError::Store(_)) {

@@ -42,13 +42,16 @@ pub(crate) struct QueryRequest {
     pub(crate) user: Option<Arc<User>>,
 }
 
-impl QueryRequest {
-    pub(crate) async fn read(
-        app: &App,
-        caller: &Caller,
-        request: Request<Incoming>,
-        form: &AnswerForm,
-    ) -> Result<Self, HttpError> {
+/// A request as it came.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) params: Params,
+    pub(crate) is_get: bool,
+    pub(crate) gzip: bool,
+}
+
+impl Asked {
+    pub(crate) async fn read(app: &App, request: Request<Incoming>) -> Result<Self, HttpError> {
         let (head, body) = request.into_parts();
         let is_get = head.method == Method::GET;
         let gzip = accepts_gzip(&head.headers);
@@ -62,19 +65,26 @@ impl QueryRequest {
                 Params::of_form(&kind, &body.bytes, head.uri.query())
             }
         };
-        let request = Self::check(&params, form, is_get, gzip, app.config.max_row_limit)?;
+        Ok(Self { params, is_get, gzip })
+    }
+}
+
+impl QueryRequest {
+    /// What a caller who may ask it asks.
+    pub(crate) fn new(
+        asked: &Asked,
+        app: &App,
+        caller: &Caller,
+        form: &AnswerForm,
+    ) -> Result<Self, HttpError> {
+        let request = Self::check(asked, form, app.config.max_row_limit)?;
         let (statements, database) = (&request.statements, request.database.as_deref());
         caller.may_execute(statements, database, &app.catalog.snapshot())?;
         Ok(Self { user: caller.user().cloned(), ..request })
     }
 
-    fn check(
-        params: &Params,
-        form: &AnswerForm,
-        is_get: bool,
-        gzip: bool,
-        max_row_limit: usize,
-    ) -> Result<Self, HttpError> {
+    fn check(asked: &Asked, form: &AnswerForm, max_row_limit: usize) -> Result<Self, HttpError> {
+        let params = &asked.params;
         let text = params
             .query_text()
             .ok_or_else(|| HttpError::bad_request("missing required parameter \"q\""))?;
@@ -96,9 +106,9 @@ impl QueryRequest {
                 chunk_rows: chunk_rows.filter(|_| chunked),
                 max_rows: NonZeroUsize::new(max_row_limit),
             },
-            is_get,
+            is_get: asked.is_get,
             is_async: params.get("async") == "true",
-            gzip,
+            gzip: asked.gzip,
             user: None,
         })
     }
@@ -172,8 +182,8 @@ mod tests {
     fn check(query: &str) -> Result<QueryRequest, String> {
         let request = Request::get(format!("/query?{query}")).body(()).unwrap();
         let form = AnswerForm::of_request(&request);
-        QueryRequest::check(&Params::of_url(Some(query)), &form, true, false, 0)
-            .map_err(|error| error.text)
+        let asked = Asked { params: Params::of_url(Some(query)), is_get: true, gzip: false };
+        QueryRequest::check(&asked, &form, 0).map_err(|error| error.text)
     }
 
     #[test]

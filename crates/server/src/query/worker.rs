@@ -10,6 +10,7 @@ use model::Interrupt;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
+use super::cache::Collecting;
 use super::execution::{Execution, Step};
 use super::gate::{Need, Turn};
 use crate::app::App;
@@ -40,6 +41,8 @@ pub(crate) struct Sink {
     turn: Turn,
     target: Target,
     packer: Option<Packer>,
+    /// What was sent, if it is to be kept.
+    collecting: Option<Collecting>,
 }
 
 #[derive(Debug)]
@@ -60,17 +63,19 @@ struct ClientGone;
 impl Sink {
     pub(crate) fn new(
         app: &Arc<App>,
-        pieces: mpsc::Sender<io::Result<Bytes>>,
-        first: oneshot::Sender<First>,
+        (pieces, first): (mpsc::Sender<io::Result<Bytes>>, oneshot::Sender<First>),
         gzip: bool,
+        collecting: Option<Collecting>,
         turn: Turn,
     ) -> Self {
         let target = Target::Client { pieces, first: Some(first) };
-        Self { app: Arc::clone(app), turn, target, packer: gzip.then(Packer::new) }
+        let packer = gzip.then(Packer::new);
+        Self { app: Arc::clone(app), turn, target, packer, collecting }
     }
 
     pub(crate) fn discard(app: &Arc<App>, turn: Turn) -> Self {
-        Self { app: Arc::clone(app), turn, target: Target::Nobody, packer: None }
+        let target = Target::Nobody;
+        Self { app: Arc::clone(app), turn, target, packer: None, collecting: None }
     }
 
     /// Sends a piece; waits while the client is slow.
@@ -88,6 +93,7 @@ impl Sink {
         if piece.is_empty() {
             return Ok(());
         }
+        self.collecting = self.collecting.take().and_then(|c| c.add(&piece, &self.app));
         if let Some(first) = first.take() {
             first.send(First::Streaming).map_err(|_| ClientGone)?;
         }
@@ -107,7 +113,7 @@ impl Sink {
     }
 
     /// Sends the last piece.
-    fn finish(mut self, bytes: Vec<u8>) {
+    fn finish(mut self, bytes: Vec<u8>, has_failed: bool) {
         // Whoever has the answer may ask again at once.
         self.turn.release_slot();
         let Target::Client { pieces, first } = &mut self.target else { return };
@@ -119,6 +125,10 @@ impl Sink {
                 packed
             }
         };
+        let collecting = self.collecting.take().filter(|_| !has_failed);
+        if let Some(collecting) = collecting.and_then(|c| c.add(&bytes, &self.app)) {
+            collecting.keep(&self.app);
+        }
         // If the client has gone meanwhile, there is nobody to tell.
         match first.take() {
             Some(first) => drop(first.send(First::Whole(bytes))),
@@ -152,7 +162,7 @@ pub(crate) fn run(mut execution: Execution, mut sink: Sink) {
     app.metrics.heavy_queries.observe(start.elapsed());
     app.queries.forget(id);
     match outcome {
-        Ok(Ok(())) => sink.finish(execution.take()),
+        Ok(Ok(())) => sink.finish(execution.take(), execution.has_failed()),
         Ok(Err(ClientGone)) => interrupt.cancel(),
         Err(payload) => {
             let panic = text_of(&*payload);

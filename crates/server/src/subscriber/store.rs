@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use catalog::Catalog;
-use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId};
+use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 use store::{
-    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Scan, ScanRequest,
-    Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
+    CatalogDocument, DeleteRequest, MetadataCursor, MetadataRequest, Metric, Revision, Scan,
+    ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
 };
 
 use super::{Inbox, Outbox, channel};
@@ -84,6 +84,10 @@ impl Store for ForwardingStore {
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         self.store.schema(database, measurement, interrupt)
+    }
+
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
+        self.store.revision(policy, time)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ use super::TestStore;
 use super::compare::{check_probe, names_request};
 use super::operation::{Operation, Picked, Probe};
 use super::partitions::{self, Numbers};
+use super::revisions::Revisions;
 use crate::reference::{ReferenceOptions, ReferenceStore};
 use crate::testing::{self, Row};
 use crate::{
@@ -42,7 +43,22 @@ impl Pair {
         self.test.store()
     }
 
+    /// Does an operation, and compares what it gives; what it changes shows in revisions.
     pub(super) fn apply(&mut self, operation: &Operation) -> Result<(), String> {
+        if !operation.changes_rows() {
+            return self.perform(operation);
+        }
+        let before = self.revisions()?;
+        self.perform(operation)?;
+        before.check(&self.revisions()?)
+    }
+
+    fn revisions(&self) -> Result<Revisions, String> {
+        let stores = (self.store(), &self.model);
+        Revisions::take(stores, &self.seen_policies, &self.seen_measurements)
+    }
+
+    fn perform(&mut self, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Write { policy, now_ns, rows } => {
                 self.write_at(*policy, rows, *now_ns).map(drop)

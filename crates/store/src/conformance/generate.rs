@@ -11,7 +11,7 @@ use crate::testing::{HOUR_NS, Row};
 use crate::{DeleteTarget, MetadataKind, NameFilter, Policy, SummaryParts, TimeOrder, Windows};
 
 /// The middle of the times that most rows have; partitions around it are an hour long.
-const NOW: i64 = 1_500_000_000_000_000_000;
+pub(super) const NOW: i64 = 1_500_000_000_000_000_000;
 
 /// Escaped and plain form.
 const MEASUREMENTS: [(&str, &str); 3] =

@@ -47,6 +47,25 @@ pub(super) enum Operation {
     Reopen,
 }
 
+impl Operation {
+    /// Whether rows may be others after it, of a store that stays open.
+    pub(super) fn changes_rows(&self) -> bool {
+        match self {
+            Self::Write { .. }
+            | Self::Delete { .. }
+            | Self::DeleteMatching(_)
+            | Self::DropPartition { .. }
+            | Self::Expire { .. } => true,
+            Self::SwapCatalog { .. }
+            | Self::Scan(_)
+            | Self::Names { .. }
+            | Self::CheckAll
+            | Self::Maintain
+            | Self::Reopen => false,
+        }
+    }
+}
+
 /// Rows to be chosen from what is there.
 #[derive(Clone, Debug)]
 pub(super) struct Picked {

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{
-    Column, ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, SeriesRun, Values,
+    Column, ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, SeriesRun, TimeRange,
+    Values,
 };
 use parking_lot::Mutex;
 
@@ -12,8 +13,8 @@ use super::*;
 use crate::reference::{ReferenceOptions, ReferenceStore, SummaryMode};
 use crate::{
     CatalogDocument, DeleteRequest, DeleteTarget, ExtentPart, MatchingRows, MetadataCursor,
-    MetadataRequest, Metric, Scan, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
-    SeriesTable, StoreError, SwapOutcome, TimeOrder, WriteOutcome, WriteRequest,
+    MetadataRequest, Metric, Revision, Scan, ScanCursor, ScanItem, ScanRequest, ScanSlice,
+    ScanStats, SeriesTable, StoreError, SwapOutcome, TimeOrder, WriteOutcome, WriteRequest,
 };
 
 /// What a [`Flawed`] store does wrong.
@@ -38,6 +39,8 @@ enum Flaw {
     DeletesChanged,
     /// Every swap of the catalog succeeds.
     SwapsAlways,
+    /// The revision does not tell of deletes.
+    HidesDeletes,
 }
 
 /// The model with a flaw, behind a handle that survives a restart.
@@ -47,12 +50,13 @@ struct Flawed {
     options: ReferenceOptions,
     store: Mutex<Arc<ReferenceStore>>,
     closed: Mutex<bool>,
+    writes: Mutex<u64>,
 }
 
 impl Flawed {
     fn boxed(flaw: Flaw, options: ReferenceOptions) -> Box<dyn TestStore> {
         let store = Mutex::new(Arc::new(ReferenceStore::with_options(options)));
-        Box::new(Self { flaw, options, store, closed: Mutex::new(false) })
+        Box::new(Self { flaw, options, store, closed: Mutex::new(false), writes: Mutex::new(0) })
     }
 
     fn get(&self) -> Result<Arc<ReferenceStore>, StoreError> {
@@ -81,6 +85,7 @@ impl TestStore for Flawed {
 impl Store for Flawed {
     fn write(&self, request: &WriteRequest<'_>) -> Result<WriteOutcome, StoreError> {
         let store = self.get()?;
+        *self.writes.lock() += 1;
         let rows = request.batch.rows.len();
         if self.flaw == Flaw::LosesRow && rows > 100 {
             let lost = &request.batch.rows[rows - 1];
@@ -115,6 +120,13 @@ impl Store for Flawed {
         interrupt: &Interrupt,
     ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
         self.get()?.schema(database, measurement, interrupt)
+    }
+
+    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
+        match self.flaw {
+            Flaw::HidesDeletes => Ok(Some(Revision([*self.writes.lock(), 0, 0]))),
+            _ => self.get()?.revision(policy, time),
+        }
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
@@ -234,6 +246,7 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::KeepsPartitions,
         Flaw::DeletesChanged,
         Flaw::SwapsAlways,
+        Flaw::HidesDeletes,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));
         let found = guard(|| {

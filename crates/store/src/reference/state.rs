@@ -25,6 +25,10 @@ pub(super) struct State {
     pub(super) catalog: CatalogDocument,
     pub(super) rows_written: u64,
     pub(super) closed: bool,
+    /// Calls that may have changed rows, the last that may have changed any, and the last write of each time.
+    changes: u64,
+    changed_all: u64,
+    changed_at: BTreeMap<(PolicyId, i64), u64>,
     series_created: u64,
     partitions_created: u64,
 }
@@ -72,6 +76,9 @@ impl Series {
 
 impl State {
     pub(super) fn write(&mut self, request: &WriteRequest<'_>) -> WriteOutcome {
+        self.changes += 1;
+        let written = request.batch.rows.iter().map(|row| (request.policy.id, row.time_ns));
+        self.changed_at.extend(written.map(|at| (at, self.changes)));
         let mut outcome = WriteOutcome::default();
         for (at, row) in request.batch.rows.iter().enumerate() {
             match self.write_row(request, row) {
@@ -131,7 +138,23 @@ impl State {
         Some(MeasurementSchema { fields, tag_keys })
     }
 
+    fn change_all(&mut self) {
+        self.changes += 1;
+        self.changed_all = self.changes;
+        self.changed_at.clear();
+    }
+
+    /// The last change of rows of a policy within `time`.
+    pub(super) fn last_change(&self, policy: PolicyId, time: TimeRange) -> u64 {
+        if time.is_empty() {
+            return self.changed_all;
+        }
+        let changes = self.changed_at.range((policy, time.min)..=(policy, time.max));
+        changes.map(|(_, change)| *change).max().unwrap_or(self.changed_all)
+    }
+
     pub(super) fn delete(&mut self, request: &DeleteRequest) {
+        self.change_all();
         let Some(database) = self.databases.get_mut(&request.database) else { return };
         match &request.target {
             DeleteTarget::Rows { measurements, series, time } => {
@@ -159,6 +182,7 @@ impl State {
     }
 
     pub(super) fn expire(&mut self, database: DatabaseId, policy: PolicyId, before: i64) -> u64 {
+        self.change_all();
         let Some(database) = self.databases.get_mut(&database) else { return 0 };
         let Some(partitions) = database.partitions.get_mut(&policy) else { return 0 };
         let over: Vec<TimeRange> =
