@@ -199,6 +199,27 @@ pub(crate) fn unpack_running_at(
     prefix_sum_at(level, rest, sum, step)
 }
 
+/// The sum of the first `n` values of a packed stream, modulo 2^64.
+pub(crate) fn sum(bytes: &[u8], n: usize, width: u32) -> u64 {
+    sum_at(SimdLevel::detect(), bytes, n, width)
+}
+
+pub(crate) fn sum_at(level: SimdLevel, bytes: &[u8], n: usize, width: u32) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if level == SimdLevel::Avx512
+        && n <= x86::SUM_COUNT_MAX
+        && (1..=x86::SUM_WIDTH_MAX).contains(&width)
+    {
+        return x86::sum_avx512(bytes, n, width);
+    }
+    let mut block = [0u64; 64];
+    (0..n).step_by(block.len()).fold(0, |sum, first| {
+        let block = &mut block[..64.min(n - first)];
+        unpack_at(level, bytes, first, width, block);
+        block.iter().fold(sum, |sum, value| sum.wrapping_add(*value))
+    })
+}
+
 fn unpack_portable(bytes: &[u8], first: usize, width: u32, out: &mut [u64]) {
     let mask = low_mask(width);
     let mut bit = first * width as usize;

@@ -101,6 +101,13 @@ pub(crate) fn append(
     })
 }
 
+/// The bits of one value of a page of `count` floats.
+pub fn float_at(bytes: &[u8], count: usize, row: usize) -> Result<u64> {
+    let mut value = 0;
+    decode(bytes, count, row..row + 1, None, &mut |block| value = block[0])?;
+    Ok(value)
+}
+
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.
 ///
 /// For folding a page into an aggregate without writing it to memory first. On error `visit` may

@@ -6,7 +6,8 @@ use crate::{
     DecodeError, Effort, Marks, NumbersOut, PagePart, decode_bool, decode_bool_range, decode_f64,
     decode_f64_range, decode_i64, decode_i64_range, decode_strings, decode_strings_range,
     decode_together, decode_u64, decode_u64_range, decode_validity, decode_validity_range,
-    encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity,
+    encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity, float_at,
+    integer_at,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -61,6 +62,14 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let part = decoded(|out| decode_i64_range(page, count, range.clone(), out));
     check_range(&whole, &part, count, range);
 
+    if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
+        let found = integer_at(page, count, row).expect("BUG: a good page has a bad row");
+        assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from the whole");
+    } else {
+        // Of a damaged page the row may be good.
+        let _ = integer_at(page, count, range.start);
+    }
+
     let whole = decoded(|out| decode_u64(page, count, out));
     let part = decoded(|out| decode_u64_range(page, count, range.clone(), out));
     check_range(&whole, &part, count, range);
@@ -87,6 +96,10 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let whole = decoded(|out| decode_f64(page, count, out)).map(bits);
     let part = decoded(|out| decode_f64_range(page, count, range.clone(), out)).map(bits);
     check_range(&whole, &part, count, range);
+    let found = float_at(page, count, range.start);
+    if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
+        assert_eq!(found, Ok(whole[row]), "BUG: a row differs from the whole");
+    }
 }
 
 fn decode_bits(page: &[u8], count: usize, range: &Range<usize>) {

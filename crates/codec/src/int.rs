@@ -140,6 +140,19 @@ pub fn regular_i64(bytes: &[u8]) -> Option<(i64, i64)> {
     Some((first, step))
 }
 
+/// The bits of one value of a page of `count` integers: of a page of a few hundred at less than what
+/// [`decode_i64_range`] costs.
+pub fn integer_at(bytes: &[u8], count: usize, row: usize) -> Result<u64> {
+    check_range(&(row..row + 1), count)?;
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? == id::INT_DELTA && count <= delta::RESTART_ROWS {
+        return delta::value_at(reader, count, row);
+    }
+    let mut value = 0;
+    decode(bytes, count, row..row + 1, None, &mut |block| value = block[0])?;
+    Ok(value)
+}
+
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.
 ///
 /// For folding a page into an aggregate without writing it to memory first. On error `visit` may

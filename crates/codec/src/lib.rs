@@ -36,9 +36,11 @@ pub use bits::{
 pub use encoding::{Effort, encoding_name};
 pub use entropy::{Mark, Marks, STREAMS_TOGETHER, is_entropy_coded};
 pub use error::DecodeError;
-pub use float::{decode_f64, decode_f64_range, encode_f64, from_decimals, to_decimals, visit_f64};
+pub use float::{
+    decode_f64, decode_f64_range, encode_f64, float_at, from_decimals, to_decimals, visit_f64,
+};
 pub use int::{
-    decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64, encode_u64,
+    decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64, encode_u64, integer_at,
     regular_i64, visit_i64,
 };
 pub use simd::simd_name;

@@ -10,7 +10,9 @@
 //! across either end of the number line.
 
 use crate::{
-    bitpack::{BLOCK, bits_of, check_packed, low_mask, pack, packed_len, unpack, unpack_running},
+    bitpack::{
+        BLOCK, bits_of, check_packed, low_mask, pack, packed_len, sum, unpack, unpack_running,
+    },
     error::{DecodeError, Result},
     prefix::prefix_sum,
     simd::multiversion,
@@ -220,6 +222,17 @@ impl<'a> Body<'a> {
             }
         }
         Ok(last)
+    }
+
+    /// The sum of the first `n` values.
+    pub(crate) fn sum(&mut self, n: usize) -> Result<u64> {
+        let packed = sum(self.packed, n, self.width);
+        let mut sum = packed.wrapping_add(self.base.wrapping_mul(n as u64));
+        while let Some((position, value)) = self.exceptions.next_before(n) {
+            sum = sum.wrapping_add(value);
+            self.exceptions.advance(position + 1)?;
+        }
+        Ok(sum)
     }
 
     /// After the last row was read: nothing may be left.

@@ -40,7 +40,9 @@ impl Basis {
     /// Those of planning it.
     pub fn of(statement: &Statement, context: &QueryContext) -> Result<Option<Self>, QueryError> {
         let Statement::Select(select) = statement else { return Ok(None) };
-        if select.into.is_some() || !is_repeatable(select) {
+        // Whether the store can tell of rows it does of any.
+        let can_tell = context.store.revision(PolicyId(0), TimeRange::EMPTY)?.is_some();
+        if select.into.is_some() || !is_repeatable(select) || !can_tell {
             return Ok(None);
         }
         let mut basis = Self {

@@ -13,7 +13,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{Column, SeriesId, TimeRange};
+use model::{Column, FieldType, SeriesId, TimeRange};
 use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
@@ -254,6 +254,24 @@ impl SegmentReader {
         fields: &mut [(Option<usize>, Vec<Column>)],
     ) -> Result<(), SegmentError> {
         fields::columns(self, block, parts, fields)
+    }
+
+    /// Puts the bits of the values of one row of a block into `out`, a field each, if all of them are numbers
+    /// whose pages are there in a form that is fast to read a row of; says whether they are.
+    ///
+    /// # Errors
+    /// If a page is damaged.
+    ///
+    /// # Panics
+    /// If the block has no such row.
+    pub fn row(
+        &self,
+        block: &Block,
+        fields: &[(Option<usize>, FieldType)],
+        row: usize,
+        out: &mut Vec<Option<u64>>,
+    ) -> Result<bool, SegmentError> {
+        fields::row(self, block, fields, row, out)
     }
 
     /// The rows at times inside `time` among `rows`, which are all of one series.

@@ -1,7 +1,7 @@
 //! The first or last rows of a series are found without reading it all, though sources overlap.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use model::Scalar;
+use model::{Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{self, POLICY, Row, read_slice, scan_everything, write};
 use store::{ScanSlice, ScanStats, Store, TimeOrder};
@@ -78,6 +78,63 @@ fn few_rows_of_overlapping_sources_are_the_nearest() {
             for order in [TimeOrder::Ascending, TimeOrder::Descending] {
                 let (rows, _) = few(&store, order, count as u64);
                 assert_eq!(rows, expected(&store, order, count), "{again:?} {count} {order:?}");
+            }
+        }
+    }
+}
+
+/// Rows of numbers of each kind, of which one is missing for long stretches and one now and then.
+fn mixed(series: &str, time_ns: i64) -> Row {
+    let x = time_ns * 7919 % 1009;
+    let mut fields = vec![
+        ("x", Scalar::Integer(x - 500)),
+        ("y", Scalar::Float(x as f64 / 8.0)),
+        ("z", Scalar::Unsigned(x.cast_unsigned() << 40)),
+    ];
+    fields.retain(|(name, _)| match *name {
+        "x" => time_ns / 3000 % 3 != 1,
+        "y" => x % 5 != 0,
+        _ => true,
+    });
+    Row::new(&format!("m,id={series}"), &fields, time_ns * 10)
+}
+
+#[test]
+fn the_nearest_row_to_any_time_is_found() {
+    for settled in [false, true] {
+        let store = open(&SimDisk::new(1, FaultConfig::default()), 64 << 20);
+        let all: Vec<Row> =
+            ["a", "b"].iter().flat_map(|id| (100..20_000).map(|time| mixed(id, time))).collect();
+        write(&store, POLICY, &all, 0).unwrap();
+        if settled {
+            store.settle().unwrap();
+        } else {
+            store.flush().unwrap();
+        }
+        let mut request = scan_everything(&store, POLICY, "m").unwrap();
+        // Often enough for pages to be thawed that are not yet.
+        for at in (0..40).map(|n| n * 5231 + 987) {
+            for (order, time) in [
+                (TimeOrder::Descending, TimeRange::new(0, at)),
+                (TimeOrder::Ascending, TimeRange::new(at, 1_000_000)),
+            ] {
+                (request.order, request.time) = (order, time);
+                let scan = store.scan(&request).unwrap();
+                let slice = ScanSlice::rows_per_series(1);
+                let rows = read_slice(&*scan, &request, &slice).unwrap();
+                let nearest = |id: &str| {
+                    let key = format!("m,id={id}");
+                    let mut of_series =
+                        all.iter().filter(|row| row.key == key && time.contains(row.time_ns));
+                    let found = if order == TimeOrder::Ascending {
+                        of_series.next()
+                    } else {
+                        of_series.next_back()
+                    };
+                    found.cloned()
+                };
+                let expected: Vec<Row> = ["a", "b"].iter().filter_map(|id| nearest(id)).collect();
+                assert_eq!(rows, expected, "{order:?} {time:?} {settled}");
             }
         }
     }

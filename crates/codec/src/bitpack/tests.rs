@@ -67,12 +67,37 @@ proptest! {
     }
 
     #[test]
+    fn sums_are_sums(
+        width in 0u32..=64,
+        raw in prop::collection::vec(any::<u64>(), 0..300),
+        n in any::<prop::sample::Index>(),
+    ) {
+        let values: Vec<u64> = raw.iter().map(|v| v & low_mask(width)).collect();
+        let stream = reference_pack(&values, width);
+        let n = n.index(values.len() + 1);
+        let expected = values[..n].iter().fold(0u64, |sum, v| sum.wrapping_add(*v));
+        for level in SimdLevel::available() {
+            prop_assert_eq!(sum_at(level, &stream, n, width), expected, "{:?}", level);
+        }
+    }
+
+    #[test]
     fn blocks_of_eight_join(width in 0u32..=64, raw in prop::collection::vec(any::<u64>(), 24..60)) {
         let values: Vec<u64> = raw.iter().map(|v| v & low_mask(width)).collect();
         let mut joined = Vec::new();
         pack(&values[..16], width, &mut joined);
         pack(&values[16..], width, &mut joined);
         prop_assert_eq!(joined, reference_pack(&values, width));
+    }
+}
+
+#[test]
+fn the_largest_sum() {
+    for width in [24, 25] {
+        let stream = reference_pack(&vec![low_mask(width); 5000], width);
+        for (level, n) in SimdLevel::available().into_iter().flat_map(|l| [(l, 4096), (l, 5000)]) {
+            assert_eq!(sum_at(level, &stream, n, width), n as u64 * low_mask(width), "{level:?}");
+        }
     }
 }
 

@@ -11,9 +11,10 @@ use std::arch::x86_64::{
     _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_shuffle_epi8,
     _mm256_srlv_epi64, _mm256_storeu_si256, _mm512_add_epi32, _mm512_add_epi64,
     _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cvtepu32_epi64,
-    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_maskz_loadu_epi8,
-    _mm512_permutexvar_epi8, _mm512_permutexvar_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512, _pext_u64,
+    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_maskz_loadu_epi8,
+    _mm512_permutexvar_epi8, _mm512_permutexvar_epi64, _mm512_reduce_add_epi64, _mm512_set1_epi32,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_srlv_epi64,
+    _mm512_storeu_si512, _pext_u64,
 };
 
 use crate::simd::SimdLevel;
@@ -275,6 +276,49 @@ fn unpack_running_groups(
         n => groups[n - 1][15],
     };
     (n_groups * 16, sum)
+}
+
+/// So many values of such a width add up within 32 bits in each of sixteen lanes.
+pub(super) const SUM_COUNT_MAX: usize = 4096;
+pub(super) const SUM_WIDTH_MAX: u32 = 24;
+
+/// Adds up the first `n` values of `bytes`, at most [`SUM_COUNT_MAX`]; `width` is in `1..=SUM_WIDTH_MAX`.
+pub(super) fn sum_avx512(bytes: &[u8], n: usize, width: u32) -> u64 {
+    assert!(n <= SUM_COUNT_MAX && (1..=SUM_WIDTH_MAX).contains(&width), "BUG: {n} of {width} bits");
+    // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
+    unsafe { sum_groups(bytes, n, width) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
+fn sum_groups(bytes: &[u8], n: usize, width: u32) -> u64 {
+    let stride = 2 * width as usize;
+    let RunningLayout { shuffle, shift } = &RUNNING[width as usize];
+    // SAFETY: both arrays are whole registers.
+    let (shuffle, shift) = unsafe {
+        (_mm512_loadu_si512(shuffle.as_ptr().cast()), _mm512_loadu_si512(shift.as_ptr().cast()))
+    };
+    let mask = _mm512_set1_epi32(super::low_mask(width) as i32);
+    let mut sums = _mm512_setzero_si512();
+    for group in 0..n.div_ceil(16) {
+        let rest = &bytes[group * stride..];
+        // SAFETY: 64 bytes are readable, or those that the mask names, which are fewer.
+        let loaded = unsafe {
+            match rest.len() {
+                64.. => _mm512_loadu_si512(rest.as_ptr().cast()),
+                len => _mm512_maskz_loadu_epi8((1 << len) - 1, rest.as_ptr().cast()),
+            }
+        };
+        let window = _mm512_permutexvar_epi8(shuffle, loaded);
+        let x = _mm512_and_si512(_mm512_srlv_epi32(window, shift), mask);
+        let lanes = match n - group * 16 {
+            16.. => u16::MAX,
+            left => (1 << left) - 1,
+        };
+        sums = _mm512_mask_add_epi32(sums, lanes, sums, x);
+    }
+    let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(sums));
+    let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(sums));
+    _mm512_reduce_add_epi64(_mm512_add_epi64(low, high)) as u64
 }
 
 /// Packs groups of eight values of at most eight bits: narrow to bytes, then squeeze with PEXT.

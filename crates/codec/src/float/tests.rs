@@ -81,7 +81,10 @@ proptest! {
         for range in [a.min(b)..a.max(b), a..n, n..n] {
             let mut out = Vec::new();
             decode_f64_range(&page, n, range.clone(), &mut out).unwrap();
-            prop_assert_eq!(bits(&out), bits(&values[range]));
+            prop_assert_eq!(bits(&out), bits(&values[range.clone()]));
+            if let Some(value) = values.get(range.start) {
+                prop_assert_eq!(float_at(&page, n, range.start).unwrap(), value.to_bits());
+            }
         }
     }
 

@@ -69,6 +69,17 @@ pub(super) fn encode(values: &[u64], plan: &Plan, bytes_max: usize, out: &mut Ve
     done
 }
 
+/// The value of one row of a page that has a single restart.
+pub(super) fn value_at(mut reader: Reader<'_>, count: usize, row: usize) -> Result<u64> {
+    let first = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
+    let mut body = Body::read(reader, count - 1)?;
+    let value = first.wrapping_add(body.sum(row)?);
+    if row + 1 == count {
+        body.finish()?;
+    }
+    Ok(value)
+}
+
 pub(super) fn decode(
     mut reader: Reader<'_>,
     count: usize,

@@ -24,6 +24,10 @@ fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
         let mut out = Vec::new();
         decode_i64_range(&page, values.len(), range.clone(), &mut out).unwrap();
         assert_eq!(&out, &values[range.clone()], "{range:?} {}", encoding_name(&page));
+        if let Some(value) = values.get(range.start) {
+            let found = integer_at(&page, values.len(), range.start).unwrap();
+            assert_eq!(found, value.cast_unsigned(), "{} {}", range.start, encoding_name(&page));
+        }
     }
     page
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use codec::{Mark, Marks, NumbersOut};
-use model::{Bitmap, Column, Strings, Values};
+use model::{Bitmap, Column, FieldType, Strings, Values};
 
 use crate::bits;
 use crate::format::BLOCK_TEXT_LIMIT;
@@ -35,6 +35,26 @@ pub(crate) fn decode(
     }
     part.finish(had, out);
     Ok(())
+}
+
+/// The bits of one entry of a page of numbers; `None`: it has no value.
+pub(crate) fn bits_at(
+    page: &[u8],
+    shape: PageShape,
+    row: usize,
+    field_type: FieldType,
+) -> Result<Option<u64>, Malformed> {
+    let part = PagePart::new(page, shape, row..row + 1)?;
+    if part.values.is_empty() {
+        return Ok(None);
+    }
+    let (bytes, at) = (part.input.rest(), part.values.start);
+    let bits = match field_type {
+        FieldType::Float => codec::float_at(bytes, shape.count, at),
+        FieldType::Integer | FieldType::Unsigned => codec::integer_at(bytes, shape.count, at),
+        FieldType::Boolean | FieldType::String => panic!("BUG: not a field of numbers"),
+    };
+    bits.map(Some).map_err(|e| Malformed { at: part.input.at(), what: e.to_string() })
 }
 
 /// Some entries of a page of numbers, and where they go.

@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use codec::Marks;
-use model::{Column, Values};
+use model::{Column, FieldType, Values};
 use platform::Page;
 
 use super::SegmentReader;
 use super::column::{self, NumbersPart, PageShape};
 use super::pieces::{Pieces, is_in_pieces};
-use super::thaw::{Groups, ThawedPages, is_entropy_coded, may_thaw};
+use super::thaw::{GROUP_PAGES, Groups, ThawedPages, is_entropy_coded, may_thaw};
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
@@ -82,6 +82,47 @@ pub(super) fn columns(
         }
     }
     read_tight(&mut groups, tight, parts).map(drop)
+}
+
+/// See [`SegmentReader::row`].
+pub(super) fn row(
+    reader: &SegmentReader,
+    block: &Block,
+    fields: &[(Option<usize>, FieldType)],
+    row: usize,
+    out: &mut Vec<Option<u64>>,
+) -> Result<bool, SegmentError> {
+    assert!(row < block.rows(), "BUG: a row outside of a block");
+    out.clear();
+    let mut groups = Groups::new(reader, block);
+    // As in `columns`: the pages of several fields are looked for before any is decoded.
+    for fields in fields.chunks(GROUP_PAGES) {
+        let mut places = [None; GROUP_PAGES];
+        let mut touched = 0;
+        for (slot, (field, field_type)) in places.iter_mut().zip(fields) {
+            let Some((place, _)) = field.and_then(|field| block.page_place(field)) else {
+                continue;
+            };
+            let group = if reader.keep_pages { groups.of(place) } else { None };
+            let thawed = group.and_then(|group| group.page(place));
+            let Some(thawed) = thawed.filter(|_| field_type.is_numeric()) else { return Ok(false) };
+            touched ^= thawed.touch(&(row..row + 1));
+            *slot = Some(place);
+        }
+        std::hint::black_box(touched);
+        for (place, (_, field_type)) in places.iter().zip(fields) {
+            let Some(place) = *place else {
+                out.push(None);
+                continue;
+            };
+            let thawed = groups.of(place).and_then(|group| group.page(place));
+            let thawed = thawed.expect("BUG: looked for above");
+            let (source, offset) = (&reader.shared.source, block.pages()[place].extent.offset);
+            let malformed = |e: Malformed| source.malformed(offset, &e);
+            out.push(thawed.bits(row, *field_type).map_err(malformed)?);
+        }
+    }
+    Ok(true)
 }
 
 fn check(block: &Block, parts: &[Range<usize>]) {

@@ -317,13 +317,19 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
         assert_eq!(found, wanted(&plain[0], &ALL_SERIES, time));
         cache.stats().bytes_used
     };
+    let row_is_there = || {
+        let fields = [(Some(0), plain[0].fields[0].1)];
+        reader.row(&blocks(&reader, "m0")[0], &fields, 9, &mut Vec::new()).unwrap()
+    };
     // The first look leaves marks; seven more go on from them.
     let once = part(16_400);
+    assert!(!row_is_there());
     for from in [9_000, 8_000, 17_000, 2_000, 12_000, 300, 19_000] {
         assert_eq!(part(from), once);
     }
     let last = part(2_000);
     assert!(last > once + 5_000, "{last} bytes after {once}");
+    assert!(row_is_there());
     assert_eq!(part(9_999), last, "nothing is left to do");
     assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
 }
@@ -399,6 +405,17 @@ fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
             let wanted = rows[1_000..1_700].iter().map(|row| row.2[field.unwrap()].clone());
             assert_eq!(found, wanted.collect::<Vec<_>>());
         }
+        // In another order, and one that the measurement does not have.
+        let numbers = (0..20).rev().map(Some).chain([None]);
+        let fields: Vec<_> = numbers.map(|field| (field, FieldType::Integer)).collect();
+        let mut found = Vec::new();
+        for row in (0..20_000).step_by(611).chain([19_999]) {
+            assert!(reader.row(block, &fields, row, &mut found).unwrap());
+            let wanted = rows[row].2.iter().rev().chain([&Cell::Missing]);
+            let number = |bits: &Option<u64>| bits.map_or(Cell::Missing, Cell::Number);
+            assert!(found.iter().map(number).eq(wanted.cloned()), "row {row}");
+        }
+        assert!(!reader.clone().streaming().row(block, &fields, 0, &mut found).unwrap());
     }
     let after = cache.stats();
     assert_eq!((after.misses, after.bytes_used), (before.misses, before.bytes_used));

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use codec::{Effort, Marks};
-use model::Column;
+use model::{Column, FieldType};
 
 use super::SegmentReader;
 use super::column::{self, PageShape};
@@ -83,14 +83,31 @@ impl Thawed {
         piece.checked_sub(1).map_or(table, |before| self.entry(before).1)..self.entry(piece).1
     }
 
-    /// Looks at the piece that `rows` start in, so that it is on its way from memory while others are
-    /// looked for. What it gives stands for nothing but keeps that from being left out.
+    /// Looks at the piece that `rows` start in, as far as they need it, so that it is on its way from memory
+    /// while others are looked for. What it gives stands for nothing but keeps that from being left out.
     pub(super) fn touch(&self, rows: &Range<usize>) -> u8 {
         if rows.start >= self.rows {
             return 0;
         }
-        let bytes = &self.bytes[self.range(rows.start / PIECE_ROWS)];
+        let piece = rows.start / PIECE_ROWS;
+        let bytes = &self.bytes[self.range(piece)];
+        // What stands before the rows is added up; about so many bytes have as many of them.
+        let within = (rows.end - piece * PIECE_ROWS).min(PIECE_ROWS);
+        let needed = bytes.len() * within / PIECE_ROWS + CACHE_LINE_LEN;
+        let bytes = &bytes[..needed.min(bytes.len())];
         bytes.iter().step_by(CACHE_LINE_LEN).fold(0, |all, byte| all ^ byte)
+    }
+
+    /// The bits of one entry; `None`: it has no value. The page is one of numbers.
+    pub(super) fn bits(&self, row: usize, field_type: FieldType) -> Result<Option<u64>, Malformed> {
+        let piece = row / PIECE_ROWS;
+        let first = piece * PIECE_ROWS;
+        let shape =
+            PageShape { rows: PIECE_ROWS.min(self.rows - first), count: self.entry(piece).0 };
+        match &self.bytes[self.range(piece)] {
+            [] => Ok(None),
+            bytes => column::bits_at(bytes, shape, row - first, field_type),
+        }
     }
 
     /// Adds the entries `rows` to `out`.
@@ -292,6 +309,11 @@ mod tests {
             let thawed = Thawed::new(&whole);
             std::hint::black_box(thawed.touch(&range));
             thawed.decode(range.clone(), &mut found).unwrap();
+            for row in range.clone() {
+                let Values::Integer(values) = &whole.values else { panic!("integers") };
+                let expected = whole.is_valid(row).then(|| values[row].cast_unsigned());
+                prop_assert_eq!(thawed.bits(row, FieldType::Integer).unwrap(), expected);
+            }
             prop_assert_eq!(found.len(), range.len());
             for (at, row) in range.enumerate() {
                 prop_assert_eq!(found.is_valid(at), whole.is_valid(row));

@@ -164,15 +164,17 @@ impl SeriesReader {
             if !segment.has_values(&block, with_any.as_deref()) {
                 continue;
             }
-            if *wanted == 1
-                && may_be_edge
-                && time.covers(&block.time())
-                && let Some(time) = segment.edge_values(&block, edge, &mut row)
-                && has_any(&row, with_any.as_deref())
-            {
-                *wanted = 0;
-                emit(Emitted::Row(time, &row));
-                break;
+            if *wanted == 1 && may_be_edge {
+                let found = if time.covers(&block.time()) {
+                    segment.edge_values(&block, edge, &mut row)
+                } else {
+                    segment.end_values(&block, time, edge, &mut row)?
+                };
+                if let Some(time) = found.filter(|_| has_any(&row, with_any.as_deref())) {
+                    *wanted = 0;
+                    emit(Emitted::Row(time, &row));
+                    break;
+                }
             }
             segment.block_span(0, series, time, block, &mut spans)?;
             for span in spans.drain(..) {

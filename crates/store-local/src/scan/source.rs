@@ -247,6 +247,32 @@ impl SegmentSource {
         Some(if edge == Edge::First { block.first().1 } else { block.last().1 })
     }
 
+    /// Puts the values of the first or the last row that a block of one series has within `time` into `row`, by
+    /// their bits, if they can be read by themselves at little cost. Returns the row's time.
+    pub(crate) fn end_values(
+        &mut self,
+        block: &Block,
+        time: TimeRange,
+        edge: Edge,
+        row: &mut Vec<Option<u64>>,
+    ) -> Result<Option<i64>, StoreError> {
+        if !block.has_one_series() {
+            return Ok(None);
+        }
+        let all = 0..block.rows();
+        let rows = self.reader.rows_in(block, all, time).map_err(segment_error)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let at = if edge == Edge::First { rows.start } else { rows.end - 1 };
+        if !self.reader.row(block, &self.fields, at, row).map_err(segment_error)? {
+            return Ok(None);
+        }
+        self.near = block.place();
+        self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
+        Ok(Some(self.bounds(block, &(at..at + 1))?.min))
+    }
+
     /// Adds the rows of a series within `time` that a block has.
     pub(crate) fn block_span(
         &mut self,
