@@ -256,6 +256,24 @@ impl SegmentReader {
         fields::columns(self, block, parts, fields)
     }
 
+    /// Adds entries for some rows of a block that have a value where the field has one, but any value. A page
+    /// is read only if some of its rows have none; says whether it was.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    ///
+    /// # Panics
+    /// As [`SegmentReader::column`].
+    pub fn presence(
+        &self,
+        block: &Block,
+        field: usize,
+        rows: Range<usize>,
+        out: &mut Column,
+    ) -> Result<bool, SegmentError> {
+        fields::presence(self, block, field, rows, out)
+    }
+
     /// Puts the bits of the values of one row of a block into `out`, a field each, if all of them are numbers
     /// whose pages are there in a form that is fast to read a row of; says whether they are.
     ///

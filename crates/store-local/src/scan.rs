@@ -101,6 +101,11 @@ impl ScanPlan {
         slice.rows_per_series.filter(|_| self.filter_columns.is_some())
     }
 
+    /// Whether it is only counted which values there are.
+    fn only_counts(&self) -> bool {
+        self.windows.is_some_and(|windows| windows.parts == SummaryParts::default())
+    }
+
     fn pin_of(&self, table: &Arc<Memtable>) -> Pin {
         let pin = self.pins.iter().find(|(pinned, _)| Arc::ptr_eq(pinned, table));
         pin.expect("BUG: every active memtable of a plan is pinned").1
@@ -348,7 +353,7 @@ fn partition_sources(
         } else {
             let stones = touching(&segment.tombstones);
             SegmentSource::open(segment, name, &plan.fields, stones, counters)?
-                .map(|source| source.for_rows(rows_per_series))
+                .map(|source| source.for_rows(rows_per_series).for_counts(plan.only_counts()))
         };
         match opened {
             Some(source) => sources.push(Source::Segment(Box::new(source))),

@@ -67,7 +67,8 @@ pub struct Windows {
     pub every_ns: Option<i64>,
     /// Where window 0 starts, nanoseconds.
     pub offset_ns: i64,
-    /// What the consumer will use of a summary; the rest is left unspecified.
+    /// What the consumer will use of a summary; the rest is left unspecified. If that is the count alone, so
+    /// are values of rows: of each it matters only whether it is there.
     pub parts: SummaryParts,
 }
 

@@ -37,6 +37,28 @@ pub(crate) fn decode(
     Ok(())
 }
 
+/// Adds entries that have a value, but any.
+pub(crate) fn extend_present(count: usize, out: &mut Column) {
+    out.values.extend_missing(count);
+    if let Some(validity) = &mut out.validity {
+        validity.extend_filled(count, true);
+    }
+}
+
+/// Adds the entries `rows` of a page where it has values, but any in their place.
+pub(crate) fn presence(
+    page: &[u8],
+    shape: PageShape,
+    rows: Range<usize>,
+    out: &mut Column,
+) -> Result<(), Malformed> {
+    let present = decode_present(&mut Input::new(page), shape)?;
+    let had = out.len();
+    out.values.extend_missing(rows.len());
+    out.validity.get_or_insert_with(|| Bitmap::filled(had, true)).extend_from(&present, rows);
+    Ok(())
+}
+
 /// The bits of one entry of a page of numbers; `None`: it has no value.
 pub(crate) fn bits_at(
     page: &[u8],

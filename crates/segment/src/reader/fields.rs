@@ -84,6 +84,31 @@ pub(super) fn columns(
     read_tight(&mut groups, tight, parts).map(drop)
 }
 
+/// See [`SegmentReader::presence`].
+pub(super) fn presence(
+    reader: &SegmentReader,
+    block: &Block,
+    field: usize,
+    rows: Range<usize>,
+    out: &mut Column,
+) -> Result<bool, SegmentError> {
+    check(block, std::slice::from_ref(&rows));
+    assert!(fits(&out.values, block.field_type(field)), "BUG: a column of another type");
+    let Some((_, page)) = block.page_place(field) else {
+        out.extend_missing(rows.len());
+        return Ok(false);
+    };
+    let (source, shape) = (&reader.shared.source, shape(block, page));
+    if shape.count == shape.rows {
+        column::extend_present(rows.len(), out);
+        return Ok(false);
+    }
+    let bytes = source.page(&page.extent, reader.keep_pages)?;
+    column::presence(&bytes, shape, rows, out)
+        .map_err(|e| source.malformed(page.extent.offset, &e))?;
+    Ok(true)
+}
+
 /// See [`SegmentReader::row`].
 pub(super) fn row(
     reader: &SegmentReader,

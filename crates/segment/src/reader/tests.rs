@@ -116,11 +116,12 @@ proptest! {
                 for (field, (_, field_type)) in directory.fields().iter().enumerate() {
                     // Two ranges, one behind the other in one column.
                     let mut out = Column::new(Values::empty(*field_type));
-                    let mut expected = Vec::new();
+                    let (mut expected, mut counted) = (Vec::new(), out.clone());
                     for _ in 0..2 {
                         let a = rng.below(block.rows() + 1);
                         let b = a + rng.below(block.rows() - a + 1);
                         reader.column(&block, field, a..b, &mut out).unwrap();
+                        reader.presence(&block, field, a..b, &mut counted).unwrap();
                         expected.extend(
                             measurement.rows[start + a..start + b].iter().map(|r| r.2[field].clone()),
                         );
@@ -128,6 +129,8 @@ proptest! {
                     let found: Vec<Cell> =
                         (0..out.len()).map(|row| crate::testing::cell_at(&out, row)).collect();
                     prop_assert_eq!(found, expected);
+                    prop_assert_eq!(counted.len(), out.len());
+                    prop_assert!((0..out.len()).all(|row| counted.is_valid(row) == out.is_valid(row)));
                 }
                 start += block.rows();
             }

@@ -1,9 +1,16 @@
-//! The rows at the ends of blocks, which the directory of a segment keeps: the latest row of a series
-//! is found without reading a page.
+//! Single rows: those at the ends of blocks, which the directory of a segment keeps, so that the latest row of a
+//! series is found without reading a page, and the nearest to a time, whose values are picked out of pages.
 
 use std::ops::Range;
 
+use model::{Column, TimeRange, Values};
 use segment::{Block, Edge};
+use store::StoreError;
+
+use super::counters::Counters;
+use super::piece::Piece;
+use super::source::SegmentSource;
+use crate::error::segment_error;
 
 /// Which end of a block of one series `rows` is, and its time, if it is just that row.
 pub(crate) fn edge_of(block: &Block, rows: &Range<usize>) -> Option<(Edge, i64)> {
@@ -14,5 +21,78 @@ pub(crate) fn edge_of(block: &Block, rows: &Range<usize>) -> Option<(Edge, i64)>
         0 => Some((Edge::First, block.first().1)),
         at if at + 1 == block.rows() => Some((Edge::Last, block.last().1)),
         _ => None,
+    }
+}
+
+impl SegmentSource {
+    /// Puts the values of the row at an end of a block into `row`, by their bits, if the directory says them all.
+    /// Returns the row's time.
+    pub(crate) fn edge_values(
+        &mut self,
+        block: &Block,
+        edge: Edge,
+        row: &mut Vec<Option<u64>>,
+    ) -> Option<i64> {
+        if !block.has_one_series() {
+            return None;
+        }
+        self.near = block.place();
+        row.clear();
+        for (field, _) in &self.fields {
+            row.push(field.map_or(Some(None), |field| block.edge_bits(field, edge))?);
+        }
+        Counters::add(&self.counters.pages_summarised, row.len() as u64);
+        Some(if edge == Edge::First { block.first().1 } else { block.last().1 })
+    }
+
+    /// Puts the values of the first or the last row that a block of one series has within `time` into `row`, by
+    /// their bits, if they can be read by themselves at little cost. Returns the row's time.
+    pub(crate) fn end_values(
+        &mut self,
+        block: &Block,
+        time: TimeRange,
+        edge: Edge,
+        row: &mut Vec<Option<u64>>,
+    ) -> Result<Option<i64>, StoreError> {
+        if !block.has_one_series() {
+            return Ok(None);
+        }
+        let all = 0..block.rows();
+        let rows = self.reader.rows_in(block, all, time).map_err(segment_error)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let at = if edge == Edge::First { rows.start } else { rows.end - 1 };
+        if !self.reader.row(block, &self.fields, at, row).map_err(segment_error)? {
+            return Ok(None);
+        }
+        self.near = block.place();
+        self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
+        Ok(Some(self.bounds(block, &(at..at + 1))?.min))
+    }
+
+    /// The row at an end of a block: from the directory, as far as that says it.
+    pub(super) fn edge_row(
+        &mut self,
+        block: &Block,
+        rows: &Range<usize>,
+        edge: Edge,
+        time: i64,
+    ) -> Result<Piece, StoreError> {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for at in 0..self.fields.len() {
+            let (field, field_type) = self.fields[at];
+            let known = field.map_or(Some(None), |field| block.edge_bits(field, edge));
+            columns.push(match known {
+                Some(bits) => {
+                    Counters::add(&self.counters.pages_summarised, 1);
+                    let mut column = Column::new(Values::empty(field_type));
+                    column.push_bits(bits);
+                    column
+                }
+                None => self.column(block, rows, at)?,
+            });
+        }
+        Ok(Piece { times: vec![time], columns })
     }
 }

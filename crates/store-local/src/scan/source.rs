@@ -33,14 +33,16 @@ pub(crate) struct SegmentSource {
     pub(super) reader: SegmentReader,
     directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
-    fields: Vec<(Option<usize>, FieldType)>,
+    pub(super) fields: Vec<(Option<usize>, FieldType)>,
     tombstones: Vec<Arc<Tombstone>>,
     /// Place of the block that was found last: series are read in their order.
-    near: usize,
+    pub(super) near: usize,
     /// Of each series only a few rows are wanted: whole columns of shared blocks are not.
     few: bool,
+    /// Of values it matters only whether they are there.
+    only_counts: bool,
     shared: Option<SharedBlock>,
-    counters: Arc<Counters>,
+    pub(super) counters: Arc<Counters>,
 }
 
 /// The block of several series that was read last. The first series of it that is asked for is
@@ -144,6 +146,7 @@ impl SegmentSource {
             tombstones,
             near: 0,
             few: false,
+            only_counts: false,
             shared: None,
             counters: Arc::clone(counters),
         }))
@@ -152,6 +155,12 @@ impl SegmentSource {
     /// The same source, of whose series so many rows are wanted.
     pub(crate) fn for_rows(mut self, rows_per_series: Option<u64>) -> Self {
         self.few = rows_per_series.is_some_and(|rows| rows <= FEW_ROWS);
+        self
+    }
+
+    /// The same source, of whose values it matters only whether they are there, if `only_counts`.
+    pub(crate) fn for_counts(mut self, only_counts: bool) -> Self {
+        self.only_counts = only_counts;
         self
     }
 
@@ -225,52 +234,6 @@ impl SegmentSource {
             None => self.fields.iter().any(has),
             Some(any) => any.iter().any(|field| has(&self.fields[*field])),
         }
-    }
-
-    /// Puts the values of the row at an end of a block into `row`, by their bits, if the directory says them all.
-    /// Returns the row's time.
-    pub(crate) fn edge_values(
-        &mut self,
-        block: &Block,
-        edge: Edge,
-        row: &mut Vec<Option<u64>>,
-    ) -> Option<i64> {
-        if !block.has_one_series() {
-            return None;
-        }
-        self.near = block.place();
-        row.clear();
-        for (field, _) in &self.fields {
-            row.push(field.map_or(Some(None), |field| block.edge_bits(field, edge))?);
-        }
-        Counters::add(&self.counters.pages_summarised, row.len() as u64);
-        Some(if edge == Edge::First { block.first().1 } else { block.last().1 })
-    }
-
-    /// Puts the values of the first or the last row that a block of one series has within `time` into `row`, by
-    /// their bits, if they can be read by themselves at little cost. Returns the row's time.
-    pub(crate) fn end_values(
-        &mut self,
-        block: &Block,
-        time: TimeRange,
-        edge: Edge,
-        row: &mut Vec<Option<u64>>,
-    ) -> Result<Option<i64>, StoreError> {
-        if !block.has_one_series() {
-            return Ok(None);
-        }
-        let all = 0..block.rows();
-        let rows = self.reader.rows_in(block, all, time).map_err(segment_error)?;
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        let at = if edge == Edge::First { rows.start } else { rows.end - 1 };
-        if !self.reader.row(block, &self.fields, at, row).map_err(segment_error)? {
-            return Ok(None);
-        }
-        self.near = block.place();
-        self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
-        Ok(Some(self.bounds(block, &(at..at + 1))?.min))
     }
 
     /// Adds the rows of a series within `time` that a block has.
@@ -472,31 +435,6 @@ impl SegmentSource {
         Ok(pieces)
     }
 
-    /// The row at an end of a block: from the directory, as far as that says it.
-    fn edge_row(
-        &mut self,
-        block: &Block,
-        rows: &Range<usize>,
-        edge: Edge,
-        time: i64,
-    ) -> Result<Piece, StoreError> {
-        let mut columns = Vec::with_capacity(self.fields.len());
-        for at in 0..self.fields.len() {
-            let (field, field_type) = self.fields[at];
-            let known = field.map_or(Some(None), |field| block.edge_bits(field, edge));
-            columns.push(match known {
-                Some(bits) => {
-                    Counters::add(&self.counters.pages_summarised, 1);
-                    let mut column = Column::new(Values::empty(field_type));
-                    column.push_bits(bits);
-                    column
-                }
-                None => self.column(block, rows, at)?,
-            });
-        }
-        Ok(Piece { times: vec![time], columns })
-    }
-
     /// The rows that satisfy every filter. Outer `None`: no row does. Inner `None`: all do.
     fn selection(
         &self,
@@ -541,13 +479,24 @@ impl SegmentSource {
             (*field, vec![Column::new(Values::empty(*field_type)); parts.len()])
         };
         let mut columns: Vec<_> = self.fields.iter().map(empty).collect();
+        if self.only_counts {
+            for (field, of_parts) in &mut columns {
+                for (rows, column) in parts.iter().zip(of_parts) {
+                    match field {
+                        Some(field) => self.presence(block, rows, *field, column)?,
+                        None => column.extend_missing(rows.len()),
+                    }
+                }
+            }
+            return Ok(columns.into_iter().map(|(_, parts)| parts).collect());
+        }
         self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
         self.reader.columns(block, parts, &mut columns).map_err(segment_error)?;
         Ok(columns.into_iter().map(|(_, parts)| parts).collect())
     }
 
     /// One requested field of some rows.
-    fn column(
+    pub(super) fn column(
         &mut self,
         block: &Block,
         rows: &Range<usize>,
@@ -581,11 +530,31 @@ impl SegmentSource {
         field: usize,
         column: &mut Column,
     ) -> Result<(), StoreError> {
+        if self.only_counts {
+            return self.presence(block, rows, field, column);
+        }
         self.count_read(block, field);
         self.reader.column(block, field, rows.clone(), column).map_err(segment_error)
     }
 
-    fn count_read(&self, block: &Block, field: usize) {
+    /// Whether some rows have a value of a field, with values that mean nothing.
+    fn presence(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        field: usize,
+        column: &mut Column,
+    ) -> Result<(), StoreError> {
+        let read =
+            self.reader.presence(block, field, rows.clone(), column).map_err(segment_error)?;
+        match read {
+            true => self.count_read(block, field),
+            false => Counters::add(&self.counters.pages_pruned, 1),
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_read(&self, block: &Block, field: usize) {
         let summary = block.summary(field);
         Counters::add(&self.counters.pages_read, 1);
         Counters::add(&self.counters.bytes_read, summary.map_or(0, |s| u64::from(s.bytes)));
