@@ -28,14 +28,14 @@ use store::{
     SeriesTable, StoreError, SummaryParts, TagColumn, TimeOrder, Windows,
 };
 
-use crate::memtable::{Few, Memtable, Pin};
+use crate::memtable::{Memtable, Pin};
 use crate::rows::FieldNo;
 use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
 use counters::Counters;
-pub(crate) use memtable_source::MemtableSource;
+pub(crate) use memtable_source::{FewRows, MemtableSource};
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
 pub(crate) use source::{SegmentSource, Source};
@@ -247,10 +247,15 @@ impl Scan for LocalScan {
         let plan = Arc::clone(&self.plan);
         let time = plan.time.intersect(&slice.time);
         let few = plan.few(slice);
-        // Rows of memtables are told apart later, so how many of them are enough is not known; nor may one
-        // be left out that a row of another source is to be completed with.
-        let of_memtables = few.filter(|_| plan.filters.is_empty() && slice.with_any.is_none());
-        let partitions = open_some(&plan, time, (few, of_memtables), &self.counters)?;
+        // Rows of memtables are filtered later, so how many of them are enough is not known then.
+        let of_memtables = few.filter(|_| plan.filters.is_empty()).and_then(|rows| {
+            Some(FewRows {
+                rows: usize::try_from(rows).ok()?,
+                from_end: plan.order == TimeOrder::Descending,
+                with_any: slice.with_any.clone(),
+            })
+        });
+        let partitions = open_some(&plan, time, (few, of_memtables.as_ref()), &self.counters)?;
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let reader = SeriesReader {
             order: plan.order,
@@ -314,7 +319,7 @@ pub(crate) fn open_sources(
 fn open_some(
     plan: &ScanPlan,
     time: TimeRange,
-    few: (Option<u64>, Option<u64>),
+    few: (Option<u64>, Option<&FewRows>),
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
     let mut partitions = Vec::with_capacity(plan.partitions.len());
@@ -333,7 +338,7 @@ fn open_some(
 fn partition_sources(
     plan: &ScanPlan,
     partition: &Partition,
-    (time, (rows_per_series, of_memtables)): (TimeRange, (Option<u64>, Option<u64>)),
+    (time, (rows_per_series, of_memtables)): (TimeRange, (Option<u64>, Option<&FewRows>)),
     counters: &Arc<Counters>,
 ) -> Result<Vec<Source>, StoreError> {
     let name = &plan.measurement.name;
@@ -361,15 +366,16 @@ fn partition_sources(
         }
     }
     let frozen = partition.frozen.iter().map(|f| (&f.table, touching(&f.tombstones), Pin::ALL));
-    let few = of_memtables.and_then(|rows| {
-        let from_end = plan.order == TimeOrder::Descending;
-        Some(Few { rows: usize::try_from(rows).ok()?, from_end })
-    });
     let active = partition.active.iter().map(|table| (table, Vec::new(), plan.pin_of(table)));
     for (table, tombstones, pin) in frozen.chain(active) {
         Counters::add(&counters.sources, 1);
         let (table, fields) = (Arc::clone(table), Arc::clone(&plan.field_numbers));
-        sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones, few }));
+        let (few, is_alone) = (of_memtables.cloned(), false);
+        let source = MemtableSource { table, pin, fields, tombstones, few, is_alone };
+        sources.push(Source::Memtable(source));
+    }
+    if let [Source::Memtable(only)] = sources.as_mut_slice() {
+        only.is_alone = true;
     }
     Ok(sources)
 }

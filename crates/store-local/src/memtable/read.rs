@@ -18,11 +18,15 @@ pub(crate) struct SeriesBlock {
 
 /// How many rows of a series are needed, and from which end: rows beyond them may be left out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Few {
-    /// Rows that have one of the fields.
+pub(crate) struct Few<'a> {
+    /// Rows that count.
     pub(crate) rows: usize,
     /// The last ones in time, not the first.
     pub(crate) from_end: bool,
+    /// A row counts that has one of these fields, named by their places; `None`: one of any.
+    pub(crate) with_any: Option<&'a [usize]>,
+    /// Whether rows that do not count can be left out, too: no row elsewhere has their time.
+    pub(crate) is_alone: bool,
 }
 
 /// Most rows that are looked for one by one among rows that are not in order.
@@ -35,14 +39,23 @@ pub(super) fn read(
     layouts: &LayoutTable,
     (time, arrived_before): (TimeRange, u32),
     fields: &[(FieldNo, FieldType)],
-    few: Option<Few>,
+    few: Option<Few<'_>>,
 ) -> SeriesBlock {
     let wanted = Wanted { shard, series, time, arrived_before };
     let positions: Vec<Positions> =
         fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
-    let found = few.and_then(|few| wanted.few(few, &positions));
-    let found = found.unwrap_or_else(|| wanted.all());
+    let counted: Vec<&Positions> = match few.and_then(|few| few.with_any) {
+        Some(some) => some.iter().map(|field| &positions[*field]).collect(),
+        None => positions.iter().collect(),
+    };
+    let found = few.and_then(|few| wanted.few(few, &counted));
+    let mut found = found.unwrap_or_else(|| wanted.all());
+    // What was written later to the same time completes a row.
+    let is_distinct = found.windows(2).all(|two| two[0].time_ns != two[1].time_ns);
+    if is_distinct && few.is_some_and(|few| few.is_alone && few.with_any.is_some()) {
+        found.retain(|row| has_any(row, &counted));
+    }
     let mut times: Vec<i64> = found.iter().map(|row| row.time_ns).collect();
     times.dedup();
     let mut columns: Vec<SlotColumn<'_>> =
@@ -84,10 +97,10 @@ impl<'a> Wanted<'a> {
     }
 
     /// Rows until there are as many as `few` says, in order of time; `None`: all are needed.
-    fn few(&self, few: Few, fields: &[Positions]) -> Option<Vec<StoredRow<'a>>> {
+    fn few(&self, few: Few<'_>, counted: &[&Positions]) -> Option<Vec<StoredRow<'a>>> {
         let is_ascending = self.series.rows.is_ascending();
         if is_ascending || few.from_end {
-            let (mut found, is_whole) = self.in_order(few, fields);
+            let (mut found, is_whole) = self.in_order(few, counted);
             if is_whole || is_ascending {
                 if few.from_end {
                     found.reverse();
@@ -98,7 +111,7 @@ impl<'a> Wanted<'a> {
         if few.rows > FEW_ROWS_MAX {
             return None;
         }
-        let bound = self.bound(few, fields)?;
+        let bound = self.bound(few, counted)?;
         let mut found = Vec::new();
         self.shard.for_each_row(self.series, self.time, |row| {
             let is_within = if few.from_end { row.time_ns >= bound } else { row.time_ns <= bound };
@@ -112,7 +125,7 @@ impl<'a> Wanted<'a> {
 
     /// Rows from one end, of those that arrived in order of time and later than any that did not; and
     /// whether nothing beyond them is needed. Reading from the end they come with the last first.
-    fn in_order(&self, few: Few, fields: &[Positions]) -> (Vec<StoredRow<'a>>, bool) {
+    fn in_order(&self, few: Few<'_>, counted: &[&Positions]) -> (Vec<StoredRow<'a>>, bool) {
         let mut found: Vec<StoredRow<'a>> = Vec::new();
         let late_max = self.series.rows.late_max;
         // All that is wanted may be later than any row that is not in order.
@@ -134,7 +147,7 @@ impl<'a> Wanted<'a> {
                 return ControlFlow::Continue(());
             }
             found.push(row);
-            left -= usize::from(fields.iter().any(|of| of.slot(&row).is_some()));
+            left -= usize::from(has_any(&row, counted));
             if left > 0 {
                 return ControlFlow::Continue(());
             }
@@ -145,7 +158,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// The time of the last of the rows that `few` wants; `None` if there are fewer.
-    fn bound(&self, few: Few, fields: &[Positions]) -> Option<i64> {
+    fn bound(&self, few: Few<'_>, counted: &[&Positions]) -> Option<i64> {
         // The nearest times so far, as distances from the end that is read from, descending.
         let mut nearest: Vec<i64> = Vec::with_capacity(few.rows + 1);
         self.shard.for_each_row(self.series, self.time, |row| {
@@ -154,7 +167,7 @@ impl<'a> Wanted<'a> {
             if is_full && nearest.first().is_some_and(|farthest| distance >= *farthest) {
                 return;
             }
-            if !self.has(&row) || !fields.iter().any(|of| of.slot(&row).is_some()) {
+            if !self.has(&row) || !has_any(&row, counted) {
                 return;
             }
             let at = nearest.partition_point(|other| *other > distance);
@@ -176,6 +189,11 @@ impl<'a> Wanted<'a> {
             found.sort_by_key(|row| row.time_ns);
         }
     }
+}
+
+/// Whether a row has a value of one of some fields.
+fn has_any(row: &StoredRow<'_>, fields: &[&Positions]) -> bool {
+    fields.iter().any(|of| of.slot(row).is_some())
 }
 
 /// Where a field's value stands in rows of each layout.

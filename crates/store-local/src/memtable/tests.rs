@@ -116,6 +116,7 @@ proptest! {
         seen in 0u32..700,
         from_end in any::<bool>(),
         fields in 1usize..3,
+        counted in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let table = table();
         let mut time = 0;
@@ -126,7 +127,9 @@ proptest! {
         let (range, fields) = (TimeRange::new(from, to), &FIELDS[..fields]);
         let mut pin = Pin::ALL;
         pin.0[shard_of(SeriesId(3))] = seen;
-        let few = Some(Few { rows: wanted, from_end });
+        let counted = counted.map(|field| [field.index(fields.len())]);
+        let with_any = counted.as_ref().map(|field| &field[..]);
+        let few = Some(Few { rows: wanted, from_end, with_any, is_alone: false });
         let all = table.read(SeriesId(3), range, &pin, fields);
         let some = table.read_few(SeriesId(3), range, &pin, fields, few);
         let (Some(all), Some(some)) = (&all, &some) else {
@@ -145,9 +148,21 @@ proptest! {
                 }
             }
         }
-        let has_value = |row: usize| some.columns.iter().any(|column| column.is_valid(row));
-        let found = (0..got).filter(|row| has_value(*row)).count();
+        let has_value = |block: &SeriesBlock, row: usize| match counted {
+            Some([field]) => block.columns[field].is_valid(row),
+            None => block.columns.iter().any(|column| column.is_valid(row)),
+        };
+        let found = (0..got).filter(|row| has_value(some, *row)).count();
         prop_assert!(got == total || (wanted > 0 && found == wanted), "{} of {}", found, got);
+        // Where no row elsewhere is completed by them, others may be missing.
+        let alone = few.map(|few| Few { is_alone: true, ..few });
+        let alone = table.read_few(SeriesId(3), range, &pin, fields, alone).unwrap_or_default();
+        let mattering = |block: &SeriesBlock| -> Vec<i64> {
+            let rows = (0..block.times.len()).filter(|row| has_value(block, *row));
+            rows.map(|row| block.times[row]).collect()
+        };
+        prop_assert_eq!(mattering(&alone), mattering(some));
+        prop_assert!(alone.times.iter().all(|time| some.times.contains(time)));
     }
 }
 
