@@ -32,7 +32,8 @@ pub(crate) struct Few<'a> {
 /// Most rows that are looked for one by one among rows that are not in order.
 const FEW_ROWS_MAX: usize = 64;
 
-/// Copies the rows of a series within `time`, as far as `fields` go; with `few` at least those.
+/// Copies the rows of a series within `time` that have one of `fields`, as far as these go; with `few` at
+/// least those.
 pub(super) fn read(
     shard: &Shard,
     series: Series<'_>,
@@ -41,9 +42,11 @@ pub(super) fn read(
     fields: &[(FieldNo, FieldType)],
     few: Option<Few<'_>>,
 ) -> SeriesBlock {
-    let wanted = Wanted { shard, series, time, arrived_before };
     let positions: Vec<Positions> =
         fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
+    let has_field = |layout: usize| positions.iter().any(|of| of.0[layout].is_some());
+    let with_field = (0..layouts.layouts.len()).map(has_field).collect();
+    let wanted = Wanted { shard, series, time, arrived_before, with_field };
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
     let counted: Vec<&Positions> = match few.and_then(|few| few.with_any) {
         Some(some) => some.iter().map(|field| &positions[*field]).collect(),
@@ -74,11 +77,15 @@ struct Wanted<'a> {
     series: Series<'a>,
     time: TimeRange,
     arrived_before: u32,
+    /// Whether rows of a layout have one of the fields: others are nothing but their time.
+    with_field: Vec<bool>,
 }
 
 impl<'a> Wanted<'a> {
     fn has(&self, row: &StoredRow<'_>) -> bool {
-        self.time.contains(row.time_ns) && row.arrival < self.arrived_before
+        self.time.contains(row.time_ns)
+            && row.arrival < self.arrived_before
+            && self.with_field[row.layout as usize]
     }
 
     /// All rows, in order of time.
