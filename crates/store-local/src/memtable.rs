@@ -267,7 +267,7 @@ impl Memtable {
         time: TimeRange,
         pin: &Pin,
         fields: &[(FieldNo, FieldType)],
-        few: Option<Few<'_>>,
+        few: Option<&Few>,
     ) -> Option<SeriesBlock> {
         let layouts = self.layouts.read();
         let shard_no = shard_of(series);

@@ -28,14 +28,14 @@ use store::{
     SeriesTable, StoreError, SummaryParts, TagColumn, TimeOrder, Windows,
 };
 
-use crate::memtable::{Memtable, Pin};
+use crate::memtable::{Few, Memtable, Pin};
 use crate::rows::FieldNo;
 use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
 use counters::Counters;
-pub(crate) use memtable_source::{FewRows, MemtableSource};
+pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
 pub(crate) use source::{SegmentSource, Source};
@@ -249,10 +249,11 @@ impl Scan for LocalScan {
         let few = plan.few(slice);
         // Rows of memtables are filtered later, so how many of them are enough is not known then.
         let of_memtables = few.filter(|_| plan.filters.is_empty()).and_then(|rows| {
-            Some(FewRows {
+            Some(Few {
                 rows: usize::try_from(rows).ok()?,
                 from_end: plan.order == TimeOrder::Descending,
                 with_any: slice.with_any.clone(),
+                is_alone: false,
             })
         });
         let partitions = open_some(&plan, time, (few, of_memtables.as_ref()), &self.counters)?;
@@ -319,7 +320,7 @@ pub(crate) fn open_sources(
 fn open_some(
     plan: &ScanPlan,
     time: TimeRange,
-    few: (Option<u64>, Option<&FewRows>),
+    few: (Option<u64>, Option<&Few>),
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
     let mut partitions = Vec::with_capacity(plan.partitions.len());
@@ -338,7 +339,7 @@ fn open_some(
 fn partition_sources(
     plan: &ScanPlan,
     partition: &Partition,
-    (time, (rows_per_series, of_memtables)): (TimeRange, (Option<u64>, Option<&FewRows>)),
+    (time, (rows_per_series, of_memtables)): (TimeRange, (Option<u64>, Option<&Few>)),
     counters: &Arc<Counters>,
 ) -> Result<Vec<Source>, StoreError> {
     let name = &plan.measurement.name;
@@ -370,12 +371,11 @@ fn partition_sources(
     for (table, tombstones, pin) in frozen.chain(active) {
         Counters::add(&counters.sources, 1);
         let (table, fields) = (Arc::clone(table), Arc::clone(&plan.field_numbers));
-        let (few, is_alone) = (of_memtables.cloned(), false);
-        let source = MemtableSource { table, pin, fields, tombstones, few, is_alone };
-        sources.push(Source::Memtable(source));
+        let few = of_memtables.cloned();
+        sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones, few }));
     }
-    if let [Source::Memtable(only)] = sources.as_mut_slice() {
-        only.is_alone = true;
+    if let [Source::Memtable(MemtableSource { few: Some(few), .. })] = sources.as_mut_slice() {
+        few.is_alone = true;
     }
     Ok(sources)
 }

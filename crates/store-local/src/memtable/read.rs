@@ -1,6 +1,7 @@
 //! Turning a series' stored rows into columns: sorted by time, one row a time.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldType, Strings, TimeRange, Values};
 
@@ -17,14 +18,14 @@ pub(crate) struct SeriesBlock {
 }
 
 /// How many rows of a series are needed, and from which end: rows beyond them may be left out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Few<'a> {
+#[derive(Clone, Debug)]
+pub(crate) struct Few {
     /// Rows that count.
     pub(crate) rows: usize,
     /// The last ones in time, not the first.
     pub(crate) from_end: bool,
     /// A row counts that has one of these fields, named by their places; `None`: one of any.
-    pub(crate) with_any: Option<&'a [usize]>,
+    pub(crate) with_any: Option<Arc<[usize]>>,
     /// Whether rows that do not count can be left out, too: no row elsewhere has their time.
     pub(crate) is_alone: bool,
 }
@@ -40,7 +41,7 @@ pub(super) fn read(
     layouts: &LayoutTable,
     (time, arrived_before): (TimeRange, u32),
     fields: &[(FieldNo, FieldType)],
-    few: Option<Few<'_>>,
+    few: Option<&Few>,
 ) -> SeriesBlock {
     let positions: Vec<Positions> =
         fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
@@ -48,15 +49,16 @@ pub(super) fn read(
     let with_field = (0..layouts.layouts.len()).map(has_field).collect();
     let wanted = Wanted { shard, series, time, arrived_before, with_field };
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
-    let counted: Vec<&Positions> = match few.and_then(|few| few.with_any) {
+    let counted: Vec<&Positions> = match few.and_then(|few| few.with_any.as_deref()) {
         Some(some) => some.iter().map(|field| &positions[*field]).collect(),
         None => positions.iter().collect(),
     };
     let found = few.and_then(|few| wanted.few(few, &counted));
     let mut found = found.unwrap_or_else(|| wanted.all());
-    // What was written later to the same time completes a row.
-    let is_distinct = found.windows(2).all(|two| two[0].time_ns != two[1].time_ns);
-    if is_distinct && few.is_some_and(|few| few.is_alone && few.with_any.is_some()) {
+    if few.is_some_and(|few| few.is_alone && few.with_any.is_some())
+        // What was written later to the same time completes a row.
+        && found.windows(2).all(|two| two[0].time_ns != two[1].time_ns)
+    {
         found.retain(|row| has_any(row, &counted));
     }
     let mut times: Vec<i64> = found.iter().map(|row| row.time_ns).collect();
@@ -104,7 +106,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Rows until there are as many as `few` says, in order of time; `None`: all are needed.
-    fn few(&self, few: Few<'_>, counted: &[&Positions]) -> Option<Vec<StoredRow<'a>>> {
+    fn few(&self, few: &Few, counted: &[&Positions]) -> Option<Vec<StoredRow<'a>>> {
         let is_ascending = self.series.rows.is_ascending();
         if is_ascending || few.from_end {
             let (mut found, is_whole) = self.in_order(few, counted);
@@ -132,7 +134,7 @@ impl<'a> Wanted<'a> {
 
     /// Rows from one end, of those that arrived in order of time and later than any that did not; and
     /// whether nothing beyond them is needed. Reading from the end they come with the last first.
-    fn in_order(&self, few: Few<'_>, counted: &[&Positions]) -> (Vec<StoredRow<'a>>, bool) {
+    fn in_order(&self, few: &Few, counted: &[&Positions]) -> (Vec<StoredRow<'a>>, bool) {
         let mut found: Vec<StoredRow<'a>> = Vec::new();
         let late_max = self.series.rows.late_max;
         // All that is wanted may be later than any row that is not in order.
@@ -165,7 +167,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// The time of the last of the rows that `few` wants; `None` if there are fewer.
-    fn bound(&self, few: Few<'_>, counted: &[&Positions]) -> Option<i64> {
+    fn bound(&self, few: &Few, counted: &[&Positions]) -> Option<i64> {
         // The nearest times so far, as distances from the end that is read from, descending.
         let mut nearest: Vec<i64> = Vec::with_capacity(few.rows + 1);
         self.shard.for_each_row(self.series, self.time, |row| {

@@ -127,11 +127,11 @@ proptest! {
         let (range, fields) = (TimeRange::new(from, to), &FIELDS[..fields]);
         let mut pin = Pin::ALL;
         pin.0[shard_of(SeriesId(3))] = seen;
-        let counted = counted.map(|field| [field.index(fields.len())]);
-        let with_any = counted.as_ref().map(|field| &field[..]);
-        let few = Some(Few { rows: wanted, from_end, with_any, is_alone: false });
+        let counted = counted.map(|field| field.index(fields.len()));
+        let with_any = counted.map(|field| [field].into());
+        let few = Few { rows: wanted, from_end, with_any, is_alone: false };
         let all = table.read(SeriesId(3), range, &pin, fields);
-        let some = table.read_few(SeriesId(3), range, &pin, fields, few);
+        let some = table.read_few(SeriesId(3), range, &pin, fields, Some(&few));
         let (Some(all), Some(some)) = (&all, &some) else {
             prop_assert_eq!(all.is_some(), some.is_some());
             return Ok(());
@@ -149,14 +149,15 @@ proptest! {
             }
         }
         let has_value = |block: &SeriesBlock, row: usize| match counted {
-            Some([field]) => block.columns[field].is_valid(row),
+            Some(field) => block.columns[field].is_valid(row),
             None => block.columns.iter().any(|column| column.is_valid(row)),
         };
         let found = (0..got).filter(|row| has_value(some, *row)).count();
         prop_assert!(got == total || (wanted > 0 && found == wanted), "{} of {}", found, got);
         // Where no row elsewhere is completed by them, others may be missing.
-        let alone = few.map(|few| Few { is_alone: true, ..few });
-        let alone = table.read_few(SeriesId(3), range, &pin, fields, alone).unwrap_or_default();
+        let few = Few { is_alone: true, ..few };
+        let alone = table.read_few(SeriesId(3), range, &pin, fields, Some(&few));
+        let alone = alone.unwrap_or_default();
         let mattering = |block: &SeriesBlock| -> Vec<i64> {
             let rows = (0..block.times.len()).filter(|row| has_value(block, *row));
             rows.map(|row| block.times[row]).collect()

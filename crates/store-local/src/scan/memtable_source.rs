@@ -17,19 +17,8 @@ pub(crate) struct MemtableSource {
     pub(crate) pin: Pin,
     pub(crate) fields: Arc<[(FieldNo, FieldType)]>,
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
-    /// Rows of a series that are enough, from which end, and the fields that make a row count.
-    pub(crate) few: Option<FewRows>,
-    /// Whether the partition has no other source.
-    pub(crate) is_alone: bool,
-}
-
-/// So many rows of each series are enough.
-#[derive(Clone, Debug)]
-pub(crate) struct FewRows {
-    pub(crate) rows: usize,
-    pub(crate) from_end: bool,
-    /// As in [`store::ScanSlice`].
-    pub(crate) with_any: Option<Arc<[usize]>>,
+    /// Rows of a series that are enough.
+    pub(crate) few: Option<Few>,
 }
 
 impl MemtableSource {
@@ -43,12 +32,7 @@ impl MemtableSource {
     ) {
         let seen = visible(&self.tombstones, series, time);
         // How many rows are enough is not known where some of them are hidden.
-        let few = self.few.as_ref().filter(|_| seen.hidden.is_none()).map(|few| Few {
-            rows: few.rows,
-            from_end: few.from_end,
-            with_any: few.with_any.as_deref(),
-            is_alone: self.is_alone,
-        });
+        let few = self.few.as_ref().filter(|_| seen.hidden.is_none());
         for time in seen.parts {
             let (pin, fields) = (&self.pin, &self.fields);
             let Some(block) = self.table.read_few(series, time, pin, fields, few) else {

@@ -483,7 +483,7 @@ impl SegmentSource {
             for (field, of_parts) in &mut columns {
                 for (rows, column) in parts.iter().zip(of_parts) {
                     match field {
-                        Some(field) => self.presence(block, rows, *field, column)?,
+                        Some(field) => self.decode(block, rows, *field, column)?,
                         None => column.extend_missing(rows.len()),
                     }
                 }
@@ -523,6 +523,7 @@ impl SegmentSource {
         Ok(column)
     }
 
+    /// Adds the values of some rows of a field, or, where they are only counted, any in their place.
     fn decode(
         &self,
         block: &Block,
@@ -530,24 +531,12 @@ impl SegmentSource {
         field: usize,
         column: &mut Column,
     ) -> Result<(), StoreError> {
-        if self.only_counts {
-            return self.presence(block, rows, field, column);
-        }
-        self.count_read(block, field);
-        self.reader.column(block, field, rows.clone(), column).map_err(segment_error)
-    }
-
-    /// Whether some rows have a value of a field, with values that mean nothing.
-    fn presence(
-        &self,
-        block: &Block,
-        rows: &Range<usize>,
-        field: usize,
-        column: &mut Column,
-    ) -> Result<(), StoreError> {
-        let read =
-            self.reader.presence(block, field, rows.clone(), column).map_err(segment_error)?;
-        match read {
+        let read = if self.only_counts {
+            self.reader.presence(block, field, rows.clone(), column)
+        } else {
+            self.reader.column(block, field, rows.clone(), column).map(|()| true)
+        };
+        match read.map_err(segment_error)? {
             true => self.count_read(block, field),
             false => Counters::add(&self.counters.pages_pruned, 1),
         }
