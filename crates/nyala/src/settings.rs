@@ -108,7 +108,9 @@ impl Settings {
     /// How the memory limit is shared out on this machine.
     pub(crate) fn memory_plan(&self) -> MemoryPlan {
         let total = self.memory_limit.bytes(machine::memory_bytes());
-        MemoryPlan::new(total, self.query_memory_bytes, self.query_cache_bytes)
+        // Over a cluster nothing is kept.
+        let query_cache = if self.store.is_some() { Some(0) } else { self.query_cache_bytes };
+        MemoryPlan::new(total, self.query_memory_bytes, query_cache)
     }
 }
 
@@ -132,6 +134,10 @@ fn cluster(values: &value::Reader<'_>) -> anyhow::Result<Option<KuduOptions>> {
     anyhow::ensure!(
         values.is_default("idle-after"),
         "idle-after is of no use with store: the Kudu cluster decides itself what it merges"
+    );
+    anyhow::ensure!(
+        values.is_default("query-cache-size"),
+        "query-cache-size is of no use with store: nothing is kept, other daemons write to the cluster"
     );
     Ok(Some(options))
 }
@@ -221,9 +227,10 @@ mod tests {
     #[test]
     fn settings_of_the_directory_are_refused_with_a_cluster() {
         let store = ("store", "kudu://127.0.0.1:7051/");
-        let defaults = [store, ("wal-sync", "always"), ("idle-after", "60s")];
+        let defaults =
+            [store, ("wal-sync", "always"), ("idle-after", "60s"), ("query-cache-size", "auto")];
         assert!(read(&defaults).unwrap().store.is_some());
-        for other in [("wal-sync", "never"), ("idle-after", "5m")] {
+        for other in [("wal-sync", "never"), ("idle-after", "5m"), ("query-cache-size", "1MB")] {
             let error = read(&[store, other]).unwrap_err().to_string();
             assert!(error.contains("is of no use with store"), "{error}");
         }

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Catalog, CatalogState};
+use catalog::Catalog;
 use influxql::{Expr, MeasurementName, SelectStatement, Source, Statement, visit};
 use model::{DatabaseId, Interrupt, MeasurementSchema, Name, PolicyId, TimeRange};
 use store::{Revision, Store, StoreError};
@@ -26,7 +26,8 @@ use crate::{QueryContext, QueryError};
 /// What the answer to a statement rests on.
 #[derive(Debug)]
 pub struct Basis {
-    catalog: Arc<CatalogState>,
+    /// Version of the catalog.
+    catalog: u64,
     schemas: Vec<(DatabaseId, Name, Arc<MeasurementSchema>)>,
     rows: Vec<(PolicyId, TimeRange, Revision)>,
     interrupt: Interrupt,
@@ -46,7 +47,7 @@ impl Basis {
             return Ok(None);
         }
         let mut basis = Self {
-            catalog: context.catalog.snapshot(),
+            catalog: context.catalog.snapshot().version(),
             schemas: Vec::new(),
             rows: Vec::new(),
             interrupt: Interrupt::new(),
@@ -122,7 +123,7 @@ impl Basis {
             let now = store.schema(*database, name, &self.interrupt);
             now.is_ok_and(|now| now.is_some_and(|now| Arc::ptr_eq(&now, noted) || now == *noted))
         };
-        Arc::ptr_eq(&catalog.snapshot(), &self.catalog)
+        catalog.snapshot().version() == self.catalog
             && self.rows.iter().all(same_rows)
             && self.schemas.iter().all(same_schema)
     }

@@ -30,7 +30,7 @@ use crate::auth::Caller;
 use crate::error::HttpError;
 use crate::gzip;
 use crate::response::{self, CancelOnDrop, Response, ResponseBody, Stream};
-use cache::{Collecting, Keeping};
+use cache::Collecting;
 use execution::Execution;
 use request::{AnswerForm, Asked, QueryRequest};
 use worker::{First, Sink};
@@ -95,7 +95,7 @@ async fn respond(
             Ok(with_encoding(form, gzip, ResponseBody::whole(bytes)))
         }
         Some(need) => {
-            let sent = (gzip, keeping.map(Keeping::collecting));
+            let sent = (gzip, keeping.and_then(|keeping| keeping.collecting(app)));
             continue_on_worker(app, form, execution, need, active, sent).await
         }
     }

@@ -155,7 +155,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "auto",
         "SIZE",
         "Memory for answers that are given again as long as nothing they rest on changes. auto: 1/64 of \
-         memory-limit; 0: none are kept.",
+         memory-limit, of which it takes an eighth at most; 0: none are kept.",
     ),
     setting("max-row-limit", "0", "N", "Rows in an answer that is not chunked. 0: no limit."),
     setting("max-select-point", "0", "N", "Points a SELECT may read. 0: no limit."),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hyper::body::Bytes;
+use model::Reservation;
 use query::{Basis, QueryContext};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, OptionsBuilder, Weighter};
@@ -95,6 +96,8 @@ pub(crate) struct Keeping {
 pub(crate) struct Collecting {
     keeping: Keeping,
     bytes: Vec<u8>,
+    /// What they take counts as the memory of queries.
+    held: Reservation,
 }
 
 #[derive(Clone, Debug)]
@@ -268,16 +271,19 @@ impl QueryCache {
 }
 
 impl Keeping {
-    pub(crate) fn collecting(self) -> Collecting {
-        Collecting { keeping: self, bytes: Vec::new() }
+    /// `None`: there is no memory to spare.
+    pub(crate) fn collecting(self, app: &App) -> Option<Collecting> {
+        let held = app.queries.budget().reserve(0).ok()?;
+        Some(Collecting { keeping: self, bytes: Vec::new(), held })
     }
 }
 
 impl Collecting {
-    /// Adds a piece, unless the answer is too long to be kept with it.
+    /// Adds a piece, unless the answer is too long to be kept with it, or queries need the memory.
     pub(crate) fn add(mut self, piece: &[u8], app: &App) -> Option<Self> {
         let cache = &app.query_cache;
-        if self.bytes.len() + piece.len() > cache.answer_bytes_max {
+        let bytes = self.bytes.len() + piece.len();
+        if bytes > cache.answer_bytes_max || self.held.resize(bytes).is_err() {
             cache.sights.pause(self.keeping.key.hash, PAUSE_MAX);
             return None;
         }
@@ -323,7 +329,7 @@ impl Sights {
 
     /// Of the next askings the one of this number is worth keeping, at most that of [`PAUSE_MAX`].
     fn pause(&self, hash: u64, pause: u8) {
-        let pause = u64::from(pause.min(PAUSE_MAX));
+        let pause = u64::from(pause.clamp(1, PAUSE_MAX));
         self.place(hash).store(hash >> 16 << 16 | pause << 8 | (pause - 1), Ordering::Relaxed);
     }
 }
