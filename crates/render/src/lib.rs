@@ -5,6 +5,7 @@
 //! bytes are those of InfluxDB, but where streaming forbids it (see [`Encoder`]).
 
 mod csv;
+mod digits;
 mod encoder;
 mod json;
 mod msgpack;

@@ -1,5 +1,7 @@
 //! Numbers as Go writes them, into a growing buffer.
 
+use crate::digits::{self, DIGITS_BYTES};
+
 /// Digits of the numbers below 1000, with their count.
 static SMALL: [[u8; 4]; 1000] = digits(false);
 /// The same with zeros in front.
@@ -47,7 +49,7 @@ pub(crate) fn push_comma_i64(out: &mut Vec<u8>, value: i64) {
         }
         None => {
             out.push(b',');
-            out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+            push_signed(out, value);
         }
     }
 }
@@ -56,7 +58,7 @@ pub(crate) fn push_comma_i64(out: &mut Vec<u8>, value: i64) {
 pub(crate) fn push_i64(out: &mut Vec<u8>, value: i64) {
     match SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {
         Some(entry) => push_small(out, *entry),
-        None => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        None => push_signed(out, value),
     }
 }
 
@@ -64,8 +66,26 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, value: i64) {
 pub(crate) fn push_u64(out: &mut Vec<u8>, value: u64) {
     match SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {
         Some(entry) => push_small(out, *entry),
-        None => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+        None => push_unsigned(out, value),
     }
+}
+
+fn push_signed(out: &mut Vec<u8>, value: i64) {
+    let (bytes, len) = digits::signed(value);
+    push_digits(out, (&bytes, len));
+}
+
+fn push_unsigned(out: &mut Vec<u8>, value: u64) {
+    let (bytes, len) = digits::unsigned(value);
+    push_digits(out, (&bytes, len));
+}
+
+/// All bytes at once and back again are faster than a copy of unknown length.
+#[inline]
+pub(crate) fn push_digits(out: &mut Vec<u8>, (bytes, len): (&[u8; DIGITS_BYTES], usize)) {
+    let end = out.len() + len;
+    out.extend_from_slice(bytes);
+    out.truncate(end);
 }
 
 /// Four bytes at once and back again are faster than a copy of unknown length.

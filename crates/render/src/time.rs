@@ -1,13 +1,12 @@
 //! Times as RFC 3339 text. The date is worked out once a day of rows, not once a row.
 
 use crate::ZoneOffset;
+use crate::digits::LastNumber;
+use crate::number::push_digits;
 
 const DAY_S: i64 = 86_400;
 /// Length of a quoted time of whole seconds in UTC.
 const WHOLE_UTC: usize = 22;
-
-/// Digits of a number and its sign, at most.
-const NUMBER_BYTES: usize = 20;
 
 /// Writes times of one statement.
 #[derive(Clone, Debug)]
@@ -19,32 +18,20 @@ pub(crate) struct TimeWriter {
     day: i64,
     /// `"yyyy-mm-ddThh:mm:ssZ"` with quotes.
     text: [u8; WHOLE_UTC],
-    /// The number that was written last, its digits and how many there are: rows of many series have the same
-    /// times.
-    number: (i64, [u8; NUMBER_BYTES], usize),
+    /// The number that was written last: rows of many series have the same times.
+    number: LastNumber,
 }
 
 impl TimeWriter {
     pub(crate) fn new(zone: Option<ZoneOffset>) -> Self {
         let text = *b"\"1970-01-01T00:00:00Z\"";
-        let mut digits = [0; NUMBER_BYTES];
-        digits[0] = b'0';
-        Self { zone, zone_at: (i64::MIN, 0), day: 0, text, number: (0, digits, 1) }
+        Self { zone, zone_at: (i64::MIN, 0), day: 0, text, number: LastNumber::new(0) }
     }
 
     /// Writes a time that is a number by now.
     #[inline]
     pub(crate) fn push_number(&mut self, out: &mut Vec<u8>, number: i64) {
-        let (last, digits, len) = &mut self.number;
-        if *last != number {
-            let mut buffer = itoa::Buffer::new();
-            let text = buffer.format(number).as_bytes();
-            digits[..text.len()].copy_from_slice(text);
-            (*last, *len) = (number, text.len());
-        }
-        let end = out.len() + *len;
-        out.extend_from_slice(digits);
-        out.truncate(end);
+        push_digits(out, self.number.digits(number));
     }
 
     /// Writes a time with quotes.

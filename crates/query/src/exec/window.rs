@@ -108,6 +108,21 @@ impl Windows {
         Some(if earlier.end == window.start { earlier } else { found })
     }
 
+    /// The window behind `window`, or the one before it, both whole and of one length; `None`: ask [`Windows::at`].
+    #[inline]
+    pub(crate) fn beside<const BEHIND: bool>(&self, window: Window) -> Option<Window> {
+        let Window { start, end } = window;
+        if !self.is_regular() || end.wrapping_sub(start) != self.every_ns {
+            return None;
+        }
+        if BEHIND {
+            Some(Window { start: end, end: end.checked_add(self.every_ns)? })
+        } else {
+            let before = start.checked_sub(self.every_ns)?;
+            (before >= MIN_TIME_NS).then_some(Window { start: before, end: start })
+        }
+    }
+
     /// Whether window `k` starts at `first + k * every` throughout.
     pub(crate) fn is_regular(&self) -> bool {
         self.zone.is_none()

@@ -11,8 +11,12 @@ use crate::options::Epoch;
 use crate::text::push_string;
 use crate::time::TimeWriter;
 
-/// Between rows, after a row's bracket, between cells and before a row's closing bracket.
+/// Before a row's closing bracket.
 const ROW_LINE: &[u8] = b"\n                        ";
+/// Up to the opening bracket of the first row, and of the others.
+const FIRST_ROW_LINE: &[u8] = b"\n                        [";
+const NEXT_ROW_LINE: &[u8] = b",\n                        [";
+/// Before a cell.
 const CELL_LINE: &[u8] = b"\n                            ";
 
 /// A column as it is written.
@@ -33,6 +37,10 @@ enum Cells<'a> {
 
 /// Neighbouring columns that one loop writes: what they are is looked at once a row, not once a cell.
 enum Stretch<'a> {
+    /// Times in front.
+    Time(&'a [i64]),
+    /// The same as numbers.
+    Epoch(&'a [i64], Epoch),
     /// Integers without gaps behind another column.
     Integers(Vec<&'a [i64]>),
     /// Integers with gaps behind another column.
@@ -70,20 +78,18 @@ pub(super) fn push_rows<const PRETTY: bool>(
     let mut stretches = Vec::new();
     let is_long = rows.len() >= STRETCH_ROWS_MIN;
     if is_long {
-        let joins = |at| may_join::<PRETTY>(at);
-        columns.clone().for_each(|at| push_column(&mut stretches, joins(at), column(at)));
+        columns.clone().for_each(|at| push_column::<PRETTY>(&mut stretches, column(at)));
         join_texts(&mut stretches, joined);
     }
     out.reserve(rows.len() * (4 * batch.columns.len() + 24));
     for row in rows {
-        if !is_first {
-            out.push(b',');
+        match (PRETTY, is_first) {
+            (true, true) => out.extend_from_slice(FIRST_ROW_LINE),
+            (true, false) => out.extend_from_slice(NEXT_ROW_LINE),
+            (false, true) => out.push(b'['),
+            (false, false) => out.extend_from_slice(b",["),
         }
         is_first = false;
-        if PRETTY {
-            out.extend_from_slice(ROW_LINE);
-        }
-        out.push(b'[');
         if is_long {
             stretches.iter().for_each(|stretch| stretch.push::<PRETTY>(out, row, time, joined));
         } else {
@@ -142,6 +148,8 @@ impl Stretch<'_> {
         joined: &mut Joined,
     ) {
         match self {
+            Stretch::Time(times) => time.push(out, times[row]),
+            Stretch::Epoch(times, epoch) => time.push_number(out, epoch.convert(times[row])),
             Stretch::Integers(columns) => {
                 columns.iter().for_each(|values| push_comma_i64(out, values[row]));
             }
@@ -171,12 +179,16 @@ impl Stretch<'_> {
 }
 
 /// Adds a column: to the stretch before it, if both are alike.
-fn push_column<'a>(
+fn push_column<'a, const PRETTY: bool>(
     stretches: &mut Vec<Stretch<'a>>,
-    may_join: bool,
     (at, cells, validity): (usize, Cells<'a>, Option<&'a Bitmap>),
 ) {
+    let may_join = may_join::<PRETTY>(at);
     match (cells, validity, stretches.last_mut()) {
+        (Cells::Epoch(times, epoch), None, None) if !PRETTY => {
+            stretches.push(Stretch::Epoch(times, epoch));
+        }
+        (Cells::Time(times), None, None) if !PRETTY => stretches.push(Stretch::Time(times)),
         (Cells::Integer(values), None, last) if may_join => match last {
             Some(Stretch::Integers(columns)) => columns.push(values),
             _ => stretches.push(Stretch::Integers(vec![values])),

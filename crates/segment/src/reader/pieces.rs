@@ -56,6 +56,7 @@ impl Pieces {
         rows: &Range<usize>,
         out: &mut Column,
     ) -> Result<(), Malformed> {
+        out.values.reserve(rows.len());
         for piece in touched(rows) {
             let of_piece = range(piece, page_rows);
             let Piece { count, bytes } = self.0[piece].get().expect("BUG: a piece nobody has read");

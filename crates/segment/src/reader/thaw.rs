@@ -112,6 +112,8 @@ impl Thawed {
 
     /// Adds the entries `rows` to `out`.
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Column) -> Result<(), Malformed> {
+        // Room is made once, not piece by piece.
+        out.values.reserve(rows.len());
         let mut from = rows.start;
         while from < rows.end {
             let piece = from / PIECE_ROWS;

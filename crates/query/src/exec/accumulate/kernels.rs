@@ -8,26 +8,42 @@ use model::Bitmap;
 /// Slices shorter than this are summed from left to right.
 const SEQUENTIAL_MAX: usize = 256;
 const LANES: usize = 8;
+/// Fewer values are compared by fours: lanes have to be filled and compared with one another.
+const LANES_WORTH: usize = 3 * LANES;
 
 /// A number that totals are kept of.
 pub(crate) trait Number: Copy + PartialOrd + Default + Send {
+    /// None is less.
+    const LEAST: Self;
+    /// None is greater.
+    const GREATEST: Self;
+
     /// Sum; integers wrap.
     fn plus(self, other: Self) -> Self;
 }
 
 impl Number for f64 {
+    const LEAST: Self = f64::NEG_INFINITY;
+    const GREATEST: Self = f64::INFINITY;
+
     fn plus(self, other: Self) -> Self {
         self + other
     }
 }
 
 impl Number for i64 {
+    const LEAST: Self = i64::MIN;
+    const GREATEST: Self = i64::MAX;
+
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
 }
 
 impl Number for u64 {
+    const LEAST: Self = u64::MIN;
+    const GREATEST: Self = u64::MAX;
+
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
@@ -62,6 +78,12 @@ pub(crate) fn max<T: Number>(values: &[T]) -> T {
 #[inline(always)]
 fn best<T: Number>(values: &[T], wins: impl Fn(T, T) -> bool) -> T {
     let pick = |best: T, v: T| if wins(v, best) { v } else { best };
+    if values.len() < LANES_WORTH {
+        let (fours, rest) = values.as_chunks::<4>();
+        let of_four = |[a, b, c, d]: &[T; 4]| pick(pick(*a, *b), pick(*c, *d));
+        let best = fours.iter().fold(values[0], |best, four| pick(best, of_four(four)));
+        return rest.iter().fold(best, |best, v| pick(best, *v));
+    }
     let mut lanes = [values[0]; LANES];
     let chunks = values.chunks_exact(LANES);
     let tail = chunks.remainder();

@@ -68,7 +68,7 @@ pub(crate) enum SlotMap {
     /// One window: the slot is the group.
     Whole { groups: usize },
     /// A grid of groups and windows.
-    Grid { groups: usize, windows: Windows, first_start: i64, per_group: usize },
+    Grid { groups: usize, windows: Windows, first_end: i64, per_group: usize },
     /// Slots in the order they turned up.
     Listed { windows: Windows, slots: HashMap<(u32, i64), u32>, keys: Vec<(u32, i64)> },
 }
@@ -84,16 +84,10 @@ impl SlotMap {
         let Some(windows) = windows else { return Self::Whole { groups } };
         if windows.is_regular() && !range.is_empty() {
             let (first, last) = (windows.at(range.min), windows.at(range.max));
-            let span = i128::from(last.end) - i128::from(first.end);
-            let per_group = span / i128::from(windows.every_ns) + 1;
-            let slots = per_group.saturating_mul(groups as i128);
-            if slots <= grid_slots_max as i128 {
-                return Self::Grid {
-                    groups,
-                    windows: windows.clone(),
-                    first_start: first.end.saturating_sub(windows.every_ns),
-                    per_group: per_group as usize,
-                };
+            let per_group = windows_between(first.end, last.end, windows.every_ns) as usize + 1;
+            if per_group.saturating_mul(groups) <= grid_slots_max {
+                let (windows, first_end) = (windows.clone(), first.end);
+                return Self::Grid { groups, windows, first_end, per_group };
             }
         }
         Self::Listed { windows: windows.clone(), slots: HashMap::new(), keys: Vec::new() }
@@ -126,8 +120,8 @@ impl SlotMap {
     fn slot_of_window(&mut self, group: u32, window: Window) -> u32 {
         match self {
             Self::Whole { .. } => group,
-            Self::Grid { windows, first_start, per_group, .. } => {
-                let at = (window.end - *first_start) / windows.every_ns - 1;
+            Self::Grid { windows, first_end, per_group, .. } => {
+                let at = windows_between(*first_end, window.end, windows.every_ns);
                 (group as usize * *per_group + at as usize) as u32
             }
             Self::Listed { slots, keys, .. } => {
@@ -175,9 +169,15 @@ impl SlotMap {
                 runs.push(Run { slot: group, start, end, series });
                 return;
             }
-            Self::Grid { windows, per_group, .. } => {
+            Self::Grid { per_group, .. } => {
                 runs.reserve((*per_group).min(end - start));
-                windows.clone()
+                let rows = (start, end);
+                if ascending {
+                    self.cut_grid::<true>(times, rows, group, series, runs);
+                } else {
+                    self.cut_grid::<false>(times, rows, group, series, runs);
+                }
+                return;
             }
             Self::Listed { windows, .. } => windows.clone(),
         };
@@ -204,14 +204,59 @@ impl SlotMap {
         }
     }
 
+    /// The same in a grid, where the next row is in the next slot more often than not: no division tells which.
+    fn cut_grid<const ASCENDING: bool>(
+        &mut self,
+        times: &[i64],
+        (start, end): (usize, usize),
+        group: u32,
+        series: u32,
+        runs: &mut Vec<Run>,
+    ) {
+        let Self::Grid { windows, .. } = self else { panic!("BUG: a grid is asked for") };
+        let windows = windows.clone();
+        let (mut at, mut rows) = (start, 0);
+        let mut window = windows.at(times[at]);
+        let mut slot = self.slot_of_window(group, window);
+        loop {
+            let inside = |time: &i64| match ASCENDING {
+                true => *time < window.end,
+                false => *time >= window.start,
+            };
+            rows = prefix_len(&times[at..end], rows, inside).max(1);
+            let to = at + rows;
+            runs.push(Run { slot, start: at as u32, end: to as u32, series });
+            if to == end {
+                return;
+            }
+            at = to;
+            match windows.beside::<ASCENDING>(window) {
+                Some(next) if next.start <= times[at] && times[at] < next.end => {
+                    window = next;
+                    slot = if ASCENDING { slot + 1 } else { slot - 1 };
+                }
+                _ => {
+                    window = windows.at(times[at]);
+                    slot = self.slot_of_window(group, window);
+                }
+            }
+        }
+    }
+
     /// The slots of `group` with the starts of their windows, ascending; `whole_start` stands for
     /// the only window. Call [`SlotMap::sort`] before.
     pub(crate) fn of_group(&self, group: u32, whole_start: i64) -> Vec<(usize, i64)> {
         match self {
             Self::Whole { .. } => vec![(group as usize, whole_start)],
-            Self::Grid { windows, first_start, per_group, .. } => (0..*per_group)
+            Self::Grid { windows, first_end, per_group, .. } => (0..*per_group)
                 .map(|at| {
-                    let start = first_start.saturating_add(windows.every_ns * at as i64);
+                    let start = match at.checked_sub(1) {
+                        None => first_end.saturating_sub(windows.every_ns),
+                        // What is in the range fits, whatever the product does.
+                        Some(before) => {
+                            first_end.wrapping_add(windows.every_ns.wrapping_mul(before as i64))
+                        }
+                    };
                     (group as usize * per_group + at, start.max(model::MIN_TIME_NS))
                 })
                 .collect(),
@@ -255,6 +300,13 @@ impl SlotMap {
             _ => 0,
         }
     }
+}
+
+/// How many windows lie between the ends of two, of which the later may be cut to the end of time.
+#[inline]
+fn windows_between(end: i64, later: i64, every_ns: i64) -> u64 {
+    // All of time is more than an `i64` holds.
+    (later.wrapping_sub(end).cast_unsigned()).div_ceil(every_ns.cast_unsigned())
 }
 
 /// The length of the prefix that is `inside`: as long as the one before, which is found with two looks, or found by
@@ -312,6 +364,33 @@ mod tests {
             prop_assert_eq!(at as usize, list.len());
             prop_assert!(runs.windows(2).all(|w| w[0].slot != w[1].slot));
             prop_assert!(runs.iter().all(|run| (run.slot as usize) < map.len()));
+        }
+    }
+
+    #[test]
+    fn grids_reach_the_ends_of_time() {
+        for every in [1 << 60, (1 << 61) + 12_345, i64::MAX / 3, i64::MAX] {
+            let windows = Windows::new(every, 77, None);
+            let range = TimeRange::new(model::MIN_TIME_NS, model::MAX_TIME_NS);
+            let step = 1i64 << 59;
+            let mut times: Vec<i64> = (-15..=15).map(|at| at * step).collect();
+            times.insert(0, model::MIN_TIME_NS);
+            times.push(model::MAX_TIME_NS);
+            for ascending in [true, false] {
+                let mut map = SlotMap::new(Some(&windows), range, 1, 100);
+                assert!(matches!(map, SlotMap::Grid { .. }));
+                let series = [SeriesRun { series: 0, rows: times.len() as u32 }];
+                let mut runs = Vec::new();
+                map.cut(&times, &series, |_| Some(0), ascending, &mut runs);
+                for run in runs {
+                    for time in &times[run.start as usize..run.end as usize] {
+                        assert_eq!(run.slot, map.slot(0, *time), "{time} in windows of {every}");
+                        let (_, start) = map.of_group(0, 0)[run.slot as usize];
+                        assert_eq!(start, windows.at(*time).start);
+                    }
+                }
+                times.reverse();
+            }
         }
     }
 

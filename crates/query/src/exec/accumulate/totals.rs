@@ -63,7 +63,9 @@ pub(crate) struct NumberTotals<T> {
     first_prefers_small: bool,
     count: Vec<u64>,
     sum: Vec<T>,
+    /// Of a slot without values what none is greater than.
     min: Vec<T>,
+    /// Of a slot without values what none is less than.
     max: Vec<T>,
     first: Vec<(i64, T)>,
     last: Vec<(i64, T)>,
@@ -230,6 +232,20 @@ impl Totals {
     }
 }
 
+#[inline]
+fn keep_less<T: Number>(least: &mut T, value: T) {
+    if value < *least {
+        *least = value;
+    }
+}
+
+#[inline]
+fn keep_greater<T: Number>(greatest: &mut T, value: T) {
+    if value > *greatest {
+        *greatest = value;
+    }
+}
+
 impl<T: Number> NumberTotals<T> {
     fn new(parts: Parts, first_prefers_small: bool) -> Self {
         Self {
@@ -247,14 +263,14 @@ impl<T: Number> NumberTotals<T> {
     fn grow(&mut self, slots: usize) {
         let zero = T::default();
         self.count.resize(slots, 0);
-        let grow = |wanted: bool, part: &mut Vec<T>| {
+        let grow = |wanted: bool, part: &mut Vec<T>, empty: T| {
             if wanted {
-                part.resize(slots, zero);
+                part.resize(slots, empty);
             }
         };
-        grow(self.parts.sum, &mut self.sum);
-        grow(self.parts.min, &mut self.min);
-        grow(self.parts.max, &mut self.max);
+        grow(self.parts.sum, &mut self.sum, zero);
+        grow(self.parts.min, &mut self.min, T::GREATEST);
+        grow(self.parts.max, &mut self.max, T::LEAST);
         if self.parts.first {
             self.first.resize(slots, (0, zero));
         }
@@ -263,7 +279,6 @@ impl<T: Number> NumberTotals<T> {
         }
     }
 
-    /// One pass a part: each loop does one thing with one type.
     fn add_rows(
         &mut self,
         values: &[T],
@@ -272,28 +287,66 @@ impl<T: Number> NumberTotals<T> {
         runs: &[Run],
         ascending: bool,
     ) {
-        let parts = self.parts;
+        match validity {
+            None => self.add_runs(values, times, runs, ascending),
+            Some(valid) => self.add_valid(values, valid, times, runs, ascending),
+        }
+    }
+
+    /// Rows that all have a value. One pass a part: runs are short, and each loop does one thing.
+    fn add_runs(&mut self, values: &[T], times: &[i64], runs: &[Run], ascending: bool) {
+        let of = |run: &Run| &values[run.start as usize..run.end as usize];
+        if self.parts.sum {
+            for run in runs {
+                let sum = &mut self.sum[run.slot as usize];
+                *sum = sum.plus(kernels::sum(of(run)));
+            }
+        }
+        if self.parts.min {
+            for run in runs {
+                keep_less(&mut self.min[run.slot as usize], kernels::min(of(run)));
+            }
+        }
+        if self.parts.max {
+            for run in runs {
+                keep_greater(&mut self.max[run.slot as usize], kernels::max(of(run)));
+            }
+        }
+        for run in runs {
+            let (slot, head, tail) = (run.slot as usize, run.start as usize, run.end as usize - 1);
+            let (early, late) = if ascending { (head, tail) } else { (tail, head) };
+            if self.parts.first {
+                self.add_first(slot, (times[early], values[early]));
+            }
+            if self.parts.last {
+                self.add_last(slot, (times[late], values[late]));
+            }
+            self.count[slot] += u64::from(run.end - run.start);
+        }
+    }
+
+    fn add_valid(
+        &mut self,
+        values: &[T],
+        validity: &Bitmap,
+        times: &[i64],
+        runs: &[Run],
+        ascending: bool,
+    ) {
+        let (parts, validity) = (self.parts, Some(validity));
         for run in runs {
             let (slot, start, end) = (run.slot as usize, run.start as usize, run.end as usize);
-            let fresh = self.count[slot] == 0;
             let mut counted = 0;
             kernels::valid_stretches(validity, start, end, |from, to| {
                 let stretch = &values[from..to];
-                let first = fresh && counted == 0;
                 if parts.sum {
                     self.sum[slot] = self.sum[slot].plus(kernels::sum(stretch));
                 }
                 if parts.min {
-                    let min = kernels::min(stretch);
-                    if first || min < self.min[slot] {
-                        self.min[slot] = min;
-                    }
+                    keep_less(&mut self.min[slot], kernels::min(stretch));
                 }
                 if parts.max {
-                    let max = kernels::max(stretch);
-                    if first || max > self.max[slot] {
-                        self.max[slot] = max;
-                    }
+                    keep_greater(&mut self.max[slot], kernels::max(stretch));
                 }
                 counted += to - from;
             });
@@ -353,15 +406,14 @@ impl<T: Number> NumberTotals<T> {
             if count == 0 {
                 continue;
             }
-            let fresh = self.count[slot] == 0;
             if parts.sum {
                 self.sum[slot] = self.sum[slot].plus(sums[span]);
             }
-            if parts.min && (fresh || mins[span] < self.min[slot]) {
-                self.min[slot] = mins[span];
+            if parts.min {
+                keep_less(&mut self.min[slot], mins[span]);
             }
-            if parts.max && (fresh || maxs[span] > self.max[slot]) {
-                self.max[slot] = maxs[span];
+            if parts.max {
+                keep_greater(&mut self.max[slot], maxs[span]);
             }
             if parts.first {
                 self.add_first(slot, (field.firsts.times[span], firsts[span]));
@@ -378,15 +430,14 @@ impl<T: Number> NumberTotals<T> {
             if other.count[from] == 0 {
                 continue;
             }
-            let fresh = self.count[to] == 0;
             if self.parts.sum {
                 self.sum[to] = self.sum[to].plus(other.sum[from]);
             }
-            if self.parts.min && (fresh || other.min[from] < self.min[to]) {
-                self.min[to] = other.min[from];
+            if self.parts.min {
+                keep_less(&mut self.min[to], other.min[from]);
             }
-            if self.parts.max && (fresh || other.max[from] > self.max[to]) {
-                self.max[to] = other.max[from];
+            if self.parts.max {
+                keep_greater(&mut self.max[to], other.max[from]);
             }
             if self.parts.first {
                 self.add_first(to, other.first[from]);
