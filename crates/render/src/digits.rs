@@ -97,7 +97,7 @@ impl LastNumber {
 fn put_head(bytes: &mut [u8; DIGITS_BYTES], value: u64) -> usize {
     let digits = eight(value);
     // The last digit stays, whatever it is.
-    let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+    let zeros = (digits | (1 << 56)).trailing_zeros() / 8;
     bytes[..8].copy_from_slice(&(ascii(digits) >> (8 * zeros)).to_le_bytes());
     8 - zeros as usize
 }
@@ -116,11 +116,11 @@ const fn ascii(digits: u64) -> u64 {
 #[inline]
 const fn eight(value: u64) -> u64 {
     // Quotients are exact for what a lane holds: 10,486 / 2^20 for 100 below 10^4, 103 / 2^10 for 10 below 100.
-    let fours = value / 10_000 | (value % 10_000) << 32;
+    let fours = (value / 10_000) | ((value % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (fours - 100 * hundreds) << 16;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens | (pairs - 10 * tens) << 8
+    tens | ((pairs - 10 * tens) << 8)
 }
 
 #[cfg(test)]

@@ -8,42 +8,29 @@ use model::Bitmap;
 /// Slices shorter than this are summed from left to right.
 const SEQUENTIAL_MAX: usize = 256;
 const LANES: usize = 8;
-/// Fewer values are compared by fours: lanes have to be filled and compared with one another.
-const LANES_WORTH: usize = 3 * LANES;
+/// Fewer values than this go through so many lanes.
+const FEW: usize = 24;
+const FEW_LANES: usize = 4;
 
 /// A number that totals are kept of.
 pub(crate) trait Number: Copy + PartialOrd + Default + Send {
-    /// None is less.
-    const LEAST: Self;
-    /// None is greater.
-    const GREATEST: Self;
-
     /// Sum; integers wrap.
     fn plus(self, other: Self) -> Self;
 }
 
 impl Number for f64 {
-    const LEAST: Self = f64::NEG_INFINITY;
-    const GREATEST: Self = f64::INFINITY;
-
     fn plus(self, other: Self) -> Self {
         self + other
     }
 }
 
 impl Number for i64 {
-    const LEAST: Self = i64::MIN;
-    const GREATEST: Self = i64::MAX;
-
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
 }
 
 impl Number for u64 {
-    const LEAST: Self = u64::MIN;
-    const GREATEST: Self = u64::MAX;
-
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
@@ -77,22 +64,27 @@ pub(crate) fn max<T: Number>(values: &[T]) -> T {
 
 #[inline(always)]
 fn best<T: Number>(values: &[T], wins: impl Fn(T, T) -> bool) -> T {
-    let pick = |best: T, v: T| if wins(v, best) { v } else { best };
-    if values.len() < LANES_WORTH {
-        let (fours, rest) = values.as_chunks::<4>();
-        let of_four = |[a, b, c, d]: &[T; 4]| pick(pick(*a, *b), pick(*c, *d));
-        let best = fours.iter().fold(values[0], |best, four| pick(best, of_four(four)));
-        return rest.iter().fold(best, |best, v| pick(best, *v));
+    // Lanes have to be filled and compared with one another: few values are compared in fewer.
+    if values.len() < FEW {
+        best_in_lanes::<T, FEW_LANES>(values, wins)
+    } else {
+        best_in_lanes::<T, LANES>(values, wins)
     }
+}
+
+/// What is no number is picked if it is the first value, as in InfluxDB, and never else.
+#[inline(always)]
+fn best_in_lanes<T: Number, const LANES: usize>(values: &[T], wins: impl Fn(T, T) -> bool) -> T {
+    let pick = |best: T, v: T| if wins(v, best) { v } else { best };
     let mut lanes = [values[0]; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let tail = chunks.remainder();
+    let (chunks, tail) = values.as_chunks::<LANES>();
     for chunk in chunks {
         for (lane, v) in lanes.iter_mut().zip(chunk) {
             *lane = pick(*lane, *v);
         }
     }
-    lanes.iter().chain(tail).fold(values[0], |best, v| pick(best, *v))
+    let best = lanes[1..].iter().fold(lanes[0], |best, v| pick(best, *v));
+    tail.iter().fold(best, |best, v| pick(best, *v))
 }
 
 /// Calls `visit` with each maximal stretch of `start..end` whose rows have a value.
@@ -158,6 +150,19 @@ mod tests {
             let floats: Vec<f64> = values.iter().map(|v| (v % 1000) as f64).collect();
             prop_assert_eq!(sum(&floats), floats.iter().sum::<f64>());
             prop_assert_eq!(min(&floats), floats.iter().copied().fold(f64::INFINITY, f64::min));
+        }
+
+        #[test]
+        fn what_is_no_number_counts_in_front_only(
+            values in prop::collection::vec(prop::option::weighted(0.7, -9i8..9), 1..60),
+        ) {
+            let floats: Vec<f64> = values.iter().map(|v| v.map_or(f64::NAN, f64::from)).collect();
+            let one_by_one = |wins: fn(&f64, &f64) -> bool| {
+                floats[1..].iter().fold(floats[0], |best, v| if wins(v, &best) { *v } else { best })
+            };
+            let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
+            prop_assert!(same(min(&floats), one_by_one(f64::lt)));
+            prop_assert!(same(max(&floats), one_by_one(f64::gt)));
         }
 
         #[test]

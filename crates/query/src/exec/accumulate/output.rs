@@ -53,14 +53,22 @@ impl PointsOutput<'_> {
 
     fn totals(&self, index: usize, function: &Function, slots: &[(usize, i64)]) -> Points {
         let totals = &self.accumulator.totals[index];
-        // Mostly every window has rows.
-        let mut rows = Vec::with_capacity(slots.len());
-        let mut times = Vec::with_capacity(slots.len());
-        for (slot, start) in slots.iter().filter(|(slot, _)| totals.count(*slot) > 0) {
-            rows.push(*slot);
-            times.push(*start);
-        }
-        Points { times, values: totals.results(function, &rows), aux: Vec::new() }
+        // Mostly every window has rows, and slots lie side by side.
+        let (times, values) = match totals.all_counted(slots) {
+            Some(rows) => {
+                (slots.iter().map(|slot| slot.1).collect(), totals.results(function, rows))
+            }
+            None => {
+                let mut rows = Vec::with_capacity(slots.len());
+                let mut times = Vec::with_capacity(slots.len());
+                for (slot, start) in slots.iter().filter(|(slot, _)| totals.count(*slot) > 0) {
+                    rows.push(*slot);
+                    times.push(*start);
+                }
+                (times, totals.results(function, rows.into_iter()))
+            }
+        };
+        Points { times, values, aux: Vec::new() }
     }
 
     fn picked(

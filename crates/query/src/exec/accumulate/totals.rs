@@ -4,6 +4,7 @@
 //! function wants are kept. Also takes the store's summaries in place of rows.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use model::{Bitmap, Column, FieldSummaries, FieldType, TimedValues, Values};
 
@@ -63,9 +64,7 @@ pub(crate) struct NumberTotals<T> {
     first_prefers_small: bool,
     count: Vec<u64>,
     sum: Vec<T>,
-    /// Of a slot without values what none is greater than.
     min: Vec<T>,
-    /// Of a slot without values what none is less than.
     max: Vec<T>,
     first: Vec<(i64, T)>,
     last: Vec<(i64, T)>,
@@ -179,10 +178,29 @@ impl Totals {
         }
     }
 
+    /// These slots as a range, if they ascend side by side and all have values.
+    pub(crate) fn all_counted(&self, slots: &[(usize, i64)]) -> Option<Range<usize>> {
+        let ((first, _), (last, _)) = (slots.first()?, slots.last()?);
+        let range = *first..last + 1;
+        // No two slots of a group are the same: so many from one to another are all there are.
+        let side_by_side = range.len() == slots.len() && slots.is_sorted_by_key(|slot| slot.0);
+        let counts = match self {
+            Self::Float(t) => &t.count,
+            Self::Integer(t) => &t.count,
+            Self::Unsigned(t) | Self::Boolean(t) => &t.count,
+            Self::Text(t) => &t.count,
+        };
+        (side_by_side && counts[range.clone()].iter().all(|count| *count > 0)).then_some(range)
+    }
+
     /// The results of `function` for `slots`, which all have values.
-    pub(crate) fn results(&self, function: &Function, slots: &[usize]) -> Column {
+    pub(crate) fn results(
+        &self,
+        function: &Function,
+        slots: impl Iterator<Item = usize>,
+    ) -> Column {
         if *function == Function::Count {
-            let counts = slots.iter().map(|slot| self.count(*slot).cast_signed());
+            let counts = slots.map(|slot| self.count(slot).cast_signed());
             return Column::new(Values::Integer(counts.collect()));
         }
         Column::new(match self {
@@ -215,7 +233,7 @@ impl Totals {
             }
             Self::Text(t) => {
                 let ends = if *function == Function::First { &t.first } else { &t.last };
-                Values::String(slots.iter().map(|slot| &*ends[*slot].1).collect())
+                Values::String(slots.map(|slot| &*ends[slot].1).collect())
             }
         })
     }
@@ -229,20 +247,6 @@ impl Totals {
             Self::Text(t) => (t.count.capacity() * 4, t.parts),
         };
         slots * parts.slot_bytes()
-    }
-}
-
-#[inline]
-fn keep_less<T: Number>(least: &mut T, value: T) {
-    if value < *least {
-        *least = value;
-    }
-}
-
-#[inline]
-fn keep_greater<T: Number>(greatest: &mut T, value: T) {
-    if value > *greatest {
-        *greatest = value;
     }
 }
 
@@ -263,14 +267,14 @@ impl<T: Number> NumberTotals<T> {
     fn grow(&mut self, slots: usize) {
         let zero = T::default();
         self.count.resize(slots, 0);
-        let grow = |wanted: bool, part: &mut Vec<T>, empty: T| {
+        let grow = |wanted: bool, part: &mut Vec<T>| {
             if wanted {
-                part.resize(slots, empty);
+                part.resize(slots, zero);
             }
         };
-        grow(self.parts.sum, &mut self.sum, zero);
-        grow(self.parts.min, &mut self.min, T::GREATEST);
-        grow(self.parts.max, &mut self.max, T::LEAST);
+        grow(self.parts.sum, &mut self.sum);
+        grow(self.parts.min, &mut self.min);
+        grow(self.parts.max, &mut self.max);
         if self.parts.first {
             self.first.resize(slots, (0, zero));
         }
@@ -293,35 +297,36 @@ impl<T: Number> NumberTotals<T> {
         }
     }
 
-    /// Rows that all have a value. One pass a part: runs are short, and each loop does one thing.
+    /// Rows that all have a value. Runs are short: what is done besides adding values counts.
     fn add_runs(&mut self, values: &[T], times: &[i64], runs: &[Run], ascending: bool) {
-        let of = |run: &Run| &values[run.start as usize..run.end as usize];
-        if self.parts.sum {
-            for run in runs {
-                let sum = &mut self.sum[run.slot as usize];
-                *sum = sum.plus(kernels::sum(of(run)));
-            }
-        }
-        if self.parts.min {
-            for run in runs {
-                keep_less(&mut self.min[run.slot as usize], kernels::min(of(run)));
-            }
-        }
-        if self.parts.max {
-            for run in runs {
-                keep_greater(&mut self.max[run.slot as usize], kernels::max(of(run)));
-            }
-        }
+        let parts = self.parts;
         for run in runs {
-            let (slot, head, tail) = (run.slot as usize, run.start as usize, run.end as usize - 1);
-            let (early, late) = if ascending { (head, tail) } else { (tail, head) };
-            if self.parts.first {
+            let (slot, start, end) = (run.slot as usize, run.start as usize, run.end as usize);
+            let of_run = &values[start..end];
+            let fresh = self.count[slot] == 0;
+            if parts.sum {
+                self.sum[slot] = self.sum[slot].plus(kernels::sum(of_run));
+            }
+            if parts.min {
+                let min = kernels::min(of_run);
+                if fresh || min < self.min[slot] {
+                    self.min[slot] = min;
+                }
+            }
+            if parts.max {
+                let max = kernels::max(of_run);
+                if fresh || max > self.max[slot] {
+                    self.max[slot] = max;
+                }
+            }
+            let (early, late) = if ascending { (start, end - 1) } else { (end - 1, start) };
+            if parts.first {
                 self.add_first(slot, (times[early], values[early]));
             }
-            if self.parts.last {
+            if parts.last {
                 self.add_last(slot, (times[late], values[late]));
             }
-            self.count[slot] += u64::from(run.end - run.start);
+            self.count[slot] += of_run.len() as u64;
         }
     }
 
@@ -336,17 +341,25 @@ impl<T: Number> NumberTotals<T> {
         let (parts, validity) = (self.parts, Some(validity));
         for run in runs {
             let (slot, start, end) = (run.slot as usize, run.start as usize, run.end as usize);
+            let fresh = self.count[slot] == 0;
             let mut counted = 0;
             kernels::valid_stretches(validity, start, end, |from, to| {
                 let stretch = &values[from..to];
+                let first = fresh && counted == 0;
                 if parts.sum {
                     self.sum[slot] = self.sum[slot].plus(kernels::sum(stretch));
                 }
                 if parts.min {
-                    keep_less(&mut self.min[slot], kernels::min(stretch));
+                    let min = kernels::min(stretch);
+                    if first || min < self.min[slot] {
+                        self.min[slot] = min;
+                    }
                 }
                 if parts.max {
-                    keep_greater(&mut self.max[slot], kernels::max(stretch));
+                    let max = kernels::max(stretch);
+                    if first || max > self.max[slot] {
+                        self.max[slot] = max;
+                    }
                 }
                 counted += to - from;
             });
@@ -406,14 +419,15 @@ impl<T: Number> NumberTotals<T> {
             if count == 0 {
                 continue;
             }
+            let fresh = self.count[slot] == 0;
             if parts.sum {
                 self.sum[slot] = self.sum[slot].plus(sums[span]);
             }
-            if parts.min {
-                keep_less(&mut self.min[slot], mins[span]);
+            if parts.min && (fresh || mins[span] < self.min[slot]) {
+                self.min[slot] = mins[span];
             }
-            if parts.max {
-                keep_greater(&mut self.max[slot], maxs[span]);
+            if parts.max && (fresh || maxs[span] > self.max[slot]) {
+                self.max[slot] = maxs[span];
             }
             if parts.first {
                 self.add_first(slot, (field.firsts.times[span], firsts[span]));
@@ -430,14 +444,15 @@ impl<T: Number> NumberTotals<T> {
             if other.count[from] == 0 {
                 continue;
             }
+            let fresh = self.count[to] == 0;
             if self.parts.sum {
                 self.sum[to] = self.sum[to].plus(other.sum[from]);
             }
-            if self.parts.min {
-                keep_less(&mut self.min[to], other.min[from]);
+            if self.parts.min && (fresh || other.min[from] < self.min[to]) {
+                self.min[to] = other.min[from];
             }
-            if self.parts.max {
-                keep_greater(&mut self.max[to], other.max[from]);
+            if self.parts.max && (fresh || other.max[from] > self.max[to]) {
+                self.max[to] = other.max[from];
             }
             if self.parts.first {
                 self.add_first(to, other.first[from]);
@@ -449,11 +464,15 @@ impl<T: Number> NumberTotals<T> {
         }
     }
 
-    fn each<R>(&self, slots: &[usize], result: impl Fn(&Self, usize) -> R) -> Vec<R> {
-        slots.iter().map(|slot| result(self, *slot)).collect()
+    fn each<R>(
+        &self,
+        slots: impl Iterator<Item = usize>,
+        result: impl Fn(&Self, usize) -> R,
+    ) -> Vec<R> {
+        slots.map(|slot| result(self, slot)).collect()
     }
 
-    fn part(&self, function: &Function, slots: &[usize]) -> Vec<T> {
+    fn part(&self, function: &Function, slots: impl Iterator<Item = usize>) -> Vec<T> {
         match function {
             Function::Sum => self.each(slots, |t, s| t.sum[s]),
             Function::Min => self.each(slots, |t, s| t.min[s]),
