@@ -10,7 +10,7 @@ use bench::compare::{
     CompareOptions, Settling, append_history, compare, create_database, plots, table,
 };
 use bench::discard::serve;
-use bench::functions::{FunctionsOptions, functions, functions_table};
+use bench::functions::{FunctionsOptions, Slower, append_functions, functions, functions_table};
 use bench::http::target;
 use bench::load::{Format, LoadOptions, load};
 use bench::queries::{EXTRA_TYPES, QueryGenerator, QueryType, TSBS_TYPES};
@@ -264,6 +264,13 @@ struct Functions {
     /// Nyala's binary
     #[arg(long, default_value = "target/release/nyala")]
     nyala: PathBuf,
+    /// Nyala alone, without InfluxDB
+    #[arg(long)]
+    alone: bool,
+    /// Append Nyala's figures to this file; fails if a question takes half as long again as in its last run, when the
+    /// others do not
+    #[arg(long)]
+    history: Option<PathBuf>,
 }
 
 /// Runs the command that the arguments ask for.
@@ -480,13 +487,24 @@ fn parse_asked(name: &str) -> Result<Workload, String> {
 }
 
 fn run_functions(command: &Functions) -> Result<()> {
-    let systems = vec![System::InfluxDb, System::Nyala(command.nyala.clone())];
-    let figures = functions(&FunctionsOptions {
+    let nyala = System::Nyala(command.nyala.clone());
+    let options = FunctionsOptions {
         data: Spec { workload: command.workload, ..Spec::cpu_only(command.scale, command.hours) },
-        systems: systems.clone(),
+        systems: if command.alone { vec![nyala] } else { vec![System::InfluxDb, nyala] },
         repeats: command.repeats,
         rest: Duration::try_from_secs_f64(command.rest).context("--rest")?,
-    })?;
-    print!("{}", functions_table(&systems, &figures));
-    Ok(())
+    };
+    let figures = functions(&options)?;
+    print!("{}", functions_table(&options.systems, &figures));
+    let Some(path) = &command.history else { return Ok(()) };
+    let slower = append_functions(&options, &figures, path)?;
+    if slower.is_empty() {
+        return Ok(());
+    }
+    let tell = |slower: &Slower| {
+        let Slower { name, before_ms, now_ms, commit } = slower;
+        format!("\n  {name}: {now_ms:.2} ms, {before_ms:.2} ms at {commit}")
+    };
+    let told: Vec<String> = slower.iter().map(tell).collect();
+    bail!("slower than in the last run, when the other questions are not:{}", told.concat())
 }

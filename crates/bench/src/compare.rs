@@ -25,6 +25,7 @@ mod plots;
 mod table;
 
 pub use history::append_history;
+pub(crate) use history::commit;
 pub use mixed::Mixed;
 pub use plots::plots;
 pub use table::{print_comparison, table};

@@ -18,6 +18,10 @@ use crate::load::{Format, LoadOptions, load, note};
 use crate::system::System;
 use crate::workload::{Spec, Workload};
 
+mod history;
+
+pub use history::{Slower, append_functions};
+
 const DB: &str = "benchmark";
 /// An error is told within so many bytes.
 const ERROR_BYTES: usize = 200;

@@ -29,7 +29,7 @@ pub fn append_history(comparison: &Comparison, path: &Path) -> Result<()> {
 }
 
 /// The commit that is checked out; `unknown` outside of a repository.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let output = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
     let text = output.ok().filter(|output| output.status.success());
     let text = text.and_then(|output| String::from_utf8(output.stdout).ok());
