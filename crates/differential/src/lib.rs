@@ -2,7 +2,8 @@
 //!
 //! `cases/*.txt` says what is asked (format: [`case`]), `fixtures/*.json` what InfluxDB 1.6.7 answered, both over
 //! the data of [`dataset`]. Where 1.8, the version to be compatible with, answers differently, the case carries the
-//! answer of 1.8 and the reason. [`record`] writes the fixtures, [`check`] compares a server with them.
+//! answer of 1.8 and the reason. [`record`] writes the fixtures, [`check`] compares a server with them. [`random`] asks
+//! both servers statements that nobody thought of.
 #![allow(
     clippy::disallowed_methods,
     reason = "a test tool works on real files, never in simulation"
@@ -13,10 +14,12 @@ mod case;
 mod check;
 mod dataset;
 mod fixture;
+mod random;
 mod record;
 mod runner;
 
 pub use check::{Failure, Options, Report, check};
+pub use random::{Disagreement, IDLE_SOON, RandomOptions, RandomReport, random};
 pub use record::{Changes, record};
 
 use std::path::PathBuf;

@@ -25,6 +25,7 @@ mod lifecycle;
 mod listeners;
 mod prometheus;
 mod query_cache;
+mod random_statements;
 mod recorded_answers;
 mod shell;
 mod statistics;
