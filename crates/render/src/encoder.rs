@@ -52,6 +52,9 @@ struct Statement {
     writes: bool,
 }
 
+/// Room for what comes before the rows of most answers, so that it does not grow name by name.
+const FIRST_BYTES: usize = 512;
+
 /// The series that is open.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -65,7 +68,7 @@ impl Encoder {
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
-            out: Vec::new(),
+            out: Vec::with_capacity(FIRST_BYTES),
             sink: options.format.sink(options.epoch),
             options,
             document_open: false,

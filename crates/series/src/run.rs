@@ -26,6 +26,7 @@ use crate::posting::{Posting, PostingRef, read_inline};
 use crate::run::directory::{EntryHeads, sort_key};
 use crate::run::file::{Page, RunFile};
 use crate::run::meta::Meta;
+use crate::run::remembered::Remembered;
 use crate::run::restarts::Entries;
 use crate::run::terms::TermCursor;
 use crate::run::tuples::read_at;
@@ -36,6 +37,7 @@ mod format;
 mod lookup;
 mod meta;
 mod read;
+mod remembered;
 mod restarts;
 mod source;
 mod terms;
@@ -55,6 +57,7 @@ pub(crate) struct Run {
     file: RunFile,
     meta: Meta,
     filter: Filter,
+    remembered: Remembered,
 }
 
 /// How a run is opened.
@@ -96,7 +99,7 @@ impl Run {
         let filter = Filter::decode(&file.page_uncached(filter_block)?);
         let filter = filter
             .ok_or_else(|| file.corrupt(filter_block.offset, "the filter has an odd size"))?;
-        Ok(Self { number: how.number, file, meta, filter })
+        Ok(Self { number: how.number, file, meta, filter, remembered: Remembered::default() })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -234,6 +237,9 @@ impl Run {
         database: DatabaseId,
         name: &str,
     ) -> SeriesResult<Option<RunMeasurement<'_>>> {
+        if let Some(found) = self.remembered.find(database, name) {
+            return Ok(Some(RunMeasurement::again(self, found)));
+        }
         let keys = &self.meta.directory_keys;
         let wanted = sort_key(database, name);
         let Some(at) = keys.upper_bound(0, keys.len(), &wanted).checked_sub(1) else {
@@ -252,7 +258,10 @@ impl Run {
             Ok(())
         });
         self.file.checked(block, search)?;
-        found.map(|entry| RunMeasurement::new(self, block, page, entry)).transpose()
+        let Some(entry) = found else { return Ok(None) };
+        let measurement = RunMeasurement::new(self, block, page, entry)?;
+        self.remembered.keep(measurement.found());
+        Ok(Some(measurement))
     }
 
     /// The measurement that series `number` belongs to.

@@ -21,10 +21,10 @@ pub(crate) fn decode(encoded: &[u8]) -> Cow<'_, str> {
     while at < encoded.len() {
         let (byte, len) = match &encoded[at..] {
             [b'+', ..] => (b' ', 1),
-            [b'%', high, low, ..] => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, 3),
-                _ => (b'%', 1),
-            },
+            [b'%', high, low, ..] => {
+                let (high, low) = (DIGITS[usize::from(*high)], DIGITS[usize::from(*low)]);
+                if (high | low) < 16 { (high << 4 | low, 3) } else { (b'%', 1) }
+            }
             rest => (rest[0], 1),
         };
         decoded.push(byte);
@@ -34,14 +34,19 @@ pub(crate) fn decode(encoded: &[u8]) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8(decoded).unwrap_or_else(|error| lossy(error.into_bytes())))
 }
 
-/// The value of a hexadecimal digit.
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
+/// The values of hexadecimal digits, [`NO_DIGIT`] of other bytes.
+static DIGITS: [u8; 256] = digits();
+const NO_DIGIT: u8 = 0xff;
+
+const fn digits() -> [u8; 256] {
+    let mut table = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        table[b"0123456789abcdef"[value] as usize] = value as u8;
+        table[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
     }
+    table
 }
 
 #[cfg(test)]

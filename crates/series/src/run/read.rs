@@ -1,6 +1,7 @@
 //! One measurement of a run.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use model::DatabaseId;
 use roaring::RoaringTreemap;
@@ -13,6 +14,7 @@ use crate::posting::{Posting, PostingRef};
 use crate::run::Run;
 use crate::run::directory::Entry;
 use crate::run::file::Page;
+use crate::run::remembered::Found;
 use crate::run::restarts::Entries;
 use crate::run::terms::find;
 use crate::run::walk::ValueWalk;
@@ -20,9 +22,7 @@ use crate::run::walk::ValueWalk;
 #[derive(Debug)]
 pub(crate) struct RunMeasurement<'a> {
     pub(crate) run: &'a Run,
-    block: BlockRef,
-    page: Page,
-    entry: Entry,
+    found: Arc<Found>,
 }
 
 impl<'a> RunMeasurement<'a> {
@@ -37,70 +37,80 @@ impl<'a> RunMeasurement<'a> {
             let detail = "a measurement has more series or terms than the run";
             return Err(run.file.corrupt(block.offset, detail));
         }
-        Ok(Self { run, block, page, entry })
+        Ok(Self { run, found: Arc::new(Found { block, page, entry }) })
+    }
+
+    /// What was made of the run before.
+    pub(super) fn again(run: &'a Run, found: Arc<Found>) -> Self {
+        Self { run, found }
+    }
+
+    pub(super) fn found(&self) -> &Arc<Found> {
+        &self.found
     }
 
     pub(crate) fn database(&self) -> DatabaseId {
-        self.entry.database
+        self.found.entry.database
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.text(&self.entry.name)
+        self.text(&self.found.entry.name)
     }
 
     /// Numbers of its series in the run.
     pub(crate) fn series(&self) -> std::ops::Range<u32> {
-        self.entry.series.clone()
+        self.found.entry.series.clone()
     }
 
     /// Numbers of its terms in the run.
     pub(crate) fn terms(&self) -> std::ops::Range<u32> {
-        self.entry.terms.clone()
+        self.found.entry.terms.clone()
     }
 
     pub(crate) fn key_terms(&self, key: u32) -> std::ops::Range<u32> {
-        self.entry.keys[key as usize].terms.clone()
+        self.found.entry.keys[key as usize].terms.clone()
     }
 
     pub(crate) fn key_text(&self, key: u32) -> &str {
-        self.text(&self.entry.keys[key as usize].name)
+        self.text(&self.found.entry.keys[key as usize].name)
     }
 
     /// The key that a term is a value of.
     pub(crate) fn key_of(&self, term: u32) -> SeriesResult<u32> {
-        let at = self.entry.keys.partition_point(|key| key.terms.end <= term);
-        let holds = self.entry.keys.get(at).is_some_and(|key| key.terms.contains(&term));
+        let at = self.found.entry.keys.partition_point(|key| key.terms.end <= term);
+        let holds = self.found.entry.keys.get(at).is_some_and(|key| key.terms.contains(&term));
         if holds {
             return Ok(at as u32);
         }
         let detail = "a series has a tag of another measurement";
-        Err(self.run.file.corrupt(self.block.offset, detail))
+        Err(self.run.file.corrupt(self.found.block.offset, detail))
     }
 
     fn text(&self, range: &std::ops::Range<usize>) -> &str {
-        std::str::from_utf8(&self.page[range.clone()]).expect("BUG: names were checked when read")
+        self.found.text(range)
     }
 
     fn load_at(&self, at: usize, posting: &mut Posting) -> SeriesResult<()> {
-        let read = Reader::at_offset(&self.page, at).and_then(|mut r| PostingRef::read(&mut r));
-        let found = self.run.file.checked(self.block, read)?;
-        self.run.load(self.block, found, true, posting)
+        let read =
+            Reader::at_offset(&self.found.page, at).and_then(|mut r| PostingRef::read(&mut r));
+        let found = self.run.file.checked(self.found.block, read)?;
+        self.run.load(self.found.block, found, true, posting)
     }
 }
 
 impl MeasurementPart for RunMeasurement<'_> {
     fn all(&self) -> SeriesResult<RoaringTreemap> {
         let mut posting = Posting::default();
-        self.load_at(self.entry.all_at, &mut posting)?;
+        self.load_at(self.found.entry.all_at, &mut posting)?;
         Ok(posting.into_set())
     }
 
     fn series_count(&self) -> u64 {
-        u64::from(self.entry.series.end - self.entry.series.start)
+        u64::from(self.found.entry.series.end - self.found.entry.series.start)
     }
 
     fn key_count(&self) -> u32 {
-        self.entry.keys.len() as u32
+        self.found.entry.keys.len() as u32
     }
 
     fn key_name(&self, key: u32) -> &str {
@@ -109,14 +119,15 @@ impl MeasurementPart for RunMeasurement<'_> {
 
     fn find_key(&self, name: &str) -> Option<u32> {
         let found = self
+            .found
             .entry
             .keys
-            .binary_search_by(|key| self.page[key.name.clone()].cmp(name.as_bytes()));
+            .binary_search_by(|key| self.found.page[key.name.clone()].cmp(name.as_bytes()));
         found.ok().map(|at| at as u32)
     }
 
     fn present(&self, key: u32) -> SeriesResult<Option<RoaringTreemap>> {
-        let Some(at) = self.entry.keys[key as usize].present_at else { return Ok(None) };
+        let Some(at) = self.found.entry.keys[key as usize].present_at else { return Ok(None) };
         let mut posting = Posting::default();
         self.load_at(at, &mut posting)?;
         Ok(Some(posting.into_set()))

@@ -84,7 +84,8 @@ impl SlotMap {
         let Some(windows) = windows else { return Self::Whole { groups } };
         if windows.is_regular() && !range.is_empty() {
             let (first, last) = (windows.at(range.min), windows.at(range.max));
-            let per_group = windows_between(first.end, last.end, windows.every_ns) as usize + 1;
+            let more = windows_between(first.end, last.end, windows.every_ns);
+            let per_group = usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1);
             if per_group.saturating_mul(groups) <= grid_slots_max {
                 let (windows, first_end) = (windows.clone(), first.end);
                 return Self::Grid { groups, windows, first_end, per_group };
