@@ -97,8 +97,41 @@ pub(crate) fn append(
     out: &mut Vec<f64>,
 ) -> Result<()> {
     int::append_to(out, &range.clone(), count, |out| {
+        if ahead.is_none()
+            && let Some(done) = append_short(bytes, count, range.clone(), out)
+        {
+            return done;
+        }
         decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_f64(block)))
     })
+}
+
+/// Adds rows of a page whose integers are a short page, in place. `None`: it is of another kind.
+fn append_short(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    out: &mut Vec<f64>,
+) -> Option<Result<()>> {
+    let (integers, power) = match bytes.split_first()? {
+        (&id::FLOAT_DECIMAL, rest) => {
+            decimal::exact(rest).map(|(rest, power)| (rest, Some(power)))?
+        }
+        (&id::FLOAT_BITS, rest) => (rest, None),
+        _ => return None,
+    };
+    if !int::short::is_short(integers, count) {
+        return None;
+    }
+    let had = out.len();
+    let read = int::short::append(integers, count, range, out, as_bits_mut);
+    Some(read.map(|()| {
+        let bits = as_bits_mut(&mut out[had..]);
+        match power {
+            Some(power) => decimal::to_floats(bits, power),
+            None => from_ordered(bits),
+        }
+    }))
 }
 
 /// The bits of one value of a page of `count` floats.
@@ -171,4 +204,11 @@ pub(crate) fn as_bits(values: &[f64]) -> &[u64] {
 pub(crate) fn as_f64(values: &[u64]) -> &[f64] {
     // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}
+
+/// See [`as_bits`].
+#[allow(unsafe_code)]
+fn as_bits_mut(values: &mut [f64]) -> &mut [u64] {
+    // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }

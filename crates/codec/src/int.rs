@@ -8,6 +8,7 @@ mod choose;
 pub(crate) mod delta;
 mod runs;
 mod scale;
+pub(crate) mod short;
 mod simple;
 mod stats;
 
@@ -78,8 +79,11 @@ pub(crate) fn append_i64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<i64>,
 ) -> Result<()> {
-    append_to(out, &range.clone(), count, |out| {
-        decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block)))
+    append_to(out, &range.clone(), count, |out| match ahead {
+        None if short::is_short(bytes, count) => {
+            short::append(bytes, count, range, out, as_u64_mut)
+        }
+        _ => decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block))),
     })
 }
 
@@ -108,8 +112,9 @@ pub(crate) fn append_u64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<u64>,
 ) -> Result<()> {
-    append_to(out, &range.clone(), count, |out| {
-        decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block))
+    append_to(out, &range.clone(), count, |out| match ahead {
+        None if short::is_short(bytes, count) => short::append(bytes, count, range, out, |v| v),
+        _ => decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block)),
     })
 }
 
@@ -123,6 +128,9 @@ pub(crate) fn append_to<T>(
     let before = out.len();
     // No place is taken for rows that a page cannot have.
     check_range(range, count)?;
+    if range.is_empty() && count > 0 {
+        return Ok(());
+    }
     out.reserve(range.len());
     decode(out).inspect_err(|_| out.truncate(before))
 }
@@ -248,4 +256,11 @@ pub(crate) fn as_i64(values: &[u64]) -> &[i64] {
 pub(crate) fn as_u64(values: &[i64]) -> &[u64] {
     // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}
+
+/// See [`as_u64`].
+#[allow(unsafe_code)]
+pub(crate) fn as_u64_mut(values: &mut [i64]) -> &mut [u64] {
+    // SAFETY: both types have the same size and alignment, and no invalid bit patterns.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }

@@ -6,6 +6,7 @@
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{CompareOp, FieldFilter, FieldType, Name, Scalar, SeriesId, TimeRange};
 
@@ -53,6 +54,8 @@ pub(crate) struct BlockEntry {
     pub(crate) last: RowKey,
     pub(crate) time: TimeRange,
     pub(crate) times: Extent,
+    /// What reading the times showed.
+    pub(crate) known_times: KnownTimes,
     /// Absent if the block has one series.
     pub(crate) runs: Option<Extent>,
     /// Absent if the block keeps no window summaries.
@@ -61,6 +64,33 @@ pub(crate) struct BlockEntry {
     pub(crate) pages: Range<u32>,
     /// One past its last byte.
     pub(crate) end: u64,
+}
+
+/// The step of a block's times if somebody has read them and found them to be regular, otherwise 0: whoever asks next
+/// needs no page. Two entries of a directory are equal whatever is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTimes(AtomicU64);
+
+impl KnownTimes {
+    pub(crate) fn step(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|step| *step > 0)
+    }
+
+    pub(crate) fn set_step(&self, step: u64) {
+        self.0.store(step, Ordering::Relaxed);
+    }
+}
+
+impl Clone for KnownTimes {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl PartialEq for KnownTimes {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// One field of a block.
@@ -223,9 +253,9 @@ impl Block {
     /// A field's page, and its place among those of the block.
     pub(crate) fn page_place(&self, field: usize) -> Option<(usize, &PageEntry)> {
         let pages = self.pages();
-        // Most blocks have every field.
-        if let Some(page) = pages.get(field).filter(|p| p.field as usize == field) {
-            return Some((field, page));
+        // Most blocks have every field. Then where a page is says whose it is, without a look at it.
+        if pages.len() == self.chunk.fields.len() {
+            return pages.get(field).map(|page| (field, page));
         }
         let at = pages.binary_search_by(|p| (p.field as usize).cmp(&field)).ok()?;
         Some((at, &pages[at]))
@@ -287,6 +317,12 @@ impl Block {
     #[must_use]
     pub fn has_values(&self, field: usize) -> bool {
         self.page_place(field).is_some()
+    }
+
+    /// Encoded size of the page of a field, by its number in the directory; 0 if no row has a value.
+    #[must_use]
+    pub fn page_bytes(&self, field: usize) -> u32 {
+        self.page(field).map_or(0, |page| page.extent.len)
     }
 
     /// What is known of a field, by its number in the directory. `None`: no row has a value.

@@ -17,7 +17,7 @@ use model::{Column, FieldType, SeriesId, TimeRange};
 use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
-use crate::directory::{Block, Chunk, ChunkEntry, Directory, KeyRange, top};
+use crate::directory::{Block, Chunk, ChunkEntry, Directory, Edge, KeyRange, top};
 use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
@@ -317,6 +317,19 @@ impl SegmentReader {
     /// If the block does not have these rows, or there are none.
     pub fn bounds(&self, block: &Block, rows: &Range<usize>) -> Result<TimeRange, SegmentError> {
         times::bounds(self, block, rows)
+    }
+
+    /// The first or the last row of a block of one series at a time inside `time`, and its time.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    pub fn end_row(
+        &self,
+        block: &Block,
+        time: TimeRange,
+        edge: Edge,
+    ) -> Result<Option<(usize, i64)>, SegmentError> {
+        times::end_row(self, block, time, edge)
     }
 
     /// The rows at times inside `time` among `rows`, which are all of one series. Their times are

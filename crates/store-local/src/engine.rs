@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
@@ -60,7 +60,6 @@ pub(crate) struct Engine {
     pub(crate) work: Arc<WorkSignal>,
     pub(crate) closed: AtomicBool,
     failure: Mutex<Option<String>>,
-    pub(crate) opened_at: Instant,
 }
 
 /// Schema changes that the manifest does not have yet.
@@ -107,7 +106,6 @@ impl Engine {
             work: Arc::default(),
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),
-            opened_at: Instant::now(),
         }
     }
 

@@ -139,11 +139,6 @@ fn gauges(engine: &Engine) -> Vec<Metric> {
             MetricKind::Counter,
             cache.misses as f64,
         ),
-        gauge(
-            "uptime_seconds",
-            "Since the store was opened.",
-            engine.opened_at.elapsed().as_secs_f64(),
-        ),
     ]
 }
 

@@ -179,7 +179,7 @@ pub struct ScanStats {
     pub pages_pruned: u64,
     /// Pages answered by their summary.
     pub pages_summarised: u64,
-    /// Encoded bytes of the pages read.
+    /// Encoded bytes of the pages read, but not of those that single rows were picked out of in memory.
     pub bytes_read: u64,
     /// Rows handed out.
     pub rows: u64,

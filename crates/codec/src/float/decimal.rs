@@ -202,7 +202,7 @@ fn replace_strays(values: &[f64], digits: usize, integers: &mut [i64], correctio
 
 multiversion! {
     /// Integers to the bit patterns of their quotients.
-    fn to_floats / to_floats_at(values: &mut [u64], power: f64) {
+    pub(super) fn to_floats / to_floats_at(values: &mut [u64], power: f64) {
         for value in values.iter_mut() {
             // Exact for the magnitudes that an encoder writes, and one addition where AVX2 has no
             // conversion of 64-bit integers.
@@ -218,6 +218,13 @@ pub(crate) fn skip_to_integers(reader: &mut Reader<'_>) -> Result<()> {
         *reader = Reader::new(reader.length_prefixed()?);
     }
     Ok(())
+}
+
+/// The page of integers and their power of ten, of a page, behind its id, without corrections.
+pub(super) fn exact(bytes: &[u8]) -> Option<(&[u8], f64)> {
+    let (&flags, integers) = bytes.split_first()?;
+    let power = POWERS.get(usize::from(flags)).filter(|_| flags & HAS_CORRECTIONS == 0)?;
+    Some((integers, *power))
 }
 
 pub(super) fn decode(

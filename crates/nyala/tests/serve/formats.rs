@@ -187,4 +187,11 @@ fn routes_and_headers() {
     let metrics = server.get("/metrics");
     assert!(metrics.text().contains("nyala_write_rows_total 3\n"), "{}", metrics.text());
     assert!(metrics.text().contains("nyala_http_requests_total{route=\"/ping\",status=\"204\"}"));
+    // What names itself twice, Prometheus takes once, and warns.
+    let samples = metrics.text().lines().filter(|line| !line.starts_with('#'));
+    let mut seen = std::collections::HashSet::new();
+    for sample in samples {
+        let (series, _) = sample.rsplit_once(' ').unwrap();
+        assert!(seen.insert(series), "{series} twice");
+    }
 }

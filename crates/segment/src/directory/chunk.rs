@@ -5,7 +5,7 @@
 
 use model::{FieldType, SeriesId, TimeRange};
 
-use super::{BlockEntry, Chunk, ChunkEntry, Edges, Fields, PageEntry};
+use super::{BlockEntry, Chunk, ChunkEntry, Edges, Fields, KnownTimes, PageEntry};
 use crate::format::{BLOCK_ROWS_LIMIT, Extent, HEADER_LEN};
 use crate::input::{Input, Malformed, put_varint, put_zigzag};
 use crate::numbers::Numbers;
@@ -326,6 +326,7 @@ impl ChunkReader<'_> {
             last: (SeriesId(last_series), last_time),
             time,
             times,
+            known_times: KnownTimes::default(),
             runs,
             window_index,
             pages: from..to,

@@ -30,14 +30,22 @@ struct OpenChunk {
 }
 
 impl OpenChunk {
-    /// Takes the next block from an end.
-    fn take(&mut self, edge: Edge, keys: &KeyRange) -> Option<Block> {
-        let inside = |index: &usize| self.chunk.blocks[*index].time.overlaps(&keys.time);
+    /// Takes the next block from an end of a chunk, if one is open. The last block takes the chunk with it: of most
+    /// series there is one, and threads that read the same chunk would wait for each other's counting.
+    fn take(open: &mut Option<Self>, edge: Edge, keys: &KeyRange) -> Option<Block> {
+        let mut this = open.take()?;
+        let inside = |index: &usize| this.chunk.blocks[*index].time.overlaps(&keys.time);
         let index = match edge {
-            Edge::First => self.blocks.find(inside),
-            Edge::Last => self.blocks.rfind(inside),
-        };
-        index.map(|index| Block { chunk: Arc::clone(&self.chunk), index: index as u32 })
+            Edge::First => this.blocks.find(inside),
+            Edge::Last => this.blocks.rfind(inside),
+        }?;
+        let index = index as u32;
+        if this.blocks.is_empty() {
+            return Some(Block { chunk: this.chunk, index });
+        }
+        let block = Block { chunk: Arc::clone(&this.chunk), index };
+        *open = Some(this);
+        Some(block)
     }
 }
 
@@ -65,7 +73,7 @@ impl BlockWalk {
             Edge::Last => (back, front),
         };
         loop {
-            if let Some(block) = this.as_mut().and_then(|open| open.take(edge, keys)) {
+            if let Some(block) = OpenChunk::take(this, edge, keys) {
                 return Ok(Some(block));
             }
             let index = match edge {
@@ -73,7 +81,7 @@ impl BlockWalk {
                 Edge::Last => chunks.next_back(),
             };
             let Some(index) = index else {
-                return Ok(other.as_mut().and_then(|open| open.take(edge, keys)));
+                return Ok(OpenChunk::take(other, edge, keys));
             };
             if directory.chunks[index].time.overlaps(&keys.time) {
                 let chunk = reader.chunk(directory, index)?;

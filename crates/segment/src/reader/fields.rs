@@ -51,13 +51,16 @@ pub(super) fn columns(
     let mut groups = Groups::new(reader, block);
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
-    let mut touched = 0;
+    let (mut touched, mut thawed_at) = (0, Vec::new());
     let (mut extents, mut read_for, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (index, (field, _)) in fields.iter().enumerate() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
         let group = reader.keep_pages.then(|| groups.of(place)).flatten();
         match group.map(|group| (group.page(place), group.pieces(place, parts))) {
-            Some((Some(thawed), _)) => parts.iter().for_each(|rows| touched ^= thawed.touch(rows)),
+            Some((Some(thawed), _)) => {
+                parts.iter().for_each(|rows| touched ^= thawed.touch_table(rows));
+                thawed_at.push(place);
+            }
             Some((None, Some(_))) => {}
             _ if bytes < READ_TOGETHER_BYTES => {
                 bytes += page.extent.len as usize;
@@ -66,6 +69,11 @@ pub(super) fn columns(
             }
             _ => {}
         }
+    }
+    for place in thawed_at {
+        let thawed = groups.of(place).and_then(|group| group.page(place));
+        let thawed = thawed.expect("BUG: looked for above");
+        parts.iter().for_each(|rows| touched ^= thawed.touch(rows));
     }
     std::hint::black_box(touched);
     let pages = reader.shared.source.pages(&extents, reader.keep_pages)?;
@@ -131,8 +139,12 @@ pub(super) fn row(
             let group = if reader.keep_pages { groups.of(place) } else { None };
             let thawed = group.and_then(|group| group.page(place));
             let Some(thawed) = thawed.filter(|_| field_type.is_numeric()) else { return Ok(false) };
-            touched ^= thawed.touch(&(row..row + 1));
+            touched ^= thawed.touch_table(&(row..row + 1));
             *slot = Some(place);
+        }
+        for place in places.iter().flatten() {
+            let thawed = groups.of(*place).and_then(|group| group.page(*place));
+            touched ^= thawed.map_or(0, |thawed| thawed.touch(&(row..row + 1)));
         }
         std::hint::black_box(touched);
         for (place, (_, field_type)) in places.iter().zip(fields) {
@@ -142,8 +154,10 @@ pub(super) fn row(
             };
             let thawed = groups.of(place).and_then(|group| group.page(place));
             let thawed = thawed.expect("BUG: looked for above");
-            let (source, offset) = (&reader.shared.source, block.pages()[place].extent.offset);
-            let malformed = |e: Malformed| source.malformed(offset, &e);
+            // Where the page is matters if it is damaged, and has to be waited for.
+            let malformed = |e: Malformed| {
+                reader.shared.source.malformed(block.pages()[place].extent.offset, &e)
+            };
             out.push(thawed.bits(row, *field_type).map_err(malformed)?);
         }
     }

@@ -83,6 +83,14 @@ impl Thawed {
         piece.checked_sub(1).map_or(table, |before| self.entry(before).1)..self.entry(piece).1
     }
 
+    /// Looks at what the table says of the piece that `rows` start in, so that it is on its way from memory
+    /// while those of other pages are looked for: what is done with it could not begin before. What it gives stands
+    /// for nothing but keeps that from being left out.
+    pub(super) fn touch_table(&self, rows: &Range<usize>) -> u8 {
+        let at = rows.start.min(self.rows.saturating_sub(1)) / PIECE_ROWS * PIECE_ENTRY_LEN;
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
     /// Looks at the piece that `rows` start in, as far as they need it, so that it is on its way from memory
     /// while others are looked for. What it gives stands for nothing but keeps that from being left out.
     pub(super) fn touch(&self, rows: &Range<usize>) -> u8 {
@@ -93,9 +101,12 @@ impl Thawed {
         let bytes = &self.bytes[self.range(piece)];
         // What stands before the rows is added up; about so many bytes have as many of them.
         let within = (rows.end - piece * PIECE_ROWS).min(PIECE_ROWS);
-        let needed = bytes.len() * within / PIECE_ROWS + CACHE_LINE_LEN;
-        let bytes = &bytes[..needed.min(bytes.len())];
-        bytes.iter().step_by(CACHE_LINE_LEN).fold(0, |all, byte| all ^ byte)
+        let needed = (bytes.len() * within / PIECE_ROWS + CACHE_LINE_LEN).min(bytes.len());
+        let Some(last) = needed.checked_sub(1) else { return 0 };
+        // A branch on how many lines there are would be guessed, often wrongly, and wait for the table.
+        let lines = [0, 1, 2, 3].map(|line| bytes[last.min(line * CACHE_LINE_LEN)]);
+        let more = bytes[..needed].iter().skip(4 * CACHE_LINE_LEN).step_by(CACHE_LINE_LEN);
+        more.chain(&lines).fold(0, |all, byte| all ^ byte)
     }
 
     /// The bits of one entry; `None`: it has no value. The page is one of numbers.

@@ -1,7 +1,9 @@
 //! Reading times of a block, and finding the rows of a series inside a time range without decoding all of them.
 //!
 //! Irregular times of blocks that were written to be kept are entropy-coded, as values are; what is read of them
-//! in parts again and again is thawed, as they are (`thaw`).
+//! in parts again and again is thawed, as they are (`thaw`). Regular times are told by calculation (`regular`).
+
+mod regular;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +16,8 @@ use super::SegmentReader;
 use super::source::Kind;
 use super::thaw::{LOOKS_BEFORE, Thawed};
 use crate::SegmentError;
-use crate::directory::Block;
+use crate::directory::{Block, Edge};
+use regular::Regular;
 
 /// So few times are decoded at once rather than searched.
 const DECODE_AT_ONCE: usize = 256;
@@ -27,9 +30,16 @@ const PROBE: usize = 32;
 struct Times<'a> {
     reader: &'a SegmentReader,
     block: &'a Block,
-    page: Arc<Page>,
-    /// What is kept beside the page, if it is entropy-coded and may stay in the cache.
-    tight: Option<Arc<TightTimes>>,
+    form: Form,
+}
+
+enum Form {
+    Regular(Regular),
+    Page {
+        page: Arc<Page>,
+        /// What is kept beside the page, if it is entropy-coded and may stay in the cache.
+        tight: Option<Arc<TightTimes>>,
+    },
 }
 
 /// What is known of an entropy-coded page of times.
@@ -42,16 +52,25 @@ struct TightTimes {
 
 impl<'a> Times<'a> {
     fn open(reader: &'a SegmentReader, block: &'a Block) -> Result<Self, SegmentError> {
-        let (source, extent) = (&reader.shared.source, &block.entry().times);
-        let page = source.page(extent, reader.keep_pages)?;
-        let is_tight = reader.keep_pages && codec::is_entropy_coded(&page);
-        let tight = is_tight.then(|| source.entry(Kind::TightTimes, extent));
-        Ok(Self { reader, block, page, tight })
+        // Who reads everything once may do so to check it.
+        let known = if reader.keep_pages { Regular::known(block) } else { None };
+        let form = match known {
+            Some(regular) => Form::Regular(regular),
+            None => Form::read(reader, block)?,
+        };
+        Ok(Self { reader, block, form })
     }
 
     /// Adds the times of some rows to `out`.
     fn decode(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
-        let Some(tight) = &self.tight else { return self.decode_page(rows, out) };
+        let (page, tight) = match &self.form {
+            Form::Regular(regular) => {
+                out.extend(rows.map(|row| regular.at(row)));
+                return Ok(());
+            }
+            Form::Page { page, tight: None } => return self.decode_page(page, rows, out),
+            Form::Page { page, tight: Some(tight) } => (page, tight),
+        };
         if let Some(thawed) = tight.thawed.get() {
             let mut column = Column::new(Values::Integer(std::mem::take(out)));
             let decoded = thawed.decode(rows, &mut column);
@@ -63,23 +82,42 @@ impl<'a> Times<'a> {
         }
         let is_part = rows.len() * 2 <= self.block.rows();
         if !is_part || tight.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
-            return self.decode_page(rows, out);
+            return self.decode_page(page, rows, out);
         }
-        let whole = self.thaw(tight)?.0;
+        let whole = self.thaw(page, tight)?.0;
         out.extend_from_slice(&whole[rows]);
         Ok(())
     }
 
-    fn decode_page(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
+    /// The time of one row.
+    fn at(&self, row: usize) -> Result<i64, SegmentError> {
+        if let Form::Regular(regular) = &self.form {
+            return Ok(regular.at(row));
+        }
+        let mut time = Vec::with_capacity(1);
+        self.decode(row..row + 1, &mut time)?;
+        Ok(time[0])
+    }
+
+    fn decode_page(
+        &self,
+        page: &[u8],
+        rows: Range<usize>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), SegmentError> {
         let offset = self.block.entry().times.offset;
-        codec::decode_i64_range(&self.page, self.block.rows(), rows, out)
+        codec::decode_i64_range(page, self.block.rows(), rows, out)
             .map_err(|e| self.reader.shared.source.damaged(offset, &e.to_string()))
     }
 
     /// Keeps the times in their thawed form. Gives them, and the bytes of memory that it takes.
-    fn thaw(&self, tight: &Arc<TightTimes>) -> Result<(Vec<i64>, usize), SegmentError> {
+    fn thaw(
+        &self,
+        page: &[u8],
+        tight: &Arc<TightTimes>,
+    ) -> Result<(Vec<i64>, usize), SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
-        self.decode_page(0..self.block.rows(), &mut whole)?;
+        self.decode_page(page, 0..self.block.rows(), &mut whole)?;
         let column = Column::new(Values::Integer(whole));
         let thawed = Thawed::new(&column);
         let bytes = thawed.memory_bytes();
@@ -94,13 +132,28 @@ impl<'a> Times<'a> {
     }
 }
 
+impl Form {
+    fn read(reader: &SegmentReader, block: &Block) -> Result<Self, SegmentError> {
+        let (source, extent) = (&reader.shared.source, &block.entry().times);
+        let page = source.page(extent, reader.keep_pages)?;
+        if let Some(regular) = Regular::of_page(&page, block, reader.keep_pages) {
+            return Ok(Self::Regular(regular));
+        }
+        let is_tight = reader.keep_pages && codec::is_entropy_coded(&page);
+        let tight = is_tight.then(|| source.entry(Kind::TightTimes, extent));
+        Ok(Self::Page { page, tight })
+    }
+}
+
 /// Makes the times of a block ready before anybody asks for some of them. Gives the bytes of memory that takes
 /// beside the page.
 pub(super) fn warm(reader: &SegmentReader, block: &Block) -> Result<usize, SegmentError> {
     let times = Times::open(reader, block)?;
-    match times.tight.as_ref().filter(|tight| tight.thawed.get().is_none()) {
-        Some(tight) => Ok(times.thaw(tight)?.1),
-        None => Ok(0),
+    match &times.form {
+        Form::Page { page, tight: Some(tight) } if tight.thawed.get().is_none() => {
+            Ok(times.thaw(page, tight)?.1)
+        }
+        _ => Ok(0),
     }
 }
 
@@ -166,8 +219,8 @@ fn search(
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<Range<usize>, SegmentError> {
-    if let Some(found) = regular_rows(&of_block.page, &rows, time) {
-        return Ok(found);
+    if let Form::Regular(regular) = &of_block.form {
+        return Ok(regular.rows_in(&rows, time));
     }
     let mut search = Search { of_block, times: Vec::new() };
     let (first, last) = search.ends(&rows)?;
@@ -185,22 +238,6 @@ fn search(
     Ok(start..end.max(start))
 }
 
-/// The rows inside `time` among `rows` of a page of regular times, found by calculation; `None`: it is not one.
-fn regular_rows(page: &[u8], rows: &Range<usize>, time: TimeRange) -> Option<Range<usize>> {
-    let (first, step) = codec::regular_i64(page)?;
-    let step = u64::try_from(step).ok().filter(|step| *step > 0)?;
-    // Times that wrap around do not ascend.
-    let last = (rows.end as u64).saturating_sub(1).checked_mul(step)?;
-    first.checked_add_unsigned(last)?;
-    let not_before = |time: i64| {
-        let steps = if time <= first { 0 } else { time.abs_diff(first).div_ceil(step) };
-        usize::try_from(steps).unwrap_or(usize::MAX).clamp(rows.start, rows.end)
-    };
-    let start = not_before(time.min);
-    let end = time.max.checked_add(1).map_or(rows.end, not_before);
-    Some(start..end.max(start))
-}
-
 /// The times of the first and the last of some rows of one series, at least one.
 pub(crate) fn bounds(
     reader: &SegmentReader,
@@ -208,11 +245,26 @@ pub(crate) fn bounds(
     rows: &Range<usize>,
 ) -> Result<TimeRange, SegmentError> {
     let times = Times::open(reader, block)?;
-    let mut ends = Vec::with_capacity(2);
-    for row in [rows.start, rows.end - 1] {
-        times.decode(row..row + 1, &mut ends)?;
+    Ok(TimeRange::new(times.at(rows.start)?, times.at(rows.end - 1)?))
+}
+
+/// The row of a block of one series that is nearest to an end of `time` inside of it, and its time.
+pub(super) fn end_row(
+    reader: &SegmentReader,
+    block: &Block,
+    time: TimeRange,
+    edge: Edge,
+) -> Result<Option<(usize, i64)>, SegmentError> {
+    if time.is_empty() || !time.overlaps(&block.time()) {
+        return Ok(None);
     }
-    Ok(TimeRange::new(ends[0], ends[1]))
+    let times = Times::open(reader, block)?;
+    let rows = search(&times, 0..block.rows(), time)?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let row = if edge == Edge::First { rows.start } else { rows.end - 1 };
+    Ok(Some((row, times.at(row)?)))
 }
 
 struct Search<'a> {
@@ -280,44 +332,4 @@ fn share(time: i64, low: i64, high: i64, steps: usize) -> usize {
     let part = u128::from(time.abs_diff(low)) * steps as u128;
     // No more than `steps`, since `time` is not behind `high`; damaged times may disagree.
     ((part / u128::from(high.abs_diff(low).max(1))) as usize).min(steps)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn rows_of_regular_times_are_found_by_calculation(
-            first in prop_oneof![-50i64..50, Just(i64::MIN), Just(i64::MAX - 2000)],
-            step in 1i64..40,
-            count in 2usize..50,
-            ends in prop::collection::vec(prop_oneof![-60i64..2060, Just(i64::MIN), Just(i64::MAX)], 2),
-            part in any::<[prop::sample::Index; 2]>(),
-        ) {
-            let times: Vec<i64> = (0..count as i64).map(|row| first + row * step).collect();
-            let mut page = Vec::new();
-            codec::encode_i64(&times, codec::Effort::Hot, &mut page);
-            let place = |end: i64| if end.unsigned_abs() < 3000 && first.unsigned_abs() > 3000 { first.saturating_add(end) } else { end };
-            let time = TimeRange { min: place(ends[0].min(ends[1])), max: place(ends[0].max(ends[1])) };
-            let [a, b] = part.map(|index| index.index(count + 1));
-            let rows = a.min(b)..a.max(b);
-            let inside = |row: &usize| time.min <= times[*row] && times[*row] <= time.max;
-            let wanted: Vec<usize> = rows.clone().filter(inside).collect();
-            let found = regular_rows(&page, &rows, time).expect("the page is regular");
-            prop_assert!(found.start >= rows.start && found.end <= rows.end);
-            prop_assert_eq!(found.collect::<Vec<usize>>(), wanted);
-        }
-    }
-
-    #[test]
-    fn other_pages_are_searched() {
-        for times in [vec![1, 2, 4], vec![5, 5], vec![3, 2, 1], vec![i64::MAX, i64::MIN]] {
-            let mut page = Vec::new();
-            codec::encode_i64(&times, codec::Effort::Hot, &mut page);
-            assert_eq!(regular_rows(&page, &(0..times.len()), TimeRange::ALL), None, "{times:?}");
-        }
-        assert_eq!(regular_rows(&[], &(0..1), TimeRange::ALL), None);
-    }
 }

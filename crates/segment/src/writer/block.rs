@@ -9,7 +9,7 @@ use model::{Bitmap, Column, SeriesId, Strings, TimeRange, Values};
 
 use super::output::Output;
 use crate::bits;
-use crate::directory::{BlockEntry, Edges, Fields, PageEntry};
+use crate::directory::{BlockEntry, Edges, Fields, KnownTimes, PageEntry};
 use crate::input::{put_bytes, put_varint};
 use crate::numbers::{Number, Numbers};
 use crate::rows::SegmentRows;
@@ -107,7 +107,19 @@ impl BlockWriter {
         let rows = all_times.len() as u32;
         let pages = 0..self.pages.len() as u32;
         let end = out.position();
-        let entry = BlockEntry { rows, first, last, time, times, runs, window_index, pages, end };
+        let known_times = KnownTimes::default();
+        let entry = BlockEntry {
+            rows,
+            first,
+            last,
+            time,
+            times,
+            known_times,
+            runs,
+            window_index,
+            pages,
+            end,
+        };
         (entry, &self.pages)
     }
 

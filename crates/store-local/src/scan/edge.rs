@@ -57,18 +57,17 @@ impl SegmentSource {
         if !block.has_one_series() {
             return Ok(None);
         }
-        let all = 0..block.rows();
-        let rows = self.reader.rows_in(block, all, time).map_err(segment_error)?;
-        if rows.is_empty() {
+        let Some((at, row_time)) = self.reader.end_row(block, time, edge).map_err(segment_error)?
+        else {
             return Ok(None);
-        }
-        let at = if edge == Edge::First { rows.start } else { rows.end - 1 };
+        };
         if !self.reader.row(block, &self.fields, at, row).map_err(segment_error)? {
             return Ok(None);
         }
         self.near = block.place();
-        self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
-        Ok(Some(self.bounds(block, &(at..at + 1))?.min))
+        let pages = self.fields.iter().filter(|(field, _)| field.is_some()).count();
+        Counters::add(&self.counters.pages_read, pages as u64);
+        Ok(Some(row_time))
     }
 
     /// The row at an end of a block: from the directory, as far as that says it.

@@ -490,7 +490,7 @@ impl SegmentSource {
             }
             return Ok(columns.into_iter().map(|(_, parts)| parts).collect());
         }
-        self.fields.iter().filter_map(|(field, _)| *field).for_each(|f| self.count_read(block, f));
+        self.count_read(block, self.fields.iter().filter_map(|(field, _)| *field));
         self.reader.columns(block, parts, &mut columns).map_err(segment_error)?;
         Ok(columns.into_iter().map(|(_, parts)| parts).collect())
     }
@@ -537,16 +537,21 @@ impl SegmentSource {
             self.reader.column(block, field, rows.clone(), column).map(|()| true)
         };
         match read.map_err(segment_error)? {
-            true => self.count_read(block, field),
+            true => self.count_read(block, [field]),
             false => Counters::add(&self.counters.pages_pruned, 1),
         }
         Ok(())
     }
 
-    pub(super) fn count_read(&self, block: &Block, field: usize) {
-        let summary = block.summary(field);
-        Counters::add(&self.counters.pages_read, 1);
-        Counters::add(&self.counters.bytes_read, summary.map_or(0, |s| u64::from(s.bytes)));
+    /// Counts pages of a block that were read.
+    fn count_read(&self, block: &Block, fields: impl IntoIterator<Item = usize>) {
+        let (mut pages, mut bytes) = (0, 0);
+        for field in fields {
+            pages += 1;
+            bytes += u64::from(block.page_bytes(field));
+        }
+        Counters::add(&self.counters.pages_read, pages);
+        Counters::add(&self.counters.bytes_read, bytes);
     }
 }
 
