@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use crate::{
-    DecodeError, Effort, Marks, NumbersOut, PagePart, decode_bool, decode_bool_range, decode_f64,
-    decode_f64_range, decode_i64, decode_i64_range, decode_strings, decode_strings_range,
-    decode_together, decode_u64, decode_u64_range, decode_validity, decode_validity_range,
-    encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity, float_at,
-    integer_at,
+    DecodeError, Effort, Marks, NumbersOut, PagePart, Waypoint, decode_bool, decode_bool_range,
+    decode_f64, decode_f64_range, decode_i64, decode_i64_range, decode_strings,
+    decode_strings_range, decode_together, decode_u64, decode_u64_range, decode_validity,
+    decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings, encode_u64,
+    encode_validity, float_at, integer_at, integer_from,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -65,6 +65,11 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
         let found = integer_at(page, count, row).expect("BUG: a good page has a bad row");
         assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from the whole");
+        let before = row / 2 / 8 * 8;
+        let waypoint = Waypoint { row: before, distance: whole[before].wrapping_sub(whole[0]) };
+        let found = integer_from(page, count, row, waypoint);
+        let found = found.expect("BUG: a good page has a bad row");
+        assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from a waypoint on");
     } else {
         // Of a damaged page the row may be good.
         let _ = integer_at(page, count, range.start);

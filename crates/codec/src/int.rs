@@ -154,11 +154,36 @@ pub fn integer_at(bytes: &[u8], count: usize, row: usize) -> Result<u64> {
     check_range(&(row..row + 1), count)?;
     let mut reader = Reader::new(bytes);
     if reader.u8()? == id::INT_DELTA && count <= delta::RESTART_ROWS {
-        return delta::value_at(reader, count, row);
+        return delta::value_at(reader, count, row, Waypoint { row: 0, distance: 0 });
     }
     let mut value = 0;
     decode(bytes, count, row..row + 1, None, &mut |block| value = block[0])?;
     Ok(value)
+}
+
+/// What somebody has kept of a row of a page, so that later ones are found from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waypoint {
+    /// The row, a multiple of eight.
+    pub row: usize,
+    /// Its value, less the first of the page, modulo 2^64.
+    pub distance: i64,
+}
+
+/// What [`integer_at`] gives for the row of a waypoint or a later one; of a page of differences without those before
+/// the waypoint.
+///
+/// # Panics
+/// If the waypoint lies behind the row, or its row is no multiple of eight.
+pub fn integer_from(bytes: &[u8], count: usize, row: usize, waypoint: Waypoint) -> Result<u64> {
+    check_range(&(row..row + 1), count)?;
+    let is_before = waypoint.row <= row && waypoint.row.is_multiple_of(8);
+    assert!(is_before, "BUG: from {waypoint:?} to row {row}");
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? == id::INT_DELTA && count <= delta::RESTART_ROWS {
+        return delta::value_at(reader, count, row, waypoint);
+    }
+    integer_at(bytes, count, row)
 }
 
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.

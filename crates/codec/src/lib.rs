@@ -40,8 +40,8 @@ pub use float::{
     decode_f64, decode_f64_range, encode_f64, float_at, from_decimals, to_decimals, visit_f64,
 };
 pub use int::{
-    decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64, encode_u64, integer_at,
-    regular_i64, visit_i64,
+    Waypoint, decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64, encode_u64,
+    integer_at, integer_from, regular_i64, visit_i64,
 };
 pub use simd::simd_name;
 pub use strings::{decode_strings, decode_strings_range, encode_strings};

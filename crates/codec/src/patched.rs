@@ -9,6 +9,8 @@
 //! All arithmetic wraps: a sequence is any `u64`s, and the window `base .. base + 2^width` may lie
 //! across either end of the number line.
 
+use std::ops::Range;
+
 use crate::{
     bitpack::{
         BLOCK, bits_of, check_packed, low_mask, pack, packed_len, sum, unpack, unpack_running,
@@ -224,12 +226,17 @@ impl<'a> Body<'a> {
         Ok(last)
     }
 
-    /// The sum of the first `n` values.
-    pub(crate) fn sum(&mut self, n: usize) -> Result<u64> {
-        let packed = sum(self.packed, n, self.width);
-        let mut sum = packed.wrapping_add(self.base.wrapping_mul(n as u64));
-        while let Some((position, value)) = self.exceptions.next_before(n) {
-            sum = sum.wrapping_add(value);
+    /// The sum of the values of some rows, the first of which is a multiple of eight. Those of later ones can be
+    /// asked for then.
+    pub(crate) fn sum(&mut self, rows: Range<usize>) -> Result<u64> {
+        // A group of eight begins at a whole byte.
+        let packed = &self.packed[rows.start / 8 * self.width as usize..];
+        let packed = sum(packed, rows.len(), self.width);
+        let mut sum = packed.wrapping_add(self.base.wrapping_mul(rows.len() as u64));
+        while let Some((position, value)) = self.exceptions.next_before(rows.end) {
+            if position >= rows.start {
+                sum = sum.wrapping_add(value);
+            }
             self.exceptions.advance(position + 1)?;
         }
         Ok(sum)

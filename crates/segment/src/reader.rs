@@ -31,6 +31,7 @@ mod fields;
 mod pieces;
 mod source;
 mod thaw;
+mod thawed;
 mod times;
 mod verify;
 mod warm;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::Sink;
+use super::{Sink, Waypoint};
 use crate::{
     encoding::id,
     error::{DecodeError, Result},
@@ -69,11 +69,17 @@ pub(super) fn encode(values: &[u64], plan: &Plan, bytes_max: usize, out: &mut Ve
     done
 }
 
-/// The value of one row of a page that has a single restart.
-pub(super) fn value_at(mut reader: Reader<'_>, count: usize, row: usize) -> Result<u64> {
+/// The value of one row of a page that has a single restart, from the row of a waypoint on.
+pub(super) fn value_at(
+    mut reader: Reader<'_>,
+    count: usize,
+    row: usize,
+    waypoint: Waypoint,
+) -> Result<u64> {
     let first = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
     let mut body = Body::read(reader, count - 1)?;
-    let value = first.wrapping_add(body.sum(row)?);
+    let from = first.wrapping_add_signed(waypoint.distance);
+    let value = from.wrapping_add(body.sum(waypoint.row..row)?);
     if row + 1 == count {
         body.finish()?;
     }

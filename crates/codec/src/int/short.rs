@@ -68,7 +68,7 @@ fn read_delta(
     } else {
         let unwanted = next % GROUP;
         let group = next - unwanted;
-        value = value.wrapping_add(body.sum(group)?);
+        value = value.wrapping_add(body.sum(0..group)?);
         if unwanted > 0 {
             let mut sums = [0; GROUP];
             let sums = &mut sums[..GROUP.min(unwanted + slots.len())];

@@ -27,6 +27,15 @@ fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
         if let Some(value) = values.get(range.start) {
             let found = integer_at(&page, values.len(), range.start).unwrap();
             assert_eq!(found, value.cast_unsigned(), "{} {}", range.start, encoding_name(&page));
+            let row = range.start / 2 / 8 * 8;
+            let waypoint = Waypoint { row, distance: values[row].wrapping_sub(values[0]) };
+            let found = integer_from(&page, values.len(), range.start, waypoint).unwrap();
+            assert_eq!(
+                found,
+                value.cast_unsigned(),
+                "{waypoint:?} {range:?} {}",
+                encoding_name(&page)
+            );
         }
     }
     page

@@ -58,7 +58,7 @@ pub(super) fn columns(
         let group = reader.keep_pages.then(|| groups.of(place)).flatten();
         match group.map(|group| (group.page(place), group.pieces(place, parts))) {
             Some((Some(thawed), _)) => {
-                parts.iter().for_each(|rows| touched ^= thawed.touch_table(rows));
+                parts.iter().for_each(|rows| touched ^= thawed.touch_entry(rows.start));
                 thawed_at.push(place);
             }
             Some((None, Some(_))) => {}
@@ -139,12 +139,12 @@ pub(super) fn row(
             let group = if reader.keep_pages { groups.of(place) } else { None };
             let thawed = group.and_then(|group| group.page(place));
             let Some(thawed) = thawed.filter(|_| field_type.is_numeric()) else { return Ok(false) };
-            touched ^= thawed.touch_table(&(row..row + 1));
+            touched ^= thawed.touch_entry(row);
             *slot = Some(place);
         }
         for place in places.iter().flatten() {
             let thawed = groups.of(*place).and_then(|group| group.page(*place));
-            touched ^= thawed.map_or(0, |thawed| thawed.touch(&(row..row + 1)));
+            touched ^= thawed.map_or(0, |thawed| thawed.touch_row(row));
         }
         std::hint::black_box(touched);
         for (place, (_, field_type)) in places.iter().zip(fields) {

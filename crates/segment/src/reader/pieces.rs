@@ -12,7 +12,7 @@ use codec::Effort;
 use model::{Column, FieldType, Values};
 
 use super::column::{self, PageShape};
-use super::thaw::PIECE_ROWS;
+use super::thawed::PIECE_ROWS;
 use crate::input::Malformed;
 use crate::writer::block::encode_page;
 

@@ -13,24 +13,18 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use codec::{Effort, Marks};
-use model::{Column, FieldType};
+use codec::Marks;
+use model::Column;
 
 use super::SegmentReader;
-use super::column::{self, PageShape};
+use super::column::PageShape;
 use super::pieces::Pieces;
 use super::source::Kind;
+use super::thawed::Thawed;
 use crate::directory::Block;
 use crate::format::Extent;
-use crate::input::{Input, Malformed};
-use crate::writer::block::encode_page;
+use crate::input::Input;
 
-/// Rows that are encoded together: what stands before the wanted ones has to be added up.
-pub(super) const PIECE_ROWS: usize = 512;
-/// What the table says of a piece: its values and where its bytes end, four bytes each.
-const PIECE_ENTRY_LEN: usize = 8;
-/// What a processor fetches from memory together, of those this runs on.
-const CACHE_LINE_LEN: usize = 64;
 /// Pages of a block that share an entry of the cache: as many as a query is likely to ask for, and few
 /// enough to be worth keeping if it does not.
 pub(super) const GROUP_PAGES: usize = 16;
@@ -39,124 +33,20 @@ pub(super) const GROUP_PAGES: usize = 16;
 /// waits that long never pays more than twice what would have been right in hindsight.
 pub(super) const LOOKS_BEFORE: u32 = 8;
 
-/// A page in pieces that are each fast to read in parts.
-#[derive(Debug)]
-pub(super) struct Thawed {
-    rows: usize,
-    /// A table of the pieces, then the pieces, each laid out as any page.
-    bytes: Box<[u8]>,
-}
-
-impl Thawed {
-    pub(super) fn new(whole: &Column) -> Self {
-        let rows = whole.len();
-        let mut bytes = vec![0; rows.div_ceil(PIECE_ROWS) * PIECE_ENTRY_LEN];
-        for (piece, start) in (0..rows).step_by(PIECE_ROWS).enumerate() {
-            // So few rows are packed well without a search for what stands out of them.
-            let rows = start..rows.min(start + PIECE_ROWS);
-            let count = encode_page(whole, rows, Effort::Fast, &mut bytes);
-            let end = u32::try_from(bytes.len()).expect("BUG: a page of 4 GiB");
-            let (count, entry) = ((count as u32).to_le_bytes(), piece * PIECE_ENTRY_LEN);
-            bytes[entry..entry + 4].copy_from_slice(&count);
-            bytes[entry + 4..entry + 8].copy_from_slice(&end.to_le_bytes());
-        }
-        Self { rows, bytes: bytes.into() }
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Values of a piece and where its bytes end.
-    fn entry(&self, piece: usize) -> (usize, usize) {
-        let at = piece * PIECE_ENTRY_LEN;
-        let number = |at: usize| {
-            let bytes = self.bytes[at..at + 4].try_into().expect("BUG: four bytes");
-            u32::from_le_bytes(bytes) as usize
-        };
-        (number(at), number(at + 4))
-    }
-
-    /// Where the bytes of a piece are.
-    fn range(&self, piece: usize) -> Range<usize> {
-        let table = self.rows.div_ceil(PIECE_ROWS) * PIECE_ENTRY_LEN;
-        piece.checked_sub(1).map_or(table, |before| self.entry(before).1)..self.entry(piece).1
-    }
-
-    /// Looks at what the table says of the piece that `rows` start in, so that it is on its way from memory
-    /// while those of other pages are looked for: what is done with it could not begin before. What it gives stands
-    /// for nothing but keeps that from being left out.
-    pub(super) fn touch_table(&self, rows: &Range<usize>) -> u8 {
-        let at = rows.start.min(self.rows.saturating_sub(1)) / PIECE_ROWS * PIECE_ENTRY_LEN;
-        self.bytes.get(at).copied().unwrap_or(0)
-    }
-
-    /// Looks at the piece that `rows` start in, as far as they need it, so that it is on its way from memory
-    /// while others are looked for. What it gives stands for nothing but keeps that from being left out.
-    pub(super) fn touch(&self, rows: &Range<usize>) -> u8 {
-        if rows.start >= self.rows {
-            return 0;
-        }
-        let piece = rows.start / PIECE_ROWS;
-        let bytes = &self.bytes[self.range(piece)];
-        // What stands before the rows is added up; about so many bytes have as many of them.
-        let within = (rows.end - piece * PIECE_ROWS).min(PIECE_ROWS);
-        let needed = (bytes.len() * within / PIECE_ROWS + CACHE_LINE_LEN).min(bytes.len());
-        let Some(last) = needed.checked_sub(1) else { return 0 };
-        // A branch on how many lines there are would be guessed, often wrongly, and wait for the table.
-        let lines = [0, 1, 2, 3].map(|line| bytes[last.min(line * CACHE_LINE_LEN)]);
-        let more = bytes[..needed].iter().skip(4 * CACHE_LINE_LEN).step_by(CACHE_LINE_LEN);
-        more.chain(&lines).fold(0, |all, byte| all ^ byte)
-    }
-
-    /// The bits of one entry; `None`: it has no value. The page is one of numbers.
-    pub(super) fn bits(&self, row: usize, field_type: FieldType) -> Result<Option<u64>, Malformed> {
-        let piece = row / PIECE_ROWS;
-        let first = piece * PIECE_ROWS;
-        let shape =
-            PageShape { rows: PIECE_ROWS.min(self.rows - first), count: self.entry(piece).0 };
-        match &self.bytes[self.range(piece)] {
-            [] => Ok(None),
-            bytes => column::bits_at(bytes, shape, row - first, field_type),
-        }
-    }
-
-    /// Adds the entries `rows` to `out`.
-    pub(super) fn decode(&self, rows: Range<usize>, out: &mut Column) -> Result<(), Malformed> {
-        // Room is made once, not piece by piece.
-        out.values.reserve(rows.len());
-        let mut from = rows.start;
-        while from < rows.end {
-            let piece = from / PIECE_ROWS;
-            let first = piece * PIECE_ROWS;
-            let rows_here = PIECE_ROWS.min(self.rows - first);
-            let shape = PageShape { rows: rows_here, count: self.entry(piece).0 };
-            let bytes = &self.bytes[self.range(piece)];
-            let to = rows.end.min(first + shape.rows);
-            if bytes.is_empty() {
-                out.extend_missing(to - from);
-            } else {
-                column::decode(bytes, shape, from - first..to - first, out)?;
-            }
-            from = to;
-        }
-        Ok(())
-    }
-}
-
 /// Neighbouring pages of a block, as far as they were thawed.
 #[derive(Debug, Default)]
 pub(super) struct ThawedPages {
-    pages: [ThawedPage; GROUP_PAGES],
+    /// By themselves: what most queries look at is close together.
+    thawed: [OnceLock<Thawed>; GROUP_PAGES],
+    pages: [PageState; GROUP_PAGES],
 }
 
 #[derive(Debug, Default)]
-struct ThawedPage {
+struct PageState {
     /// How often some rows of the page were wanted that were not there thawed.
     looks: AtomicU32,
     /// There from the first of these looks on.
     marks: OnceLock<Marks>,
-    thawed: OnceLock<Thawed>,
     /// What is there of a page that is not entropy-coded.
     pieces: OnceLock<Pieces>,
 }
@@ -169,7 +59,7 @@ impl ThawedPages {
 
     /// The thawed form of the page at a place of the block, if there is one.
     pub(super) fn page(&self, place: usize) -> Option<&Thawed> {
-        self.pages[place % GROUP_PAGES].thawed.get()
+        self.thawed[place % GROUP_PAGES].get()
     }
 
     /// The pieces of the page at a place of the block, if all of them are there that some rows lie in.
@@ -269,7 +159,7 @@ impl<'a> Groups<'a> {
         let thawed = Thawed::new(whole);
         let bytes_added = thawed.memory_bytes();
         let group = Arc::clone(self.of(place).expect("BUG: a page of a group nobody has opened"));
-        if group.pages[place % GROUP_PAGES].thawed.set(thawed).is_ok() {
+        if group.thawed[place % GROUP_PAGES].set(thawed).is_ok() {
             self.grew(place, &group, bytes_added);
         }
         bytes_added
@@ -293,48 +183,4 @@ pub(super) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
         return false;
     }
     codec::is_entropy_coded(input.rest())
-}
-
-#[cfg(test)]
-mod tests {
-    use model::{Bitmap, FieldType, Values};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn any_rows_come_back(
-            // Values, or stretches without any, which may be longer than a piece.
-            stretches in prop::collection::vec((any::<bool>(), 1usize..900), 1..8),
-            ends in any::<(prop::sample::Index, prop::sample::Index)>(),
-        ) {
-            let validity: Bitmap =
-                stretches.iter().flat_map(|(is_there, len)| vec![*is_there; *len]).collect();
-            let rows = validity.len();
-            let values = (0..rows).map(|row| if validity.get(row) { (row * row % 97) as i64 } else { 0 });
-            let values = Values::Integer(values.collect());
-            let has_all = validity.count_ones() == rows;
-            let whole = Column { values, validity: (!has_all).then_some(validity) };
-            let (a, b) = (ends.0.index(rows + 1), ends.1.index(rows + 1));
-            let range = a.min(b)..a.max(b);
-            let mut found = Column::new(Values::empty(FieldType::Integer));
-            let thawed = Thawed::new(&whole);
-            std::hint::black_box(thawed.touch(&range));
-            thawed.decode(range.clone(), &mut found).unwrap();
-            for row in range.clone() {
-                let Values::Integer(values) = &whole.values else { panic!("integers") };
-                let expected = whole.is_valid(row).then(|| values[row].cast_unsigned());
-                prop_assert_eq!(thawed.bits(row, FieldType::Integer).unwrap(), expected);
-            }
-            prop_assert_eq!(found.len(), range.len());
-            for (at, row) in range.enumerate() {
-                prop_assert_eq!(found.is_valid(at), whole.is_valid(row));
-                let (Values::Integer(found), Values::Integer(whole)) = (&found.values, &whole.values) else {
-                    panic!("integers")
-                };
-                prop_assert_eq!(found[at], whole[row]);
-            }
-        }
-    }
 }

@@ -14,7 +14,8 @@ use platform::Page;
 
 use super::SegmentReader;
 use super::source::Kind;
-use super::thaw::{LOOKS_BEFORE, Thawed};
+use super::thaw::LOOKS_BEFORE;
+use super::thawed::Thawed;
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
 use regular::Regular;
