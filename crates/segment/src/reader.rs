@@ -238,8 +238,8 @@ impl SegmentReader {
         fields::column(self, block, field, rows, out)
     }
 
-    /// Adds the values of fields in several parts of a block to a column each, as
-    /// [`SegmentReader::column`] does for one; the parts ascend. A page that cannot be read in parts is
+    /// Adds the values of fields in several parts of a block to a column each, those of the first field before those of
+    /// the second, as [`SegmentReader::column`] does for one; the parts ascend. A page that cannot be read in parts is
     /// decoded once for all of them. What one field waits for overlaps with what the next one does. A field
     /// without a number is one that the measurement does not have: all of its values are missing.
     ///
@@ -247,14 +247,15 @@ impl SegmentReader {
     /// If the disk fails or a page is damaged; the columns are of no use then.
     ///
     /// # Panics
-    /// As [`SegmentReader::column`], or if the parts do not ascend.
+    /// As [`SegmentReader::column`], or if the parts do not ascend, or there are not as many columns.
     pub fn columns(
         &self,
         block: &Block,
         parts: &[Range<usize>],
-        fields: &mut [(Option<usize>, Vec<Column>)],
+        fields: &[(Option<usize>, FieldType)],
+        out: &mut [Column],
     ) -> Result<(), SegmentError> {
-        fields::columns(self, block, parts, fields)
+        fields::columns(self, block, parts, fields, out)
     }
 
     /// Adds entries for some rows of a block that have a value where the field has one, but any value. A page

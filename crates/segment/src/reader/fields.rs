@@ -45,9 +45,14 @@ pub(super) fn columns(
     reader: &SegmentReader,
     block: &Block,
     parts: &[Range<usize>],
-    fields: &mut [(Option<usize>, Vec<Column>)],
+    fields: &[(Option<usize>, FieldType)],
+    out: &mut [Column],
 ) -> Result<(), SegmentError> {
     check(block, parts);
+    assert_eq!(out.len(), fields.len() * parts.len(), "BUG: not a column each");
+    if parts.is_empty() {
+        return Ok(());
+    }
     let mut groups = Groups::new(reader, block);
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
@@ -79,12 +84,12 @@ pub(super) fn columns(
     let pages = reader.shared.source.pages(&extents, reader.keep_pages)?;
     let mut pages = read_for.into_iter().zip(pages).peekable();
     let mut tight = Vec::new();
-    for (index, (field, out)) in fields.iter_mut().enumerate() {
+    for ((index, (field, _)), out) in fields.iter().enumerate().zip(out.chunks_mut(parts.len())) {
         match field {
             Some(field) => {
                 let bytes = pages.next_if(|(at, _)| *at == index).map(|(_, bytes)| bytes);
                 let page = read(&mut groups, *field, bytes, parts, out)?;
-                tight.extend(page.map(|page| (page, &mut out[..])));
+                tight.extend(page.map(|page| (page, out)));
             }
             None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
         }

@@ -398,14 +398,14 @@ fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
     let blocks = blocks(&reader, "m0");
     assert_eq!(blocks.len(), 2);
     for (block, rows) in blocks.iter().zip(plain[0].rows.chunks(20_000)) {
-        let mut columns: Vec<_> = (0..20)
-            .map(|f| (Some(f), vec![Column::new(Values::empty(FieldType::Integer))]))
-            .collect();
-        reader.columns(block, std::slice::from_ref(&(1_000..1_700)), &mut columns).unwrap();
-        for (field, column) in columns {
+        let fields: Vec<_> = (0..20).map(|f| (Some(f), FieldType::Integer)).collect();
+        let mut columns = vec![Column::new(Values::empty(FieldType::Integer)); 20];
+        let part = 1_000..1_700;
+        reader.columns(block, std::slice::from_ref(&part), &fields, &mut columns).unwrap();
+        for (field, column) in columns.iter().enumerate() {
             let found: Vec<Cell> =
-                (0..700).map(|row| crate::testing::cell_at(&column[0], row)).collect();
-            let wanted = rows[1_000..1_700].iter().map(|row| row.2[field.unwrap()].clone());
+                (0..700).map(|row| crate::testing::cell_at(column, row)).collect();
+            let wanted = rows[1_000..1_700].iter().map(|row| row.2[field].clone());
             assert_eq!(found, wanted.collect::<Vec<_>>());
         }
         // In another order, and one that the measurement does not have.
@@ -464,16 +464,19 @@ fn parts_are_read_together_as_they_are_one_by_one() {
         // As the pages are, then from marks, then thawed, then found so; some fields a time later than the
         // others.
         for fields in [2..20, 0..20].into_iter().chain(std::iter::repeat_n(0..20, 12)) {
-            let column = |field| (Some(field), vec![empty(field); parts.len()]);
-            let mut together: Vec<_> = fields.map(column).collect();
-            together.push((None, vec![empty(0); parts.len()]));
-            reader.columns(&block, &parts, &mut together).unwrap();
-            let (_, missing) = together.pop().unwrap();
+            let type_of = |field: usize| (Some(field), block.field_type(field));
+            let fields: Vec<_> = fields.map(type_of).chain([(None, block.field_type(0))]).collect();
+            let mut together: Vec<Column> = fields
+                .iter()
+                .flat_map(|(_, of)| vec![Column::new(Values::empty(*of)); parts.len()])
+                .collect();
+            reader.columns(&block, &parts, &fields, &mut together).unwrap();
+            let missing = together.split_off((fields.len() - 1) * parts.len());
             assert!(missing.iter().zip(&parts).all(|(column, rows)| column.len() == rows.len()));
             assert!(missing.iter().all(|column| (0..column.len()).all(|at| !column.is_valid(at))));
-            for (field, together) in &together {
-                let field = &field.unwrap();
-                for (together, alone) in together.iter().zip(&alone(*field)) {
+            for ((field, _), together) in fields.iter().zip(together.chunks(parts.len())) {
+                let Some(field) = *field else { panic!("the last was taken") };
+                for (together, alone) in together.iter().zip(&alone(field)) {
                     assert_eq!(together.values, alone.values);
                     assert!((0..alone.len()).all(|at| together.is_valid(at) == alone.is_valid(at)));
                 }
@@ -501,14 +504,16 @@ fn texts_that_are_too_long_to_be_read_together_are_right_too() {
     let together = super::fields::READ_TOGETHER_BYTES;
     assert!(bytes(0) < together && bytes(0) + bytes(1) > together, "{}", bytes(0));
     for wanted in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1]] {
-        let column = |field| vec![Column::new(Values::empty(block.field_type(field)))];
-        let mut columns: Vec<_> = wanted.map(|field| (Some(field), column(field))).into();
-        columns.insert(2, (None, column(0)));
-        reader.columns(&block, std::slice::from_ref(&(100..800)), &mut columns).unwrap();
-        for (field, column) in columns {
+        let mut fields: Vec<_> = wanted.map(|field| (Some(field), block.field_type(field))).into();
+        fields.insert(2, (None, block.field_type(0)));
+        let empty = |(_, of): &(Option<usize>, FieldType)| Column::new(Values::empty(*of));
+        let mut columns: Vec<Column> = fields.iter().map(empty).collect();
+        let part = 100..800;
+        reader.columns(&block, std::slice::from_ref(&part), &fields, &mut columns).unwrap();
+        for ((field, _), column) in fields.into_iter().zip(&columns) {
             let cell = |row: &PlainRow| field.map_or(Cell::Missing, |field| row.2[field].clone());
             let found: Vec<Cell> =
-                (0..700).map(|row| crate::testing::cell_at(&column[0], row)).collect();
+                (0..700).map(|row| crate::testing::cell_at(column, row)).collect();
             assert_eq!(found, plain[0].rows[100..800].iter().map(cell).collect::<Vec<_>>());
         }
     }

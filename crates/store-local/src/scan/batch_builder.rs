@@ -27,15 +27,15 @@ pub(super) struct BatchBuilder {
     batch: ColumnBatch,
     /// Rows a batch of these columns holds, about.
     rows_max: usize,
-    /// Series that rows may come of, which says how many are likely to come.
-    series: usize,
+    /// Pieces that may come, which says how many rows are likely to.
+    pieces: usize,
     summaries: SummaryBatch,
     parts: SummaryParts,
 }
 
 impl BatchBuilder {
-    /// Batches of these fields, of so many series at most; summaries have these parts.
-    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts, series: usize) -> Self {
+    /// Batches of these fields, of so many pieces, more or less; summaries have these parts.
+    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts, pieces: usize) -> Self {
         let time = Column::new(Values::Time(Vec::new()));
         let columns = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
         let empty: Vec<Column> = std::iter::once(time).chain(columns).collect();
@@ -44,7 +44,7 @@ impl BatchBuilder {
             batch: ColumnBatch::default(),
             rows_max: (BATCH_CELLS / empty.len()).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX),
             empty,
-            series,
+            pieces,
             summaries: SummaryBatch { spans: Vec::new(), fields: summaries },
             parts,
         }
@@ -81,7 +81,7 @@ impl BatchBuilder {
                 false => {
                     self.batch = batch;
                     // The others are likely to have as many rows.
-                    self.reserve(rows * self.series.saturating_sub(1));
+                    self.reserve(rows.saturating_mul(self.pieces.saturating_sub(1)));
                 }
             }
             return;
@@ -104,7 +104,7 @@ impl BatchBuilder {
     ) {
         if self.batch.columns.is_empty() {
             self.batch.columns.clone_from(&self.empty);
-            self.reserve(self.series);
+            self.reserve(self.pieces);
         }
         let (times, columns) = self.columns();
         times.push(time);

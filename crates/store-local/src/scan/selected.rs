@@ -44,7 +44,7 @@ impl Part {
 }
 
 /// The found entries of a column, of which each part was decoded.
-pub(super) fn pick(parts: &[Part], columns: Vec<Column>) -> Column {
+pub(super) fn pick(parts: &[Part], columns: impl IntoIterator<Item = Column>) -> Column {
     let picked = parts.iter().zip(columns).map(|(part, column)| {
         if part.found.len() == part.rows.len() { column } else { gather(&column, &part.found) }
     });
@@ -88,7 +88,7 @@ mod tests {
                 out.extend_from(&column, part.rows.clone());
                 out
             });
-            let picked = pick(&parts, decoded.collect());
+            let picked = pick(&parts, decoded);
             let wanted: Vec<u32> = selection.ones().map(|row| row as u32).collect();
             prop_assert_eq!(picked.len(), wanted.len());
             for (at, row) in wanted.iter().enumerate() {

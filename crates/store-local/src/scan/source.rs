@@ -380,8 +380,7 @@ impl SegmentSource {
                 .map(|at| self.column(block, &rows, at))
                 .collect::<Result<_, _>>()?
         } else {
-            let columns = self.columns(block, std::slice::from_ref(&rows))?;
-            columns.into_iter().flatten().collect()
+            self.columns(block, std::slice::from_ref(&rows))?
         };
         let mut piece = Piece { times, columns };
         if let Some(selection) = selection {
@@ -406,8 +405,9 @@ impl SegmentSource {
         self.reader.times(block, from..to, &mut all_times).map_err(segment_error)?;
         let found = parts.iter().flat_map(Part::found);
         let times = found.map(|row| all_times[rows.start + row - from]).collect();
-        let columns = self.columns(block, &places)?.into_iter();
-        Ok(Piece { times, columns: columns.map(|of_parts| pick(&parts, of_parts)).collect() })
+        let mut columns = self.columns(block, &places)?.into_iter();
+        let next = || pick(&parts, columns.by_ref().take(parts.len()));
+        Ok(Piece { times, columns: std::iter::repeat_with(next).take(self.fields.len()).collect() })
     }
 
     /// Reads several parts of the rows of one series in a block, which ascend.
@@ -429,8 +429,8 @@ impl SegmentSource {
             self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
             pieces.push(Piece { times, columns: Vec::with_capacity(self.fields.len()) });
         }
-        for columns in self.columns(block, parts)? {
-            pieces.iter_mut().zip(columns).for_each(|(piece, column)| piece.columns.push(column));
+        for (at, column) in self.columns(block, parts)?.into_iter().enumerate() {
+            pieces[at % parts.len()].columns.push(column);
         }
         Ok(pieces)
     }
@@ -469,18 +469,14 @@ impl SegmentSource {
         })
     }
 
-    /// All requested fields of some parts of a block, by field and part.
-    fn columns(
-        &self,
-        block: &Block,
-        parts: &[Range<usize>],
-    ) -> Result<Vec<Vec<Column>>, StoreError> {
-        let empty = |(field, field_type): &(Option<usize>, FieldType)| {
-            (*field, vec![Column::new(Values::empty(*field_type)); parts.len()])
-        };
-        let mut columns: Vec<_> = self.fields.iter().map(empty).collect();
+    /// All requested fields of some parts of a block: all parts of the first field, then those of the second.
+    fn columns(&self, block: &Block, parts: &[Range<usize>]) -> Result<Vec<Column>, StoreError> {
+        let mut columns = Vec::with_capacity(self.fields.len() * parts.len());
+        for (_, field_type) in &self.fields {
+            columns.extend(parts.iter().map(|_| Column::new(Values::empty(*field_type))));
+        }
         if self.only_counts {
-            for (field, of_parts) in &mut columns {
+            for ((field, _), of_parts) in self.fields.iter().zip(columns.chunks_mut(parts.len())) {
                 for (rows, column) in parts.iter().zip(of_parts) {
                     match field {
                         Some(field) => self.decode(block, rows, *field, column)?,
@@ -488,11 +484,11 @@ impl SegmentSource {
                     }
                 }
             }
-            return Ok(columns.into_iter().map(|(_, parts)| parts).collect());
+            return Ok(columns);
         }
         self.count_read(block, self.fields.iter().filter_map(|(field, _)| *field));
-        self.reader.columns(block, parts, &mut columns).map_err(segment_error)?;
-        Ok(columns.into_iter().map(|(_, parts)| parts).collect())
+        let read = self.reader.columns(block, parts, &self.fields, &mut columns);
+        read.map_err(segment_error).map(|()| columns)
     }
 
     /// One requested field of some rows.
