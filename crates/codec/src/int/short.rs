@@ -61,22 +61,22 @@ fn read_delta(
     let mut value = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
     let mut body = Body::read(reader, count - 1)?;
     // The difference that leads to the first row that is left.
-    let mut next = range.start.wrapping_sub(1);
-    if range.start == 0 {
-        slots[0] = value;
-        (slots, next) = (&mut slots[1..], 0);
-    } else {
-        let unwanted = next % GROUP;
-        let group = next - unwanted;
-        value = value.wrapping_add(body.sum(0..group)?);
+    let mut next = 0;
+    if let Some(wanted) = range.start.checked_sub(1) {
+        let unwanted = wanted % GROUP;
+        next = wanted - unwanted;
+        value = value.wrapping_add(body.sum(0..next)?);
         if unwanted > 0 {
             let mut sums = [0; GROUP];
             let sums = &mut sums[..GROUP.min(unwanted + slots.len())];
-            value = body.read_sums(group, value, sums)?;
+            value = body.read_sums(next, value, sums)?;
             let (here, rest) = slots.split_at_mut(sums.len() - unwanted);
             here.copy_from_slice(&sums[unwanted..]);
-            (slots, next) = (rest, group + GROUP);
+            (slots, next) = (rest, next + GROUP);
         }
+    } else {
+        slots[0] = value;
+        slots = &mut slots[1..];
     }
     if !slots.is_empty() {
         body.read_sums(next, value, slots)?;
