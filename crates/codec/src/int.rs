@@ -151,18 +151,11 @@ pub fn regular_i64(bytes: &[u8]) -> Option<(i64, i64)> {
 /// The bits of one value of a page of `count` integers: of a page of a few hundred at less than what
 /// [`decode_i64_range`] costs.
 pub fn integer_at(bytes: &[u8], count: usize, row: usize) -> Result<u64> {
-    check_range(&(row..row + 1), count)?;
-    let mut reader = Reader::new(bytes);
-    if reader.u8()? == id::INT_DELTA && count <= delta::RESTART_ROWS {
-        return delta::value_at(reader, count, row, Waypoint { row: 0, distance: 0 });
-    }
-    let mut value = 0;
-    decode(bytes, count, row..row + 1, None, &mut |block| value = block[0])?;
-    Ok(value)
+    integer_from(bytes, count, row, Waypoint::default())
 }
 
-/// What somebody has kept of a row of a page, so that later ones are found from there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What somebody has kept of a row of a page, so that later ones are found from there. The first row is one by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waypoint {
     /// The row, a multiple of eight.
     pub row: usize,
@@ -170,8 +163,8 @@ pub struct Waypoint {
     pub distance: i64,
 }
 
-/// What [`integer_at`] gives for the row of a waypoint or a later one; of a page of differences without those before
-/// the waypoint.
+/// What [`integer_at`] gives, for the row of a waypoint or a later one; of a short page of differences without those
+/// before the waypoint.
 ///
 /// # Panics
 /// If the waypoint lies behind the row, or its row is no multiple of eight.
@@ -183,7 +176,9 @@ pub fn integer_from(bytes: &[u8], count: usize, row: usize, waypoint: Waypoint) 
     if reader.u8()? == id::INT_DELTA && count <= delta::RESTART_ROWS {
         return delta::value_at(reader, count, row, waypoint);
     }
-    integer_at(bytes, count, row)
+    let mut value = 0;
+    decode(bytes, count, row..row + 1, None, &mut |block| value = block[0])?;
+    Ok(value)
 }
 
 /// Calls `visit` with the given rows of a page, in order, a block of at most 1024 at a time.

@@ -7,7 +7,9 @@ use platform::PageCache;
 use proptest::prelude::*;
 
 use crate::memory::MemoryFile;
-use crate::{SegmentError, SegmentInfo, SegmentReader, SegmentRows, SegmentWriter, WriterOptions};
+use crate::{
+    Edge, SegmentError, SegmentInfo, SegmentReader, SegmentRows, SegmentWriter, WriterOptions,
+};
 
 /// A value by its bits, so that NaNs and signed zeros can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,6 +238,12 @@ pub(crate) fn read(
             let rows = reader.times_in(&block, rows, time, &mut times)?;
             assert_eq!(rows, found, "two ways to the same rows");
             let times = &times[1..];
+            if block.has_one_series() {
+                let first = reader.end_row(&block, time, Edge::First)?;
+                let last = reader.end_row(&block, time, Edge::Last)?;
+                assert_eq!(first, times.first().map(|time| (rows.start, *time)), "the first row");
+                assert_eq!(last, times.last().map(|time| (rows.end - 1, *time)), "the last row");
+            }
             let mut columns = SegmentRows::empty(directory.fields()).columns;
             for (field, column) in columns.iter_mut().enumerate() {
                 reader.column(&block, field, rows.clone(), column)?;

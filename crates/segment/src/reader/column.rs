@@ -59,14 +59,14 @@ pub(crate) fn presence(
     Ok(())
 }
 
-/// The bits of one entry of a page of numbers; `None`: it has no value. If an entry before it is known, the page has
-/// no gaps.
+/// The bits of one entry of a page of numbers; `None`: it has no value. Only a page without gaps has waypoints besides
+/// its first entry.
 pub(crate) fn bits_at(
     page: &[u8],
     shape: PageShape,
     row: usize,
     field_type: FieldType,
-    waypoint: Option<Waypoint>,
+    waypoint: Waypoint,
 ) -> Result<Option<u64>, Malformed> {
     let part = PagePart::new(page, shape, row..row + 1)?;
     if part.values.is_empty() {
@@ -75,10 +75,9 @@ pub(crate) fn bits_at(
     let (bytes, at) = (part.input.rest(), part.values.start);
     let bits = match field_type {
         FieldType::Float => codec::float_at(bytes, shape.count, at),
-        FieldType::Integer | FieldType::Unsigned => match waypoint {
-            Some(waypoint) => codec::integer_from(bytes, shape.count, at, waypoint),
-            None => codec::integer_at(bytes, shape.count, at),
-        },
+        FieldType::Integer | FieldType::Unsigned => {
+            codec::integer_from(bytes, shape.count, at, waypoint)
+        }
         FieldType::Boolean | FieldType::String => panic!("BUG: not a field of numbers"),
     };
     bits.map(Some).map_err(|e| Malformed { at: part.input.at(), what: e.to_string() })

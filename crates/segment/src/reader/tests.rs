@@ -373,6 +373,38 @@ fn irregular_times_are_thawed_when_they_are_read_again_or_warmed() {
 }
 
 #[test]
+fn regular_times_are_remembered_but_not_by_whoever_reads_everything_once() {
+    let (spec, plain) = crate::testing::regular(9_000, 1, 10);
+    let cache = Arc::new(platform::PageCache::new(8 << 20));
+    let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+    let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+    let block = blocks(&reader, "m0").swap_remove(0);
+    let looks = || {
+        let stats = cache.stats();
+        stats.hits + stats.misses
+    };
+    let time = TimeRange { min: block.first().1 + 5, max: block.first().1 + 3_000_000_000_000 };
+    let found = || {
+        let before = looks();
+        let rows = reader.rows_in(&block, 0..block.rows(), time).unwrap();
+        let end = reader.end_row(&block, time, Edge::Last).unwrap();
+        assert_eq!((rows, end), (1..301, Some((300, time.max))));
+        looks() - before
+    };
+    let whole = |reader: &SegmentReader| {
+        let (before, mut times) = (looks(), Vec::new());
+        reader.times(&block, 0..block.rows(), &mut times).unwrap();
+        let rows = &plain[0].rows[..block.rows()];
+        assert!(times.iter().eq(rows.iter().map(|(_, time, _)| time)));
+        looks() - before
+    };
+    assert!(whole(&reader.streaming()) > 0);
+    assert!(found() > 0, "the streaming reader left nothing behind");
+    assert_eq!((found(), whole(&reader)), (0, 0));
+    assert!(whole(&reader.streaming()) > 0, "a check reads the page");
+}
+
+#[test]
 fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
     // More fields than share an entry of the cache.
     let (mut spec, mut plain) = crate::testing::regular(20_000, 2, 10);

@@ -57,10 +57,14 @@ impl Entry {
     }
 
     /// The last waypoint at a row of the piece or before it.
-    fn waypoint(&self, row: usize) -> Option<Waypoint> {
-        let at = (row / WAYPOINT_ROWS).checked_sub(1)?;
-        let distance = Some(self.waypoints[at]).filter(|distance| *distance != UNKNOWN)?;
-        Some(Waypoint { row: (at + 1) * WAYPOINT_ROWS, distance: i64::from(distance) })
+    fn waypoint(&self, row: usize) -> Waypoint {
+        let at = (row / WAYPOINT_ROWS).checked_sub(1);
+        match at.map(|at| self.waypoints[at]).filter(|distance| *distance != UNKNOWN) {
+            Some(distance) => {
+                Waypoint { row: row / WAYPOINT_ROWS * WAYPOINT_ROWS, distance: distance.into() }
+            }
+            None => Waypoint::default(),
+        }
     }
 }
 

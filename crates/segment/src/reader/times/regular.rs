@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use model::TimeRange;
 
-use crate::directory::{Block, BlockEntry};
+use crate::directory::Block;
 
 /// Regular times: that of row `i` is `first + i * step`, of all rows of the block within 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Regular {
     /// `remember`.
     pub(super) fn of_page(page: &[u8], block: &Block, remember: bool) -> Option<Self> {
         let found = Self::parse(page, block.rows())?;
-        let entry: &BlockEntry = block.entry();
+        let entry = block.entry();
         if remember && found.first == entry.first.1 {
             entry.known_times.set_step(found.step);
         }
