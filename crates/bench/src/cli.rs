@@ -115,6 +115,10 @@ struct Load {
     /// Generate everything into memory before the clock starts
     #[arg(long)]
     pregenerate: bool,
+    /// Pack bodies with gzip, as most agents do by default; best with --pregenerate, packing takes longer than any
+    /// server
+    #[arg(long)]
+    gzip: bool,
     /// Process id of the server, to measure what it uses
     #[arg(long)]
     pid: Option<u32>,
@@ -349,7 +353,7 @@ fn run_load(command: &Load) -> Result<()> {
     let options = LoadOptions {
         url: command.url.clone(),
         target: target("/write", &[("db", &command.db)]),
-        format: Format::Lines,
+        format: if command.gzip { Format::GzipLines } else { Format::Lines },
         workers: command.workers,
         batch_rows: command.batch,
         rows_per_second: command.rows_per_second,

@@ -5,11 +5,14 @@
 //! before the clock starts.
 
 use std::fmt;
+use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::http::Client;
 use crate::latency::Latencies;
@@ -56,8 +59,35 @@ pub struct LoadOptions {
 pub enum Format {
     /// As line protocol, just as generators make it.
     Lines,
+    /// The same, packed with gzip as most agents do by default.
+    GzipLines,
     /// As ClickHouse's tab-separated rows; of cpu-only alone.
     ClickHouseTsv,
+}
+
+impl Format {
+    /// Headers of requests.
+    fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Lines | Self::ClickHouseTsv => &[],
+            Self::GzipLines => &[("Content-Encoding", "gzip")],
+        }
+    }
+
+    /// The body of the request that sends `lines`; may be made in `buffer`.
+    fn body<'a>(self, lines: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        buffer.clear();
+        match self {
+            Self::Lines => return lines,
+            Self::ClickHouseTsv => push_tsv(lines, buffer),
+            Self::GzipLines => {
+                let mut encoder = GzEncoder::new(buffer, Compression::fast());
+                let packed = encoder.write_all(lines).and_then(|()| encoder.finish());
+                return packed.expect("BUG: packing in memory failed");
+            }
+        }
+        buffer
+    }
 }
 
 /// What a load run did.
@@ -153,7 +183,7 @@ impl fmt::Display for LoadReport {
 /// Where batches come from.
 enum Source {
     Streaming(Box<dyn Generator>),
-    /// In reverse order, so that the next is at the end.
+    /// Bodies of requests, in reverse order, so that the next is at the end.
     Generated(Vec<(Batch, Vec<u8>)>),
 }
 
@@ -206,7 +236,7 @@ pub fn load(spec: &Spec, options: &LoadOptions) -> Result<LoadReport> {
     }
     let mut source = Source::Streaming(spec.generator()?);
     if options.pregenerate {
-        source = pregenerated(source, options.batch_rows);
+        source = pregenerated(source, options);
     }
     let shared = Shared {
         source: Mutex::new(source),
@@ -256,16 +286,16 @@ pub fn load(spec: &Spec, options: &LoadOptions) -> Result<LoadReport> {
     })
 }
 
-fn pregenerated(mut source: Source, batch_rows: u64) -> Source {
+fn pregenerated(mut source: Source, options: &LoadOptions) -> Source {
     let mut batches = Vec::new();
+    let (mut lines, mut buffer) = (Vec::new(), Vec::new());
     loop {
-        let mut bytes = Vec::new();
-        let batch = source.next(batch_rows, &mut bytes);
+        let batch = source.next(options.batch_rows, &mut lines);
         if batch.rows == 0 {
             batches.reverse();
             return Source::Generated(batches);
         }
-        batches.push((batch, bytes));
+        batches.push((batch, options.format.body(&lines, &mut buffer).to_vec()));
     }
 }
 
@@ -282,7 +312,7 @@ fn run_worker(shared: &Shared, started: Instant, options: &LoadOptions) -> Resul
     let _leaving = Leaving(&shared.workers_left);
     let mut client = Client::new(&options.url)?;
     let mut share = Share::default();
-    let (mut bytes, mut rows) = (Vec::new(), Vec::new());
+    let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
     loop {
         if options.duration_max.is_some_and(|max| started.elapsed() >= max) {
             return Ok(share);
@@ -299,26 +329,22 @@ fn run_worker(shared: &Shared, started: Instant, options: &LoadOptions) -> Resul
             let due = started + Duration::from_secs_f64(before as f64 / rate);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        let body = match options.format {
-            Format::Lines => &bytes,
-            Format::ClickHouseTsv => {
-                rows.clear();
-                push_tsv(&bytes, &mut rows);
-                &rows
-            }
+        let body = match options.pregenerate {
+            true => &*bytes,
+            false => options.format.body(&bytes, &mut buffer),
         };
-        send(&mut client, &options.target, body, &mut share)?;
+        send(&mut client, options, body, &mut share)?;
         share.sent += batch;
         share.bytes += body.len() as u64;
         shared.rows_done.fetch_add(batch.rows, Ordering::Relaxed);
     }
 }
 
-fn send(client: &mut Client, target: &str, bytes: &[u8], share: &mut Share) -> Result<()> {
+fn send(client: &mut Client, options: &LoadOptions, bytes: &[u8], share: &mut Share) -> Result<()> {
     let first = Instant::now();
     loop {
         let started = Instant::now();
-        let response = client.post(target, &[], bytes)?;
+        let response = client.post(&options.target, options.format.headers(), bytes)?;
         share.latencies.record(started.elapsed());
         match response.status {
             200..300 => return Ok(()),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use catalog::Catalog;
+use ingest::line_protocol::LineParser;
 use model::Name;
 use query::{ContinuousStatus, QueryRegistry};
 use store::{Metric, Store};
@@ -14,12 +15,12 @@ use crate::auth::Passwords;
 use crate::listeners::ListenerStats;
 use crate::lookout::Lookout;
 use crate::metrics::Metrics;
+use crate::pool::Pool;
 use crate::profile::Profiles;
 use crate::query::{QueryCache, QueryGate};
 use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
 use crate::subscriber::{ForwardingStore, Outbox};
-use crate::write::ParserPool;
 
 /// Of the memory for bodies such a part is for copies that wait for subscribers.
 const FORWARDED_PART: usize = 8;
@@ -40,6 +41,9 @@ impl fmt::Debug for Clock {
     }
 }
 
+/// Parsers that are kept beside one a thread that serves connections: others parse as well.
+const PARSERS_MORE: usize = 2;
+
 /// The parts of a running server.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -49,7 +53,7 @@ pub(crate) struct App {
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) room: BodyRoom,
-    pub(crate) parsers: ParserPool,
+    pub(crate) parsers: Pool<LineParser>,
     pub(crate) queries: QueryGate,
     pub(crate) query_cache: QueryCache,
     pub(crate) lookout: Lookout,
@@ -79,7 +83,7 @@ impl App {
             clock,
             metrics,
             room: BodyRoom::new(bodies_bytes, config.admission_wait),
-            parsers: ParserPool::new(config.threads),
+            parsers: Pool::new(config.threads + PARSERS_MORE),
             queries: QueryGate::new(&config),
             query_cache: QueryCache::new(config.query_cache_bytes),
             lookout: Lookout::new(config.threads),

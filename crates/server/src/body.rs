@@ -66,7 +66,7 @@ impl WholeBody {
             room.grow(bytes.saturating_mul(memory_factor)).map_err(Unpacking::NoRoom)
         };
         let unpacked = gzip::unpack(&bytes, app.config.unpacked_bytes_max(), grow)?;
-        Ok(Self { bytes: unpacked.into(), room })
+        Ok(Self { bytes: Bytes::from_owner(unpacked), room })
     }
 }
 

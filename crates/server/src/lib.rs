@@ -31,6 +31,7 @@ mod multipart;
 mod own;
 mod panic;
 mod params;
+mod pool;
 mod profile;
 mod prometheus;
 mod query;

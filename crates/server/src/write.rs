@@ -3,7 +3,6 @@
 //! The order of the checks is InfluxDB's and can be seen from outside.
 
 mod outcome;
-mod parsers;
 
 use std::sync::Arc;
 
@@ -11,8 +10,6 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use ingest::line_protocol::{ParseOptions, Precision};
 use store::WriteRequest;
-
-pub(crate) use parsers::ParserPool;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -27,6 +24,9 @@ use crate::v2::split_bucket;
 /// Rows and values take up to about this many times the bytes of the text they come from, the text
 /// included; rows of two or three characters take twice as much again.
 const MEMORY_FACTOR: usize = 6;
+
+/// Parsers of longer bodies have buffers that are not worth keeping.
+const KEPT_BODY_BYTES_MAX: usize = 8 << 20;
 
 /// Answers a write.
 pub(crate) async fn handle(
@@ -175,7 +175,7 @@ impl App {
         now_ns: i64,
     ) -> Result<(), HttpError> {
         let options = ParseOptions::at(target.precision, now_ns);
-        let mut parser = self.parsers.take();
+        let mut parser = self.parsers.take().unwrap_or_default();
         let joined;
         let parsed = match parser.parse_pieces(pieces, &options) {
             Some(parsed) => parsed,
@@ -186,7 +186,9 @@ impl App {
         };
         let answer = self.store_parsed(target, &parsed, now_ns);
         parser.recycle(parsed.batch);
-        self.parsers.give_back(parser, len_of(pieces));
+        if len_of(pieces) <= KEPT_BODY_BYTES_MAX {
+            self.parsers.give_back(parser);
+        }
         answer
     }
 

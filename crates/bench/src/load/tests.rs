@@ -1,5 +1,8 @@
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::read::GzDecoder;
 
 use super::*;
 use crate::fake_server;
@@ -43,6 +46,27 @@ fn every_row_arrives_once_although_some_requests_are_refused() {
         assert_eq!(report.latencies.count(), requests.load(Ordering::Relaxed));
         assert!(report.cpu_us_per_value().is_some());
         assert!(report.to_string().contains("refused"));
+    }
+}
+
+#[test]
+fn packed_bodies_hold_the_same_rows() {
+    let spec = Spec::cpu_only(7, 1);
+    let (all, total) = generate_all(&spec).unwrap();
+    for pregenerate in [false, true] {
+        let unpacked = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&unpacked);
+        let url = fake_server::start(move |request| {
+            let mut lines = Vec::new();
+            GzDecoder::new(&request.body[..]).read_to_end(&mut lines).unwrap();
+            seen.fetch_add(lines.len() as u64, Ordering::Relaxed);
+            (204, String::new())
+        });
+        let options = LoadOptions { format: Format::GzipLines, ..options(url, 2, pregenerate) };
+        let report = load(&spec, &options).unwrap();
+        assert_eq!(report.sent, total);
+        assert_eq!(unpacked.load(Ordering::Relaxed), all.len() as u64);
+        assert!(report.bytes < all.len() as u64 / 2);
     }
 }
 

@@ -119,11 +119,7 @@ impl Sink {
         let Target::Client { pieces, first } = &mut self.target else { return };
         let bytes = match self.packer.take() {
             None => bytes,
-            Some(mut packer) => {
-                let mut packed = packer.add(&bytes, false);
-                packed.extend_from_slice(&packer.finish());
-                packed
-            }
+            Some(packer) => packer.finish(&bytes),
         };
         let collecting = self.collecting.take().filter(|_| !has_failed);
         if let Some(collecting) = collecting.and_then(|c| c.add(&bytes, &self.app)) {
