@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use model::key::escape;
 use model::{
     FieldType, Layout, LayoutField, LineBatch, LineRow, MAX_TIME_NS, MIN_TIME_NS, key_hash,
 };
-use prost::Message;
 
-use super::message::{Label, SERIES_LABELS, SERIES_SAMPLES, Sample, each_part};
+use super::message::{Label, SERIES_LABELS, SERIES_SAMPLES, Sample, parts};
 use super::{BodyError, NAME_LABEL, NAMELESS, VALUE_FIELD};
 use crate::line_protocol::{Parsed, Problem, ProblemKind};
 
@@ -32,16 +30,19 @@ const ROW_BYTES: usize = size_of::<LineRow>() + size_of::<u64>();
 pub fn write_rows(bytes: &[u8]) -> Result<Parsed<'static>, BodyError> {
     let memory_max = bytes.len().saturating_mul(ROW_BYTES_FACTOR).saturating_add(ROW_BYTES_FREE);
     let mut rows = Rows::default();
-    each_part(bytes, 1, |part| rows.add(part, memory_max))?;
+    for series in parts(bytes, 1) {
+        rows.add(series?, memory_max)?;
+    }
     Ok(rows.finish())
 }
 
 #[derive(Default)]
 struct Rows {
     /// The keys, one after another.
-    text: String,
+    text: Vec<u8>,
     layouts: Vec<Layout<'static>>,
-    by_metric: HashMap<String, u32>,
+    /// Layouts by the hash of their metric.
+    by_metric: HashMap<u128, u32>,
     rows: Vec<LineRow>,
     values: Vec<u64>,
     problems: Vec<Problem>,
@@ -51,25 +52,8 @@ impl Rows {
     /// Adds a series: looks for its name, then writes its key, then reads its samples.
     fn add(&mut self, series: &[u8], memory_max: usize) -> Result<(), BodyError> {
         let start = self.text.len();
-        let mut metric = String::new();
-        each_part(series, SERIES_LABELS, |part| {
-            let Label { name, value } = Label::decode(part)?;
-            if name == NAME_LABEL && metric.is_empty() {
-                metric = value;
-            }
-            Ok(())
-        })?;
-        if metric.is_empty() {
-            NAMELESS.clone_into(&mut metric);
-        }
-        let mut written = write_name(&mut self.text, &metric);
-        each_part(series, SERIES_LABELS, |part| {
-            let label = Label::decode(part)?;
-            if written.is_ok() {
-                written = write_label(&mut self.text, &label);
-            }
-            Ok(())
-        })?;
+        let metric = metric_of(series)?;
+        let written = self.write_key(series, metric)?;
         let end = self.text.len();
         let line_start = u32::try_from(start).map_err(|_| BodyError::TooLarge)?;
         let len = u32::try_from(end - start).map_err(|_| BodyError::TooLarge)?;
@@ -78,28 +62,28 @@ impl Rows {
             let kind = ProblemKind::Dropped(reason.to_owned());
             problems.push(Problem { line_start, kind });
         };
-        let key_hash = key_hash(&self.text.as_bytes()[start..end]);
+        let key_hash = key_hash(&self.text[start..end]);
         let mut known_layout = None;
-        each_part(series, SERIES_SAMPLES, |part| {
-            let sample = Sample::decode(part)?;
+        for sample in parts(series, SERIES_SAMPLES) {
+            let sample = Sample::read(sample?)?;
             if !sample.value.is_finite() {
-                return Ok(());
+                continue;
             }
             if self.memory_bytes() > memory_max {
                 return Err(BodyError::TooLarge);
             }
-            if let Err(reason) = &written {
+            if let Err(reason) = written {
                 drop(&mut self.problems, reason);
-                return Ok(());
+                continue;
             }
             let time_ns = sample.timestamp_ms.checked_mul(1_000_000);
             let Some(time_ns) = time_ns.filter(|t| (MIN_TIME_NS..=MAX_TIME_NS).contains(t)) else {
                 drop(&mut self.problems, "time outside range");
-                return Ok(());
+                continue;
             };
             let layout = match known_layout {
                 Some(layout) => layout,
-                None => *known_layout.insert(self.layout(&metric)),
+                None => *known_layout.insert(self.layout(metric)),
             };
             let values_start = u32::try_from(self.values.len()).map_err(|_| BodyError::TooLarge)?;
             self.values.push(sample.value.to_bits());
@@ -112,8 +96,36 @@ impl Rows {
                 layout,
                 values_start,
             });
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    /// Writes the key of a series; says why if there is none.
+    fn write_key(
+        &mut self,
+        series: &[u8],
+        metric: &[u8],
+    ) -> Result<Result<(), &'static str>, BodyError> {
+        let start = self.text.len();
+        let mut written = write_name(&mut self.text, metric);
+        // Whether some label is not in the key.
+        let mut is_part = written.is_err();
+        for label in parts(series, SERIES_LABELS) {
+            let label = Label::decode(label?)?;
+            is_part |= label.value.is_empty();
+            if written.is_ok() {
+                written = write_label(&mut self.text, label);
+                is_part |= written.is_err();
+            }
+        }
+        // What stands between labels is ASCII: the key is text if they are, and the other way round.
+        let key = &self.text[start..];
+        if is_part || !(key.is_ascii() || str::from_utf8(key).is_ok()) {
+            for label in parts(series, SERIES_LABELS) {
+                Label::decode(label?)?.check()?;
+            }
+        }
+        Ok(written)
     }
 
     /// What has been made so far takes about so much.
@@ -123,22 +135,29 @@ impl Rows {
             + self.text.len()
     }
 
-    fn layout(&mut self, metric: &str) -> u32 {
-        if let Some(layout) = self.by_metric.get(metric) {
-            return *layout;
+    fn layout(&mut self, metric: &[u8]) -> u32 {
+        // Series of one metric often come one after another.
+        let last = self.rows.last().map(|row| row.layout);
+        let is_of = |layout: u32| self.layouts[layout as usize].measurement.as_bytes() == metric;
+        if let Some(last) = last.filter(|last| is_of(*last)) {
+            return last;
         }
         // As many as there are metrics: fewer than bytes, whose number was checked.
-        let layout = self.layouts.len() as u32;
-        let value = LayoutField { name: Cow::Borrowed(VALUE_FIELD), field_type: FieldType::Float };
-        let measurement = Cow::Owned(metric.to_owned());
-        self.layouts.push(Layout { measurement, fields: vec![value] });
-        self.by_metric.insert(metric.to_owned(), layout);
+        let new = self.layouts.len() as u32;
+        let layout = *self.by_metric.entry(key_hash(metric)).or_insert(new);
+        if layout == new {
+            let value =
+                LayoutField { name: Cow::Borrowed(VALUE_FIELD), field_type: FieldType::Float };
+            let metric = str::from_utf8(metric).expect("BUG: labels are checked to be UTF-8");
+            let measurement = Cow::Owned(metric.to_owned());
+            self.layouts.push(Layout { measurement, fields: vec![value] });
+        }
         layout
     }
 
     fn finish(self) -> Parsed<'static> {
         let batch = LineBatch {
-            text: self.text.into_bytes().into(),
+            text: self.text.into(),
             layouts: self.layouts,
             rows: self.rows,
             values: self.values,
@@ -148,52 +167,81 @@ impl Rows {
     }
 }
 
+/// The name of the metric of a series; labels behind it are not looked at yet.
+fn metric_of(series: &[u8]) -> Result<&[u8], BodyError> {
+    for label in parts(series, SERIES_LABELS) {
+        let Label { name, value } = Label::decode(label?)?;
+        if name == NAME_LABEL.as_bytes() && !value.is_empty() {
+            return Ok(value);
+        }
+    }
+    Ok(NAMELESS.as_bytes())
+}
+
 /// Writes the start of a series key; says why if there is none.
-fn write_name(text: &mut String, metric: &str) -> Result<(), String> {
+fn write_name(text: &mut Vec<u8>, metric: &[u8]) -> Result<(), &'static str> {
     check_writable(metric)?;
-    text.push_str(&escape(metric, b", "));
+    write_escaped(text, metric, |byte| matches!(byte, b',' | b' '));
     Ok(())
 }
 
 /// Adds a tag to a series key; a label without a value is none.
-fn write_label(text: &mut String, label: &Label) -> Result<(), String> {
+fn write_label(text: &mut Vec<u8>, label: Label<'_>) -> Result<(), &'static str> {
     let Label { name, value } = label;
     if value.is_empty() {
         return Ok(());
     }
     check_writable(name)?;
     check_writable(value)?;
-    text.push(',');
-    text.push_str(&escape(name, b",= "));
-    text.push('=');
-    text.push_str(&escape(value, b",= "));
+    let is_special = |byte| matches!(byte, b',' | b'=' | b' ');
+    text.push(b',');
+    write_escaped(text, name, is_special);
+    text.push(b'=');
+    write_escaped(text, value, is_special);
     Ok(())
 }
 
-/// The notation has no way to write a backslash before what ends a name.
-fn check_writable(name: &str) -> Result<(), String> {
-    if name.ends_with('\\') {
-        return Err("a label that ends in a backslash cannot be stored".to_owned());
+/// Adds a name with a backslash before each special byte, of which most have none.
+#[inline]
+fn write_escaped(text: &mut Vec<u8>, name: &[u8], is_special: impl Fn(u8) -> bool) {
+    if !name.iter().fold(false, |any, byte| any | is_special(*byte)) {
+        text.extend_from_slice(name);
+        return;
     }
-    Ok(())
+    for byte in name {
+        if is_special(*byte) {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+}
+
+/// The notation has no way to write a backslash before what ends a name.
+fn check_writable(name: &[u8]) -> Result<(), &'static str> {
+    match name {
+        [.., b'\\'] => Err("a label that ends in a backslash cannot be stored"),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::OwnedLabel;
     use super::*;
     use proptest::prelude::*;
+    use prost::Message;
 
     /// One series of a write.
     #[derive(Clone, PartialEq, Message)]
     struct TimeSeries {
         #[prost(message, repeated, tag = "1")]
-        labels: Vec<Label>,
+        labels: Vec<OwnedLabel>,
         #[prost(message, repeated, tag = "2")]
         samples: Vec<Sample>,
     }
 
-    fn label(name: &str, value: &str) -> Label {
-        Label { name: name.to_owned(), value: value.to_owned() }
+    fn label(name: &str, value: &str) -> OwnedLabel {
+        OwnedLabel { name: name.to_owned(), value: value.to_owned() }
     }
 
     fn body(series: &[TimeSeries]) -> Vec<u8> {
@@ -272,6 +320,31 @@ mod tests {
         bytes.extend_from_slice(&[3 << 3 | 2, 2, 8, 1]);
         assert_eq!(write_rows(&bytes).unwrap().batch.rows.len(), 1);
         assert!(write_rows(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn labels_that_are_no_text_spoil_the_body() {
+        let good = body(&[series(&[("__name__", "m"), ("k", "vw")], &[(1.0, 1)])]);
+        assert_eq!(write_rows(&good).unwrap().batch.rows.len(), 1);
+        let at = good.windows(2).position(|pair| pair == b"vw").unwrap();
+        for broken in [[0xff, b'w'], [b'v', 0xc3]] {
+            let mut bytes = good.clone();
+            bytes[at..at + 2].copy_from_slice(&broken);
+            assert!(matches!(write_rows(&bytes), Err(BodyError::Malformed(_))), "{broken:?}");
+        }
+        // Those that are in no key as well.
+        let mut bytes = body(&[series(&[("__name__", "m"), ("kx", "")], &[(1.0, 1)])]);
+        let at = bytes.windows(2).position(|pair| pair == b"kx").unwrap();
+        bytes[at] = 0xff;
+        assert!(matches!(write_rows(&bytes), Err(BodyError::Malformed(_))));
+    }
+
+    #[test]
+    fn metrics_in_turns_share_layouts() {
+        let one = |metric| series(&[("__name__", metric)], &[(1.0, 1)]);
+        let parsed = write_rows(&body(&[one("a"), one("b"), one("b"), one("a")])).unwrap();
+        let layouts: Vec<u32> = parsed.batch.rows.iter().map(|row| row.layout).collect();
+        assert_eq!((layouts, parsed.batch.layouts.len()), (vec![0, 1, 1, 0], 2));
     }
 
     proptest! {
