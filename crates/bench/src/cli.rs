@@ -18,7 +18,7 @@ use bench::query_run::{Dialect, QueryOptions, run as run_queries};
 use bench::report::{ReportOptions, Section, report};
 use bench::system::System;
 use bench::workload::{HOUR_NS, SECOND_NS, Spec, TSBS_START_NS, Workload};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
 /// Hosts of the quick comparison.
@@ -90,6 +90,17 @@ struct GenerateQueries {
     count: u64,
 }
 
+/// How `load` writes rows.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LoadFormat {
+    /// Line protocol
+    Lines,
+    /// Line protocol packed with gzip, as most agents send it by default
+    Gzip,
+    /// Prometheus' remote write, a series for each number
+    RemoteWrite,
+}
+
 #[derive(Args)]
 struct Load {
     #[command(flatten)]
@@ -115,10 +126,12 @@ struct Load {
     /// Generate everything into memory before the clock starts
     #[arg(long)]
     pregenerate: bool,
-    /// Pack bodies with gzip, as most agents do by default; best with --pregenerate, packing takes longer than any
-    /// server
+    /// How rows are written; all but lines best with --pregenerate, packing takes longer than a server
+    #[arg(long, value_enum, default_value_t = LoadFormat::Lines)]
+    format: LoadFormat,
+    /// Path and query that are posted to; those of the format at an InfluxDB if absent
     #[arg(long)]
-    gzip: bool,
+    target: Option<String>,
     /// Process id of the server, to measure what it uses
     #[arg(long)]
     pid: Option<u32>,
@@ -350,10 +363,15 @@ fn run_load(command: &Load) -> Result<()> {
     if !command.no_create {
         create_database(&command.url, &command.db)?;
     }
+    let (path, format) = match command.format {
+        LoadFormat::Lines => ("/write", Format::Lines),
+        LoadFormat::Gzip => ("/write", Format::GzipLines),
+        LoadFormat::RemoteWrite => ("/api/v1/prom/write", Format::RemoteWrite),
+    };
     let options = LoadOptions {
         url: command.url.clone(),
-        target: target("/write", &[("db", &command.db)]),
-        format: if command.gzip { Format::GzipLines } else { Format::Lines },
+        target: command.target.clone().unwrap_or_else(|| target(path, &[("db", &command.db)])),
+        format,
         workers: command.workers,
         batch_rows: command.batch,
         rows_per_second: command.rows_per_second,

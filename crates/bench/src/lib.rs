@@ -19,6 +19,7 @@ pub mod process;
 pub mod queries;
 pub mod query_run;
 pub mod random;
+mod remote_write;
 pub mod report;
 pub mod services;
 pub mod single_field;

@@ -18,6 +18,7 @@ use crate::http::Client;
 use crate::latency::Latencies;
 use crate::process::{self, Usage};
 use crate::queries::clickhouse::push_tsv;
+use crate::remote_write;
 use crate::workload::{Batch, Generator, Spec};
 
 #[cfg(test)]
@@ -61,6 +62,8 @@ pub enum Format {
     Lines,
     /// The same, packed with gzip as most agents do by default.
     GzipLines,
+    /// As samples of Prometheus' remote write, a series for each number.
+    RemoteWrite,
     /// As ClickHouse's tab-separated rows; of cpu-only alone.
     ClickHouseTsv,
 }
@@ -71,6 +74,9 @@ impl Format {
         match self {
             Self::Lines | Self::ClickHouseTsv => &[],
             Self::GzipLines => &[("Content-Encoding", "gzip")],
+            Self::RemoteWrite => {
+                &[("Content-Encoding", "snappy"), ("Content-Type", "application/x-protobuf")]
+            }
         }
     }
 
@@ -80,6 +86,7 @@ impl Format {
         match self {
             Self::Lines => return lines,
             Self::ClickHouseTsv => push_tsv(lines, buffer),
+            Self::RemoteWrite => *buffer = remote_write::body(lines),
             Self::GzipLines => {
                 let mut encoder = GzEncoder::new(buffer, Compression::fast());
                 let packed = encoder.write_all(lines).and_then(|()| encoder.finish());

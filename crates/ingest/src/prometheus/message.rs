@@ -155,8 +155,23 @@ struct Fields<'a>(&'a [u8]);
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Field<'a>), BodyError>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
+        // The numbers that are used take one byte together with a type, most lengths another.
+        if let [key @ 8..0x80, len @ ..0x80, rest @ ..] = self.0
+            && key & 7 == WireType::LengthDelimited as u8
+            && let Some((part, rest)) = rest.split_at_checked(usize::from(*len))
+        {
+            self.0 = rest;
+            return Some(Ok((u32::from(key >> 3), Field::Bytes(part))));
+        }
+        self.next_unusual()
+    }
+}
+
+impl<'a> Fields<'a> {
+    #[inline(never)]
+    fn next_unusual(&mut self) -> Option<Result<(u32, Field<'a>), BodyError>> {
         if self.0.is_empty() {
             return None;
         }
@@ -166,31 +181,19 @@ impl<'a> Iterator for Fields<'a> {
         }
         Some(field)
     }
-}
 
-impl<'a> Fields<'a> {
-    #[inline]
     fn read(&mut self) -> Result<(u32, Field<'a>), BodyError> {
         let short = || BodyError::Malformed("unexpected EOF".to_owned());
-        // The numbers that are used take one byte together with a type.
-        if let [key @ 8..0x80, after @ ..] = self.0
-            && key & 7 == WireType::LengthDelimited as u8
-        {
-            let (len, rest) = split_varint(after).ok_or_else(short)?;
+        let (number, wire_type) = decode_key(&mut self.0)?;
+        if wire_type == WireType::LengthDelimited {
+            let (len, rest) = split_varint(self.0).ok_or_else(short)?;
             let len = usize::try_from(len).unwrap_or(usize::MAX);
             let (part, rest) = rest.split_at_checked(len).ok_or_else(short)?;
             self.0 = rest;
-            return Ok((u32::from(key >> 3), Field::Bytes(part)));
+            return Ok((number, Field::Bytes(part)));
         }
-        let (number, wire_type) = decode_key(&mut self.0)?;
-        let before = self.0;
         skip_field(wire_type, number, &mut self.0, DecodeContext::default())?;
-        let whole = &before[..before.len() - self.0.len()];
-        let field = match wire_type {
-            WireType::LengthDelimited => Field::Bytes(split_varint(whole).ok_or_else(short)?.1),
-            _ => Field::Other,
-        };
-        Ok((number, field))
+        Ok((number, Field::Other))
     }
 }
 
