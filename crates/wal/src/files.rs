@@ -16,8 +16,10 @@ use platform::{Disk, DiskError, DiskResult, File};
 
 use crate::format::{DATA_START, FileHeader, Lsn};
 
-/// Retired files kept for the next: overwriting allocated blocks syncs faster than new ones.
-const SPARES_MAX: usize = 2;
+/// Retired files kept for the next: a sync of blocks written before waits for the disk alone, one of new
+/// blocks for the file system's journal as well. As many as one flush of a store gives up at once; they
+/// are made only by a log that had them all in use, so it is never longer than it was at its longest.
+const SPARES_MAX: usize = 8;
 
 /// Length of the first file of a log and of the one it rests in: a store that is not written to
 /// takes next to no room. It is a block of most file systems: the least that there is to save.

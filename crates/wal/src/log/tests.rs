@@ -203,6 +203,27 @@ fn releasing_keeps_what_it_must_and_reuses_files() {
 }
 
 #[test]
+fn files_given_up_at_once_are_all_written_again_and_the_log_gets_no_longer() {
+    let disk = quiet(34);
+    let (wal, ..) = open(&disk, small());
+    let count = |kind: &str| names(&disk).iter().filter(|name| name.ends_with(kind)).count();
+    for _ in 0..3 {
+        while count(".log") < 6 {
+            append_durably(&wal, &[7; 100]);
+        }
+        let longest = wal.metrics().disk_bytes;
+        wal.release(wal.position()).unwrap();
+        assert_eq!((count(".log"), count(".spare")), (1, 5), "{:?}", names(&disk));
+        while count(".log") < 6 {
+            append_durably(&wal, &[8; 100]);
+            assert_eq!(count(".log") + count(".spare"), 6, "{:?}", names(&disk));
+        }
+        assert_eq!(wal.metrics().disk_bytes, longest);
+        wal.release(wal.position()).unwrap();
+    }
+}
+
+#[test]
 fn a_record_larger_than_a_file_gets_its_own() {
     let disk = quiet(3);
     let (wal, ..) = open(&disk, small());
