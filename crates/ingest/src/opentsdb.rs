@@ -42,11 +42,12 @@ pub enum LineError {
 /// # Errors
 /// [`LineError`]: nothing was added.
 pub fn parse_line(line: &str, lines: &mut Lines) -> Result<Command, LineError> {
-    let columns: Vec<&str> = line.split_whitespace().collect();
-    let (metric, time, value, tags) = match &columns[..] {
-        [] => return Ok(Command::Nothing),
-        ["version"] => return Ok(Command::Version),
-        ["put", metric, time, value, tags @ ..] => (*metric, *time, *value, tags),
+    let mut columns = line.split_whitespace();
+    let command = columns.next();
+    let (metric, time, value) = match (command, columns.next(), columns.next(), columns.next()) {
+        (None, ..) => return Ok(Command::Nothing),
+        (Some("version"), None, ..) => return Ok(Command::Version),
+        (Some("put"), Some(metric), Some(time), Some(value)) => (metric, time, value),
         _ => return Err(LineError::Line),
     };
     let number: i64 = time.parse().map_err(|_| LineError::Time)?;
@@ -60,18 +61,29 @@ pub fn parse_line(line: &str, lines: &mut Lines) -> Result<Command, LineError> {
     if !value.is_finite() {
         return Err(LineError::Value);
     }
-    let tags = tags.iter().filter_map(|tag| {
+    let tags = columns.filter_map(|tag| {
         tag.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty())
     });
     let added = lines.push(metric, last_of_each(tags), [(FIELD, value)], time_ns);
     added.map(|()| Command::Put).map_err(|_| LineError::Name)
 }
 
-/// Of tags with the same key the last one.
+/// Tags in the order of their keys; of those with the same key the last one.
 fn last_of_each<'a>(
     tags: impl Iterator<Item = (&'a str, &'a str)>,
-) -> std::collections::BTreeMap<&'a str, &'a str> {
-    tags.collect()
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut tags: Vec<_> = tags.collect();
+    // Tags of a key stay in their order.
+    tags.sort_by_key(|(key, _)| *key);
+    let mut tags = tags.into_iter().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let (key, value) = tags.next()?;
+            if tags.peek().is_none_or(|(next, _)| *next != key) {
+                return Some((key, value));
+            }
+        }
+    })
 }
 
 #[cfg(test)]

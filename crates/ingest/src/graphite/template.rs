@@ -62,6 +62,10 @@ impl Template {
     }
 
     pub(super) fn apply(&self, path: &str) -> Result<Named, String> {
+        if self.parts == [Part::MeasurementRest] && self.separator == "." && self.tags.is_empty() {
+            // Cut and joined again it is what it was.
+            return Ok(Named { measurement: path.to_owned(), ..Named::default() });
+        }
         let nodes: Vec<&str> = path.split('.').collect();
         let mut measurement: Vec<&str> = Vec::new();
         let mut field = String::new();

@@ -17,8 +17,9 @@ use super::ListenerStats;
 const CONNECTIONS_MAX: usize = 1024;
 /// Longest line, bytes. Whoever sends a longer one is cut off.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
-/// Bytes read at a time.
+/// Bytes read at a time, and at once after as many were there.
 const READ_BYTES: usize = 16 << 10;
+const READ_BYTES_MAX: usize = 64 << 10;
 /// After a failure to accept (too many open files) so long passes before the next try.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -95,13 +96,14 @@ impl Drop for Active<'_> {
 pub(super) struct LineReader<S> {
     stream: S,
     buffer: Vec<u8>,
+    read_bytes: usize,
     /// How long is waited for more.
     patience: Duration,
 }
 
 impl<S: AsyncRead + Unpin> LineReader<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, buffer: Vec::new(), patience }
+        Self { stream, buffer: Vec::new(), read_bytes: READ_BYTES, patience }
     }
 
     /// The first line, which stays to be read; `None`: there is none.
@@ -135,10 +137,11 @@ impl<S: AsyncRead + Unpin> LineReader<S> {
         if self.buffer.len() >= LINE_BYTES_MAX {
             return Err(io::Error::other("a line is too long"));
         }
-        self.buffer.reserve(READ_BYTES);
+        self.buffer.reserve(self.read_bytes);
         let read = timeout(self.patience, self.stream.read_buf(&mut self.buffer)).await;
-        let read = read.map_err(|_| io::Error::other("it sent nothing for a long time"))?;
-        Ok(read? > 0)
+        let read = read.map_err(|_| io::Error::other("it sent nothing for a long time"))??;
+        self.read_bytes = if read < READ_BYTES { READ_BYTES } else { READ_BYTES_MAX };
+        Ok(read > 0)
     }
 
     pub(super) fn stream(&mut self) -> &mut S {
@@ -153,6 +156,10 @@ impl<S: AsyncRead + Unpin> LineReader<S> {
 
 /// The lines of some text that are text at all, and the number of the others.
 pub(super) fn texts(text: &[u8]) -> (Vec<&str>, u64) {
+    // Usually all of it is, which is told at once.
+    if let Ok(text) = std::str::from_utf8(text) {
+        return (text.split('\n').filter(|line| !line.trim().is_empty()).collect(), 0);
+    }
     let mut bad = 0;
     let mut lines = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
@@ -227,6 +234,7 @@ mod tests {
             let long = "x".repeat(LINE_BYTES_MAX + 1);
             assert!(LineReader::new(long.as_bytes(), PATIENCE).lines().await.is_err());
         });
+        assert_eq!(texts(b"\na b\n \nc\r\n"), (vec!["a b", "c\r"], 0));
         assert_eq!(texts(b"a b\n\n \xff\nc\r\n"), (vec!["a b", "c\r"], 1));
     }
 }
