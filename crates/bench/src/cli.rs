@@ -360,6 +360,12 @@ fn generate_queries(command: &GenerateQueries) -> Result<()> {
 }
 
 fn run_load(command: &Load) -> Result<()> {
+    let has_texts = matches!(command.data.workload, Workload::Services | Workload::Ycsb);
+    if command.format == LoadFormat::RemoteWrite && has_texts {
+        bail!(
+            "remote write has numbers only, and the rows of this workload texts: take another workload, or --format lines"
+        );
+    }
     if !command.no_create {
         create_database(&command.url, &command.db)?;
     }

@@ -45,8 +45,8 @@ pub enum KeyError {
 }
 
 /// What a backslash precedes in the name of a measurement, and in keys and values of tags.
-const MEASUREMENT_SPECIAL: &[u8] = b", ";
-const TAG_SPECIAL: &[u8] = b",= ";
+const MEASUREMENT_SPECIAL: &[u8; 2] = b", ";
+const TAG_SPECIAL: &[u8; 3] = b",= ";
 
 impl SeriesKey {
     /// Reads a raw key: tags in any order, escapes as sent.
@@ -164,19 +164,50 @@ pub fn unescape<'a>(text: &'a str, special: &[u8]) -> Cow<'a, str> {
 
 /// Puts a backslash before each of `special` (ASCII).
 #[must_use]
-pub fn escape<'a>(text: &'a str, special: &[u8]) -> Cow<'a, str> {
-    let len = escaped_len(text, special);
-    if len == text.len() {
+pub fn escape<'a, const N: usize>(text: &'a str, special: &[u8; N]) -> Cow<'a, str> {
+    if !has_any(text.as_bytes(), special) {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(len);
-    for c in text.chars() {
-        if is_special(c, special) {
-            out.push('\\');
-        }
-        out.push(c);
+    let mut out = Vec::with_capacity(escaped_len(text, special));
+    push_escaped(&mut out, text.as_bytes(), special);
+    Cow::Owned(String::from_utf8(out).expect("BUG: a backslash before ASCII broke a character"))
+}
+
+/// Adds `text` with a backslash before each of `special` (ASCII), of which most texts have none.
+#[inline]
+pub fn push_escaped<const N: usize>(out: &mut Vec<u8>, text: &[u8], special: &[u8; N]) {
+    if !has_any(text, special) {
+        out.extend_from_slice(text);
+        return;
     }
-    Cow::Owned(out)
+    for byte in text {
+        if special.contains(byte) {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+}
+
+/// Whether one of `wanted` is in `text`: eight bytes at a time, as names are a dozen bytes long.
+#[inline]
+#[must_use]
+pub fn has_any<const N: usize>(text: &[u8], wanted: &[u8; N]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let Some(end) = text.last_chunk::<8>() else {
+        return text.iter().any(|byte| wanted.contains(byte));
+    };
+    // A byte that is there is zero in the difference; of a zero byte alone the highest bit is not set before
+    // and set after one is taken away (Hacker's Delight, section 6-1).
+    let word_has = |bytes: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*bytes);
+        let zeros = |byte: u8| {
+            let difference = word ^ (u64::from(byte) * ONES);
+            difference.wrapping_sub(ONES) & !difference
+        };
+        wanted.iter().fold(0, |any, byte| any | zeros(*byte)) & (ONES << 7) != 0
+    };
+    // The last word overlaps the one before where the length is no multiple of eight.
+    text.as_chunks::<8>().0.iter().any(word_has) || word_has(end)
 }
 
 /// Bytes of `text` once escaped.
@@ -246,6 +277,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn special_bytes_are_found_and_escaped(text in "[a-z,= \u{80}-\u{ff}-]{0,30}") {
+            let is_special = |c: &char| [',', '=', ' '].contains(c);
+            prop_assert_eq!(has_any(text.as_bytes(), b",= "), text.chars().any(|c| is_special(&c)));
+            let backslash = |c| is_special(&c).then_some('\\').into_iter().chain([c]);
+            let expected: String = text.chars().flat_map(backslash).collect();
+            prop_assert_eq!(&escape(&text, b",= "), &expected);
+            prop_assert_eq!(unescape(&expected, b",= "), text);
+        }
+
         #[test]
         fn any_names_survive_notation(
             // A part that ends in a backslash cannot be written down: it would escape what follows.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use model::key::escape;
+use model::key::push_escaped;
 use model::{FieldType, LineBatch, LineRow};
 use store::RejectedRow;
 
@@ -33,7 +33,7 @@ fn push_line(text: &mut Vec<u8>, batch: &LineBatch<'_>, row: &LineRow) {
     for (field, slot) in layout.fields.iter().zip(batch.row_values(row)) {
         text.push(separator);
         separator = b',';
-        text.extend_from_slice(escape(&field.name, b",= ").as_bytes());
+        push_escaped(text, field.name.as_bytes(), b",= ");
         text.push(b'=');
         push_value(text, batch, field.field_type, *slot);
     }

@@ -17,8 +17,9 @@ use platform::{Disk, DiskError, DiskResult, File};
 use crate::format::{DATA_START, FileHeader, Lsn};
 
 /// Retired files kept for the next: a sync of blocks written before waits for the disk alone, one of new
-/// blocks for the file system's journal as well. As many as one flush of a store gives up at once; they
-/// are made only by a log that had them all in use, so it is never longer than it was at its longest.
+/// blocks for the file system's journal as well. About as many as one flush of a store gives up at once.
+/// A file is only made when none is kept: except for a record longer than a file the log is not longer than
+/// it was at its longest.
 const SPARES_MAX: usize = 8;
 
 /// Length of the first file of a log and of the one it rests in: a store that is not written to

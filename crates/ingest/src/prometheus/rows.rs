@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use model::{
-    FieldType, Layout, LayoutField, LineBatch, LineRow, MAX_TIME_NS, MIN_TIME_NS, key_hash,
+    FieldType, Layout, LayoutField, LineBatch, LineRow, MAX_TIME_NS, MIN_TIME_NS,
+    key::push_escaped, key_hash,
 };
 
 use super::message::{Label, SERIES_LABELS, SERIES_SAMPLES, Sample, parts};
@@ -182,7 +183,7 @@ fn metric_of(series: &[u8]) -> Result<&[u8], BodyError> {
 /// Writes the start of a series key; says why if there is none.
 fn write_name(text: &mut Vec<u8>, metric: &[u8]) -> Result<(), &'static str> {
     check_writable(metric)?;
-    write_escaped(text, metric, *b", ");
+    push_escaped(text, metric, b", ");
     Ok(())
 }
 
@@ -195,46 +196,10 @@ fn write_label(text: &mut Vec<u8>, label: Label<'_>) -> Result<(), &'static str>
     check_writable(name)?;
     check_writable(value)?;
     text.push(b',');
-    write_escaped(text, name, *b",= ");
+    push_escaped(text, name, b",= ");
     text.push(b'=');
-    write_escaped(text, value, *b",= ");
+    push_escaped(text, value, b",= ");
     Ok(())
-}
-
-/// Adds a name with a backslash before each special byte, of which most have none.
-#[inline]
-fn write_escaped<const N: usize>(text: &mut Vec<u8>, name: &[u8], special: [u8; N]) {
-    if !has_any(name, special) {
-        text.extend_from_slice(name);
-        return;
-    }
-    for byte in name {
-        if special.contains(byte) {
-            text.push(b'\\');
-        }
-        text.push(*byte);
-    }
-}
-
-/// Whether one of `wanted` is in `name`: eight bytes at a time, as names are a dozen bytes long.
-#[inline]
-fn has_any<const N: usize>(name: &[u8], wanted: [u8; N]) -> bool {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let Some(end) = name.last_chunk::<8>() else {
-        return name.iter().any(|byte| wanted.contains(byte));
-    };
-    // A byte that is there is zero in the difference; of a zero byte alone the highest bit is not set before
-    // and set after one is taken away (Hacker's Delight, section 6-1).
-    let word_has = |bytes: &[u8; 8]| {
-        let word = u64::from_ne_bytes(*bytes);
-        let zeros = |byte: u8| {
-            let difference = word ^ (u64::from(byte) * ONES);
-            difference.wrapping_sub(ONES) & !difference
-        };
-        wanted.iter().fold(0, |any, byte| any | zeros(*byte)) & (ONES << 7) != 0
-    };
-    // The last word overlaps the one before where the length is no multiple of eight.
-    name.as_chunks::<8>().0.iter().any(word_has) || word_has(end)
 }
 
 /// The notation has no way to write a backslash before what ends a name.
@@ -369,15 +334,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn special_bytes_are_found(name in "[a-z,= \u{80}-\u{ff}-]{0,30}") {
-            let expected = name.contains([',', '=', ' ']);
-            prop_assert_eq!(has_any(name.as_bytes(), *b",= "), expected);
-            let mut text = Vec::new();
-            write_escaped(&mut text, name.as_bytes(), *b",= ");
-            prop_assert_eq!(String::from_utf8(text).unwrap(), model::key::escape(&name, b",= "));
-        }
-
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (write_rows(&bytes), crate::prometheus::read_queries(&bytes));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::BufMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -17,9 +18,9 @@ use super::ListenerStats;
 const CONNECTIONS_MAX: usize = 1024;
 /// Longest line, bytes. Whoever sends a longer one is cut off.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
-/// Bytes read at a time, and at once after as many were there.
+/// Bytes read at a time, from who sends little and from who just sent as many.
 const READ_BYTES: usize = 16 << 10;
-const READ_BYTES_MAX: usize = 64 << 10;
+const READ_BYTES_MAX: usize = LINE_BYTES_MAX;
 /// After a failure to accept (too many open files) so long passes before the next try.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -96,6 +97,7 @@ impl Drop for Active<'_> {
 pub(super) struct LineReader<S> {
     stream: S,
     buffer: Vec<u8>,
+    /// How many bytes are read next, [`READ_BYTES`] or [`READ_BYTES_MAX`].
     read_bytes: usize,
     /// How long is waited for more.
     patience: Duration,
@@ -134,13 +136,16 @@ impl<S: AsyncRead + Unpin> LineReader<S> {
 
     /// Reads more; says whether there was any.
     async fn fill(&mut self) -> io::Result<bool> {
-        if self.buffer.len() >= LINE_BYTES_MAX {
+        let line_room = LINE_BYTES_MAX.saturating_sub(self.buffer.len());
+        if line_room == 0 {
             return Err(io::Error::other("a line is too long"));
         }
-        self.buffer.reserve(self.read_bytes);
-        let read = timeout(self.patience, self.stream.read_buf(&mut self.buffer)).await;
+        let room = line_room.min(self.read_bytes);
+        self.buffer.reserve(room);
+        let mut part = (&mut self.buffer).limit(room);
+        let read = timeout(self.patience, self.stream.read_buf(&mut part)).await;
         let read = read.map_err(|_| io::Error::other("it sent nothing for a long time"))??;
-        self.read_bytes = if read < READ_BYTES { READ_BYTES } else { READ_BYTES_MAX };
+        self.read_bytes = if read < room { READ_BYTES } else { READ_BYTES_MAX };
         Ok(read > 0)
     }
 
@@ -231,8 +236,25 @@ mod tests {
                 got.extend(lines);
             }
             assert_eq!(got, sent.strip_suffix("last").unwrap().as_bytes());
-            let long = "x".repeat(LINE_BYTES_MAX + 1);
-            assert!(LineReader::new(long.as_bytes(), PATIENCE).lines().await.is_err());
+            // With its end as well as without, after short lines as well as first.
+            for (before, len, fits) in [
+                ("", LINE_BYTES_MAX - 1, true),
+                ("a\n", LINE_BYTES_MAX - 1, true),
+                ("", LINE_BYTES_MAX, false),
+                ("a\n", LINE_BYTES_MAX, false),
+            ] {
+                let sent = format!("{before}{}\n", "x".repeat(len));
+                let mut reader = LineReader::new(sent.as_bytes(), PATIENCE);
+                let mut got = Vec::new();
+                let read = loop {
+                    match reader.lines().await {
+                        Ok(Some(lines)) => got.extend(lines),
+                        Ok(None) => break true,
+                        Err(_) => break false,
+                    }
+                };
+                assert_eq!((read, got == sent.as_bytes()), (fits, fits), "{before:?} {len}");
+            }
         });
         assert_eq!(texts(b"\na b\n \nc\r\n"), (vec!["a b", "c\r"], 0));
         assert_eq!(texts(b"a b\n\n \xff\nc\r\n"), (vec!["a b", "c\r"], 1));
