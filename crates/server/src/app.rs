@@ -13,7 +13,6 @@ use store::{Metric, Store};
 use crate::ServerConfig;
 use crate::auth::Passwords;
 use crate::listeners::ListenerStats;
-use crate::lookout::Lookout;
 use crate::metrics::Metrics;
 use crate::pool::Pool;
 use crate::profile::Profiles;
@@ -56,7 +55,6 @@ pub(crate) struct App {
     pub(crate) parsers: Pool<LineParser>,
     pub(crate) queries: QueryGate,
     pub(crate) query_cache: QueryCache,
-    pub(crate) lookout: Lookout,
     pub(crate) registry: Arc<QueryRegistry>,
     pub(crate) continuous: Arc<ContinuousStatus>,
     pub(crate) passwords: Passwords,
@@ -86,7 +84,6 @@ impl App {
             parsers: Pool::new(config.threads + PARSERS_MORE),
             queries: QueryGate::new(&config),
             query_cache: QueryCache::new(config.query_cache_bytes),
-            lookout: Lookout::new(config.threads),
             registry: Arc::default(),
             continuous: Arc::default(),
             passwords: Passwords::new(config.threads, config.admission_wait),

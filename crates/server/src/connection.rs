@@ -18,6 +18,20 @@ use tokio::time::{Instant, sleep};
 
 use crate::Patience;
 
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It wants to know something.
+    Asks,
+    /// It brings rows.
+    Writes,
+}
+
+impl Kind {
+    /// How many kinds there are; as numbers they count from 0.
+    pub(crate) const COUNT: usize = 2;
+}
+
 /// What goes on on a connection; shared by its stream, its requests and its watchdog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Activity(Arc<Notes>);
@@ -34,6 +48,8 @@ struct Notes {
     untaken: AtomicUsize,
     /// Number of requests that have begun.
     requests: AtomicU64,
+    /// The last of them brought rows.
+    has_written: AtomicBool,
     /// Some of the next request's head has arrived.
     head_started: AtomicBool,
     /// The client does not take what there is for it.
@@ -78,7 +94,8 @@ impl Activity {
     }
 
     /// A request's head has arrived.
-    pub(crate) fn begin_request(&self) {
+    pub(crate) fn begin_request(&self, kind: Kind) {
+        self.0.has_written.store(kind == Kind::Writes, Ordering::Relaxed);
         self.0.requests.fetch_add(1, Ordering::Relaxed);
         self.0.head_started.store(false, Ordering::Relaxed);
         self.0.active.fetch_add(1, Ordering::Relaxed);
@@ -87,6 +104,21 @@ impl Activity {
     /// The request is answered.
     pub(crate) fn end_request(&self) {
         self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Number of requests that have begun.
+    pub(crate) fn requests(&self) -> u64 {
+        self.0.requests.load(Ordering::Relaxed)
+    }
+
+    /// What the client did last.
+    pub(crate) fn kind(&self) -> Kind {
+        if self.0.has_written.load(Ordering::Relaxed) { Kind::Writes } else { Kind::Asks }
+    }
+
+    /// Whether another thread could go on: no request is being answered, and none will be by a task of its own.
+    pub(crate) fn may_move(&self) -> bool {
+        self.0.active.load(Ordering::Relaxed) == 0 && !self.0.is_http2.load(Ordering::Relaxed)
     }
 
     fn waiting(&self) -> Waiting {
@@ -274,7 +306,7 @@ mod tests {
             let (mut client, mut server, activity) = connected();
             client.write_all(b"GET /").await.unwrap();
             server.read_exact(&mut [0; 5]).await.unwrap();
-            activity.begin_request();
+            activity.begin_request(Kind::Asks);
             let hour = Duration::from_secs(3600);
             let bark = tokio::time::timeout(hour, activity.watch(&PATIENCE)).await;
             assert!(bark.is_err(), "no deadline while a request is being answered");
@@ -290,7 +322,7 @@ mod tests {
     fn a_client_that_does_not_read() {
         with_paused_clock(async {
             let (_client, mut server, activity) = connected();
-            activity.begin_request();
+            activity.begin_request(Kind::Asks);
             let blocked = server.write_all(&[0; 100]);
             tokio::select! {
                 _ = blocked => panic!("more written than fits"),

@@ -98,6 +98,8 @@ pub(crate) struct Metrics {
     active: [Gauge; Route::ALL.len()],
     sent: [Counter; Route::ALL.len()],
     pub(crate) connections: Gauge,
+    /// Those that have a thread of their own.
+    pub(crate) connections_alone: Gauge,
     pub(crate) connections_refused: Counter,
     pub(crate) authentication_failures: Counter,
     pub(crate) panics: Counter,
@@ -139,6 +141,7 @@ impl Default for Metrics {
             active: Default::default(),
             sent: Default::default(),
             connections: Gauge::default(),
+            connections_alone: Gauge::default(),
             connections_refused: Counter::default(),
             authentication_failures: Counter::default(),
             panics: Counter::default(),

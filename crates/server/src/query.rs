@@ -30,6 +30,7 @@ use crate::auth::Caller;
 use crate::error::HttpError;
 use crate::gzip;
 use crate::response::{self, CancelOnDrop, Response, ResponseBody, Stream};
+use crate::threads;
 use cache::Collecting;
 use execution::Execution;
 use request::{AnswerForm, Asked, QueryRequest};
@@ -82,10 +83,7 @@ async fn respond(
     let gzip = request.gzip;
     let keeping = question.and_then(|q| app.query_cache.prepare(q, &request, app));
     let mut execution = Execution::new(app, request);
-    let executing = app.lookout.execute();
-    let advanced = execution.advance_light();
-    drop(executing);
-    match advanced {
+    match execution.advance_light() {
         None => {
             app.metrics.light_queries.observe(start.elapsed());
             let bytes = packed(gzip, execution.take());
@@ -127,7 +125,7 @@ async fn continue_on_worker(
     let (pieces, receiver) = tokio::sync::mpsc::channel(PIECES_MAX);
     let (first, first_seen) = oneshot::channel();
     let sink = Sink::new(app, (pieces, first), gzip, collecting, turn);
-    tokio::task::spawn_blocking(move || {
+    threads::pool().spawn_blocking(move || {
         let _active = active;
         worker::run(execution, sink);
     });
@@ -145,7 +143,7 @@ async fn continue_on_worker(
 /// Executes a request that nobody waits for.
 fn run_detached(app: &Arc<App>, request: QueryRequest, active: Active) {
     let app = Arc::clone(app);
-    tokio::spawn(async move {
+    threads::pool().spawn(async move {
         match app.queries.turn(Need::Processor, &app.metrics).await {
             Ok(turn) => {
                 let sink = Sink::discard(&app, turn);

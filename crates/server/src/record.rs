@@ -40,7 +40,7 @@ impl RequestRecord {
         method: &Method,
         uri: &Uri,
     ) -> Self {
-        activity.begin_request();
+        activity.begin_request(route.kind());
         app.metrics.request_begun(route);
         let logged = app.config.access_log
             || tracing::enabled!(target: "nyala::access", tracing::Level::DEBUG);

@@ -2,6 +2,8 @@
 
 use hyper::Method;
 
+use crate::connection::Kind;
+
 /// Who may use a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -126,6 +128,14 @@ impl Route {
             | Self::DebugVars
             | Self::DebugRequests
             | Self::Unknown => "GET",
+        }
+    }
+
+    /// What those who ask for it do.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Write | Self::V2Write | Self::PrometheusWrite => Kind::Writes,
+            _ => Kind::Asks,
         }
     }
 

@@ -24,8 +24,10 @@ use crate::listener::{self, UnixSocket};
 use crate::listeners::{self, Bound, Finishing, InFlight};
 use crate::monitor;
 use crate::retention;
+use crate::roaming::Roaming;
 use crate::service;
 use crate::subscriber::Outbox;
+use crate::threads::{Served, Threads};
 use crate::tls::Tls;
 
 /// Most bytes read at once, ahead of what is asked for, and so the longest head of a request.
@@ -106,7 +108,9 @@ impl Server {
         let graceful = GracefulShutdown::new();
         let (stop, stopping) = watch::channel(());
         let (in_flight, finishing) = InFlight::new(stopping.clone());
-        let doorman = Doorman::new(&app, tls.clone(), stopping);
+        // Dropped at the end, with which all connections that are left end.
+        let (_open, open) = watch::channel(());
+        let doorman = Doorman::new(&app, tls.clone(), stopping, open);
         let mut helpers = JoinSet::new();
         helpers.spawn(retention::enforce(Arc::clone(&app)));
         helpers.spawn(continuous::run(Arc::clone(&app)));
@@ -162,6 +166,7 @@ async fn finish(app: &App, graceful: GracefulShutdown, finishing: Finishing) -> 
 #[derive(Debug)]
 struct Doorman {
     app: Arc<App>,
+    threads: Arc<Threads>,
     tls: Option<Arc<Tls>>,
     places: Arc<Semaphore>,
     /// Closed when the server stops.
@@ -169,13 +174,19 @@ struct Doorman {
 }
 
 impl Doorman {
-    fn new(app: &Arc<App>, tls: Option<Arc<Tls>>, stopping: watch::Receiver<()>) -> Self {
+    fn new(
+        app: &Arc<App>,
+        tls: Option<Arc<Tls>>,
+        stopping: watch::Receiver<()>,
+        open: watch::Receiver<()>,
+    ) -> Self {
         let connections_max = match app.config.max_connections {
             0 => Semaphore::MAX_PERMITS,
             max => max,
         };
         let places = Arc::new(Semaphore::new(connections_max));
-        Self { app: Arc::clone(app), tls, places, stopping }
+        let threads = Arc::new(Threads::new(app, open));
+        Self { app: Arc::clone(app), threads, tls, places, stopping }
     }
 
     /// A place for one more connection. Without one it is dropped, and so closed.
@@ -194,8 +205,9 @@ impl Doorman {
             tracing::debug!(%peer, "cannot set TCP_NODELAY: {error}");
         }
         let (app, watcher) = (Arc::clone(&self.app), graceful.watcher());
+        let (threads, stream) = (Arc::clone(&self.threads), Roaming::new(stream));
         let Some(tls) = &self.tls else {
-            tokio::spawn(serve_connection(app, watcher, stream, Some(peer), place));
+            tokio::spawn(threads.serve(connection(app, watcher, stream, Some(peer), place)));
             return;
         };
         let (acceptor, mut stopping) = (tls.acceptor(), self.stopping.clone());
@@ -208,7 +220,7 @@ impl Doorman {
             };
             match outcome {
                 Ok(Ok(stream)) => {
-                    serve_connection(app, watcher, stream, Some(peer), place).await;
+                    threads.serve(connection(app, watcher, stream, Some(peer), place)).await;
                 }
                 Ok(Err(error)) => tracing::debug!(%peer, "no TLS connection: {error}"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake takes too long"),
@@ -219,21 +231,22 @@ impl Doorman {
     fn unix(&self, graceful: &GracefulShutdown, stream: UnixStream) {
         let Some(place) = self.place() else { return };
         let (app, watcher) = (Arc::clone(&self.app), graceful.watcher());
-        tokio::spawn(serve_connection(app, watcher, stream, None, place));
+        let connection = connection(app, watcher, Roaming::new(stream), None, place);
+        tokio::spawn(Arc::clone(&self.threads).serve(connection));
     }
 }
 
-/// Serves a connection to its end: HTTP/1.1, or HTTP/2 if the client starts with that.
-async fn serve_connection<S>(
+/// A connection that speaks HTTP/1.1, or HTTP/2 if the client starts with that.
+fn connection<S>(
     app: Arc<App>,
     watcher: Watcher,
     stream: S,
     peer: Option<SocketAddr>,
     place: OwnedSemaphorePermit,
-) where
+) -> Served
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _place = place;
     let activity = Activity::new(peer.map(|peer| peer.ip()));
     let io = TokioIo::new(Connection::new(stream, activity.clone()));
     let service = {
@@ -256,14 +269,30 @@ async fn serve_connection<S>(
         .initial_connection_window_size(WINDOW_BYTES)
         .max_send_buf_size(SEND_BYTES_MAX);
     let served = watcher.watch(builder.serve_connection(io, service).into_owned());
-    app.metrics.connections.add(1);
-    tokio::select! {
-        outcome = served => if let Err(error) = outcome {
+    let open = Open::new(app, place);
+    Served::new(activity, async move {
+        let _open = open;
+        if let Err(error) = served.await {
             tracing::debug!(?peer, "a connection failed: {error}");
-        },
-        why = activity.watch(&app.config.patience) => {
-            tracing::debug!(?peer, "closed a connection: {why}");
         }
+    })
+}
+
+/// Counts a connection as open as long as it lives.
+struct Open {
+    app: Arc<App>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Open {
+    fn new(app: Arc<App>, place: OwnedSemaphorePermit) -> Self {
+        app.metrics.connections.add(1);
+        Self { app, _place: place }
     }
-    app.metrics.connections.sub(1);
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.app.metrics.connections.sub(1);
+    }
 }

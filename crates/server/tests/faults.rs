@@ -402,6 +402,65 @@ fn queries_that_do_not_end_are_cut_off_when_the_server_stops() {
     assert!(told.load(Ordering::Relaxed), "its client is told");
 }
 
+/// Has two connections ask until they have threads of their own.
+fn with_threads(tested: &Tested) -> [TcpStream; 2] {
+    let streams = [(); 2].map(|()| connect(tested.address));
+    tested.wait_for(|tested| {
+        for _ in 0..20 {
+            streams
+                .iter()
+                .for_each(|stream| assert_eq!(ask_again(stream, "SELECT v FROM m").0, 200));
+        }
+        tested.metric("nyala_http_connections_alone 2")
+    });
+    streams
+}
+
+/// Status, and head and body as one text; the connection stays open.
+fn ask_again(mut stream: &TcpStream, statement: &str) -> (u16, String) {
+    stream.write_all(format!("{}Host: x\r\n\r\n", query_head(statement)).as_bytes()).unwrap();
+    let (mut text, mut piece) = (String::new(), [0; 4096]);
+    while !text.ends_with("}\n") {
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "{text}");
+        text.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+    }
+    (text.split(' ').nth(1).unwrap().parse().unwrap(), text)
+}
+
+#[test]
+fn a_panic_on_a_thread_of_its_own_ends_one_request() {
+    let tested = Tested::start(ServerConfig::default());
+    let streams = with_threads(&tested);
+    tested.store.set(Fault::Panic);
+    for stream in &streams {
+        let (status, text) = ask_again(stream, "SELECT v FROM m LIMIT 5");
+        assert!(status == 500 && text.contains("internal error: BUG: as ordered"), "{text}");
+    }
+    tested.store.set(Fault::None);
+    for stream in &streams {
+        assert_eq!(ask_again(stream, "SELECT v FROM m LIMIT 5").0, 200);
+    }
+    tested.wait_for(|tested| tested.metric("nyala_http_connections_alone 0"));
+    assert_eq!(tested.stop(), Stopped::Gracefully);
+}
+
+#[test]
+fn threads_of_connections_end_with_the_server() {
+    let config =
+        ServerConfig { shutdown_grace: Duration::from_millis(100), ..ServerConfig::default() };
+    let tested = Tested::start(config);
+    let streams = with_threads(&tested);
+    tested.store.set(Fault::Endless);
+    for mut stream in &streams {
+        let head = query_head("SELECT v FROM m WHERE host = 'a'");
+        stream.write_all(format!("{head}Host: x\r\n\r\n").as_bytes()).unwrap();
+    }
+    // Nobody takes the answers, which have no end; the threads' connections do not hold up the server's.
+    tested.wait_for(|t| t.store.endless.load(Ordering::Relaxed) >= 2);
+    assert_eq!(tested.stop(), Stopped::InHaste);
+}
+
 /// The frames of an HTTP/2 client that asks for `path` once and says nothing more: no room is ever given
 /// back, so that an answer stops where the first window of 64 KiB is full (RFC 9113, RFC 7541).
 fn http2_request(path: &str) -> Vec<u8> {

@@ -63,6 +63,14 @@ fn tls_with_a_certificate_that_changes() {
         |more: &[&str]| curl(&[&["--resolve", &local, "--cacert", cert, &ping][..], more].concat());
     assert_eq!(ask(&[]), " 204 2", "the better protocol is agreed on");
     assert_eq!(ask(&["--http1.1"]), " 204 1.1");
+    // So many requests of two clients that each gets a thread of its own.
+    let again = format!("{ping}?n=[1-3000]");
+    std::thread::scope(|scope| {
+        let many = || curl(&["--resolve", &local, "--cacert", cert, "--http1.1", &again]);
+        for client in [(); 2].map(|()| scope.spawn(many)) {
+            assert_eq!(client.join().unwrap(), " 204 1.1".repeat(3000));
+        }
+    });
     // Without TLS there is no answer.
     let mut plain = connect(server.address);
     plain.write_all(b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();

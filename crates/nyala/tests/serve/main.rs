@@ -7,6 +7,7 @@
 
 mod bad_inputs;
 mod bad_queries;
+mod busy;
 mod clients;
 mod command_line;
 mod connections;

@@ -16,6 +16,7 @@ use sha2::Sha256;
 use tokio::sync::Semaphore;
 
 use crate::error::HttpError;
+use crate::threads;
 
 /// Passwords remembered at most; then all are forgotten.
 const REMEMBERED_MAX: usize = 4096;
@@ -79,7 +80,7 @@ impl Passwords {
             return Ok(fits);
         }
         let nobody = Arc::clone(&self.nobody);
-        let checked = tokio::task::spawn_blocking(move || {
+        let checked = threads::pool().spawn_blocking(move || {
             let _permit = permit;
             match hash {
                 Some(hash) => hash.verify(&password),

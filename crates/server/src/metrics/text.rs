@@ -99,6 +99,11 @@ fn own(metrics: &Metrics) -> Vec<Metric> {
     all.extend([
         gauge("http_requests_active", "Requests being answered.", m.active(&Route::ALL)),
         gauge("http_connections", "Open connections.", m.connections.get()),
+        gauge(
+            "http_connections_alone",
+            "Busy connections that have a thread of their own.",
+            m.connections_alone.get(),
+        ),
         counter(
             "http_connections_refused_total",
             "Connections closed because there were too many.",

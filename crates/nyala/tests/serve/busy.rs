@@ -1,0 +1,189 @@
+//! Connections whose clients ask again and again get threads of their own, and nobody notices.
+
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::scope;
+
+use crate::support::{Server, connect, eventually, temp_dir};
+
+/// A connection that stays open.
+struct Client<S>(S);
+
+impl<S: Read + Write> Client<S> {
+    /// Status and body; nothing if the server has closed the connection.
+    fn try_send(&mut self, head: &str, body: &str) -> Option<(u16, String)> {
+        let length = body.len();
+        let request =
+            format!("{head} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+        self.0.write_all(request.as_bytes()).ok()?;
+        let mut bytes = Vec::new();
+        let end = loop {
+            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.read_more(&mut bytes)?;
+        };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_lowercase();
+        let length = head
+            .split("content-length: ")
+            .nth(1)
+            .map_or(0, |rest| rest.split("\r\n").next().unwrap().parse().unwrap());
+        while bytes.len() < end + length {
+            self.read_more(&mut bytes)?;
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Some((status, String::from_utf8(bytes[end..].to_vec()).unwrap()))
+    }
+
+    fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
+        let mut piece = [0; 4096];
+        let count = self.0.read(&mut piece).ok()?;
+        bytes.extend_from_slice(&piece[..count]);
+        (count > 0).then_some(())
+    }
+
+    fn ask(&mut self) {
+        let (status, body) = self.try_send("GET /query?db=d&q=SELECT+v+FROM+m", "").unwrap();
+        assert_eq!(status, 200, "{body}");
+        assert!(body.contains(r#""values":[["1970-01-01T00:00:00.000000001Z",1]]"#), "{body}");
+    }
+}
+
+/// Connections that have threads of their own.
+fn alone(server: &Server) -> u64 {
+    let text = server.get("/metrics").text().to_owned();
+    let line = text.lines().find(|line| line.starts_with("nyala_http_connections_alone "));
+    line.unwrap().split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// Waits for as many connections with threads of their own.
+fn await_alone(server: &Server, count: u64) {
+    eventually(|| alone(server) == count, || server.get("/metrics").text().to_owned());
+}
+
+fn with_a_row(flags: &[&str], directory: &std::path::Path) -> Server {
+    let server = Server::start_with(directory, flags);
+    server.create_database("d");
+    assert_eq!(server.write("d", "m v=1 1").status, 204);
+    server
+}
+
+/// Has all clients ask while `meanwhile` runs.
+fn all_ask<S: Read + Write + Send>(clients: &mut [Client<S>], meanwhile: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    scope(|scope| {
+        for client in clients {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    client.ask();
+                }
+            });
+        }
+        // A failure is to end the others as well.
+        let stopped = StopOnDrop(&stop);
+        meanwhile();
+        drop(stopped);
+    });
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn threads_come_when_two_ask_and_go_when_they_pause() {
+    let dir = temp_dir();
+    let socket = dir.path().join("socket");
+    let flags = ["--bind-socket", socket.to_str().unwrap()];
+    let server = with_a_row(&flags, &dir.path().join("data"));
+    let mut clients = [(); 2].map(|()| Client(connect(server.address)));
+    let mut local = [(); 2].map(|()| Client(UnixStream::connect(&socket).unwrap()));
+    for _ in 0..3 {
+        all_ask(&mut clients, || await_alone(&server, 2));
+        await_alone(&server, 0);
+        clients.iter_mut().for_each(Client::ask);
+        all_ask(&mut local, || await_alone(&server, 2));
+        await_alone(&server, 0);
+        local.iter_mut().for_each(Client::ask);
+    }
+    server.stop();
+}
+
+#[test]
+fn a_crowd_shares_the_threads_for_all() {
+    let dir = temp_dir();
+    let server = with_a_row(&[], dir.path());
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let mut clients: Vec<_> =
+        (0..2 * processors + 2).map(|_| Client(connect(server.address))).collect();
+    all_ask(&mut clients, || {
+        let times_none = Cell::new(0);
+        let none_for_long = || {
+            times_none.set(if alone(&server) == 0 { times_none.get() + 1 } else { 0 });
+            times_none.get() == 30
+        };
+        eventually(none_for_long, || server.get("/metrics").text().to_owned());
+    });
+    // Those that are left are no crowd.
+    all_ask(&mut clients[..2], || await_alone(&server, 2));
+    server.stop();
+}
+
+#[test]
+fn what_a_thread_of_its_own_acknowledged_is_seen_and_stays() {
+    let dir = temp_dir();
+    let server = with_a_row(&[], dir.path());
+    let count = |server: &Server| {
+        let answer = server.query("d", "SELECT count(w) FROM n").json();
+        answer["results"][0]["series"][0]["values"][0][1].as_u64().unwrap_or(0)
+    };
+    let (mut writer, mut other) =
+        (Client(connect(server.address)), Client(connect(server.address)));
+    let write = |client: &mut Client<TcpStream>, number: u64| {
+        let line = format!("n,who={} w=1i {number}", number % 10);
+        client.try_send("POST /write?db=d", &line).map(|(status, _)| assert_eq!(status, 204))
+    };
+    let mut rows = 0;
+    while alone(&server) == 0 || rows < 100 {
+        for _ in 0..20 {
+            rows += 1;
+            write(&mut writer, rows).unwrap();
+        }
+        assert_eq!(count(&server), rows);
+        assert!(rows < 1_000_000, "no thread");
+    }
+    // What is wrong is said there as well.
+    let (status, body) = writer.try_send("POST /write?db=d", "n w=").unwrap();
+    assert!(status == 400 && body.contains("unable to parse"), "{status} {body}");
+    // The server stops in the midst of it.
+    let acknowledged = AtomicU64::new(rows);
+    scope(|scope| {
+        for client in [&mut writer, &mut other] {
+            let (acknowledged, write) = (&acknowledged, &write);
+            // Each has times of its own.
+            let first = u64::from(client.0.local_addr().unwrap().port()) << 32;
+            scope.spawn(move || {
+                for number in first.. {
+                    if write(client, number).is_none() {
+                        return;
+                    }
+                    acknowledged.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        await_alone(&server, 2);
+        server.stop();
+    });
+    let server = Server::start(dir.path());
+    let acknowledged = acknowledged.into_inner();
+    // One a client may have been stored without a word of it.
+    assert!((acknowledged..=acknowledged + 2).contains(&count(&server)), "{acknowledged}");
+    server.stop();
+}
