@@ -122,7 +122,7 @@ fn a_crowd_shares_the_threads_for_all() {
     let server = with_a_row(&[], dir.path());
     let processors = std::thread::available_parallelism().unwrap().get();
     let mut clients: Vec<_> =
-        (0..2 * processors + 2).map(|_| Client(connect(server.address))).collect();
+        (0..4 * processors + 2).map(|_| Client(connect(server.address))).collect();
     all_ask(&mut clients, || {
         let times_none = Cell::new(0);
         let none_for_long = || {

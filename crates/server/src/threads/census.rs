@@ -21,7 +21,7 @@ pub(super) const BUSY_REQUESTS: u64 = 5;
 /// two processors (docs/benchmarks.md). Questions keep a processor busy: one client alone is served as well by the
 /// threads for all, and more than so many interrupt each other. Writes wait for the disk most of their time.
 const ASKING_MIN: usize = 2;
-const ASKING_MAX: usize = 2;
+const ASKING_MAX: usize = 4;
 const WRITING_MIN: usize = 1;
 const WRITING_MAX: usize = 16;
 
@@ -153,10 +153,10 @@ mod tests {
         let count = |kind, window, times| (0..times).for_each(|_| census.count(kind, window));
         count(Kind::Asks, 7, 1);
         assert!(!census.has_threads(Kind::Asks, 7), "one alone");
-        count(Kind::Asks, 7, 3);
+        count(Kind::Asks, 7, 7);
         assert!(census.has_threads(Kind::Asks, 7));
         assert!(census.has_threads(Kind::Asks, 8), "as many as a window ago");
-        count(Kind::Asks, 8, 5);
+        count(Kind::Asks, 8, 9);
         assert!(!census.has_threads(Kind::Asks, 8));
         count(Kind::Asks, 7, 1);
         assert!(!census.has_threads(Kind::Asks, 9), "they were too many a window ago");
