@@ -130,8 +130,8 @@ impl Threads {
     /// Serves a connection to its end, for a task of the runtime that all share.
     pub(crate) async fn serve(self: Arc<Self>, mut served: Served) {
         while self.among_others(&mut served).await == Leaves::Moves {
-            let (threads, pool) = (Arc::clone(&self), Handle::current());
-            let stay = pool.clone().spawn_blocking(move || threads.alone(served, pool));
+            let threads = Arc::clone(&self);
+            let stay = tokio::task::spawn_blocking(move || threads.alone(served));
             // A panic ends the connection, as it does elsewhere.
             let Ok(Some(back)) = stay.await else { return };
             served = back;
@@ -150,7 +150,8 @@ impl Threads {
     }
 
     /// A stay on this thread; the connection, if it goes on elsewhere.
-    fn alone(&self, mut served: Served, pool: Handle) -> Option<Served> {
+    fn alone(&self, mut served: Served) -> Option<Served> {
+        let pool = Handle::current();
         let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {

@@ -7,48 +7,36 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::scope;
 
-use crate::support::{Server, connect, eventually, temp_dir};
+use crate::support::{Answer, Server, connect, eventually, temp_dir};
 
 /// A connection that stays open.
 struct Client<S>(S);
 
 impl<S: Read + Write> Client<S> {
-    /// Status and body; nothing if the server has closed the connection.
-    fn try_send(&mut self, head: &str, body: &str) -> Option<(u16, String)> {
+    /// The answer; none if the server has closed the connection.
+    fn try_send(&mut self, head: &str, body: &str) -> Option<Answer> {
         let length = body.len();
         let request =
             format!("{head} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
         self.0.write_all(request.as_bytes()).ok()?;
-        let mut bytes = Vec::new();
-        let end = loop {
-            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-                break end + 4;
+        let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let count = self.0.read(&mut piece).ok().filter(|count| *count > 0)?;
+            bytes.extend_from_slice(&piece[..count]);
+            if let Some(answer) = Answer::begun(&bytes) {
+                let length = answer.header("content-length").map_or(0, |n| n.parse().unwrap());
+                if answer.body.len() == length {
+                    return Some(answer);
+                }
             }
-            self.read_more(&mut bytes)?;
-        };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_lowercase();
-        let length = head
-            .split("content-length: ")
-            .nth(1)
-            .map_or(0, |rest| rest.split("\r\n").next().unwrap().parse().unwrap());
-        while bytes.len() < end + length {
-            self.read_more(&mut bytes)?;
         }
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Some((status, String::from_utf8(bytes[end..].to_vec()).unwrap()))
-    }
-
-    fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
-        let mut piece = [0; 4096];
-        let count = self.0.read(&mut piece).ok()?;
-        bytes.extend_from_slice(&piece[..count]);
-        (count > 0).then_some(())
     }
 
     fn ask(&mut self) {
-        let (status, body) = self.try_send("GET /query?db=d&q=SELECT+v+FROM+m", "").unwrap();
-        assert_eq!(status, 200, "{body}");
-        assert!(body.contains(r#""values":[["1970-01-01T00:00:00.000000001Z",1]]"#), "{body}");
+        let answer = self.try_send("GET /query?db=d&q=SELECT+v+FROM+m", "").unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let values = r#""values":[["1970-01-01T00:00:00.000000001Z",1]]"#;
+        assert!(answer.text().contains(values), "{}", answer.text());
     }
 }
 
@@ -148,7 +136,7 @@ fn what_a_thread_of_its_own_acknowledged_is_seen_and_stays() {
         (Client(connect(server.address)), Client(connect(server.address)));
     let write = |client: &mut Client<TcpStream>, number: u64| {
         let line = format!("n,who={} w=1i {number}", number % 10);
-        client.try_send("POST /write?db=d", &line).map(|(status, _)| assert_eq!(status, 204))
+        client.try_send("POST /write?db=d", &line).map(|answer| assert_eq!(answer.status, 204))
     };
     let mut rows = 0;
     while alone(&server) == 0 || rows < 100 {
@@ -160,8 +148,8 @@ fn what_a_thread_of_its_own_acknowledged_is_seen_and_stays() {
         assert!(rows < 1_000_000, "no thread");
     }
     // What is wrong is said there as well.
-    let (status, body) = writer.try_send("POST /write?db=d", "n w=").unwrap();
-    assert!(status == 400 && body.contains("unable to parse"), "{status} {body}");
+    let wrong = writer.try_send("POST /write?db=d", "n w=").unwrap();
+    assert!(wrong.status == 400 && wrong.text().contains("unable to parse"), "{}", wrong.text());
     // The server stops in the midst of it.
     let acknowledged = AtomicU64::new(rows);
     scope(|scope| {

@@ -229,6 +229,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// What has arrived of an answer, once its head is whole; the body as it was sent.
+    pub(crate) fn begun(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Some(Self { status, head, body: bytes[end + 4..].to_vec() })
+    }
+
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
@@ -268,10 +276,7 @@ pub(crate) fn read_answer(stream: &mut TcpStream) -> Answer {
         Ok(_) => {}
         Err(error) => assert!(!bytes.is_empty(), "no answer: {error}"),
     }
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a whole head");
-    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let mut answer = Answer { status, head, body: bytes[end + 4..].to_vec() };
+    let mut answer = Answer::begun(&bytes).expect("a whole head");
     if answer.header("transfer-encoding") == Some("chunked") {
         answer.body = without_chunks(&answer.body);
     }

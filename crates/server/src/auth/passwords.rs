@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use sha2::Sha256;
 use tokio::sync::Semaphore;
 
+use crate::blocking::blocking;
 use crate::error::HttpError;
-use crate::threads;
 
 /// Passwords remembered at most; then all are forgotten.
 const REMEMBERED_MAX: usize = 4096;
@@ -80,7 +80,7 @@ impl Passwords {
             return Ok(fits);
         }
         let nobody = Arc::clone(&self.nobody);
-        let checked = threads::pool().spawn_blocking(move || {
+        let fits = blocking(move || {
             let _permit = permit;
             match hash {
                 Some(hash) => hash.verify(&password),
@@ -91,8 +91,8 @@ impl Passwords {
                     false
                 }
             }
-        });
-        let fits = checked.await.map_err(|_| HttpError::internal("cannot check a password"))?;
+        })
+        .await?;
         let mut memory = self.memory.lock();
         if memory.len() >= REMEMBERED_MAX {
             memory.clear();

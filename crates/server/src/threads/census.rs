@@ -24,6 +24,9 @@ const ASKING_MIN: usize = 2;
 const ASKING_MAX: usize = 4;
 const WRITING_MIN: usize = 1;
 const WRITING_MAX: usize = 16;
+/// And so many of a kind at most, on however large a machine: the threads come from those that heavy queries and writes of
+/// other connections need as well.
+const KIND_MAX: usize = 256;
 
 /// Counts busy connections.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ pub(super) struct Census {
     counts: Mutex<Counts>,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Counts {
     /// The latest window that somebody counted in.
     window: u64,
@@ -46,7 +49,7 @@ impl Census {
     /// One for a machine with so many processors.
     pub(super) fn new(processors: usize) -> Self {
         let good_for = [(ASKING_MIN, ASKING_MAX), (WRITING_MIN, WRITING_MAX)]
-            .map(|(min, max)| min..=max * processors);
+            .map(|(min, max)| min..=(max * processors).min(KIND_MAX));
         Self { start: Instant::now(), good_for, counts: Mutex::default() }
     }
 
@@ -102,7 +105,6 @@ pub(super) struct Pace {
     before: u64,
     /// Requests when somebody looked last.
     seen: u64,
-    was_busy: bool,
 }
 
 impl Pace {
@@ -114,16 +116,15 @@ impl Pace {
     /// Takes note of all requests so far, and says what they make of the connection.
     pub(super) fn look(&mut self, window: u64, requests: u64) -> Look {
         if window != self.window {
-            (self.window, self.before, self.was_busy) = (window, self.seen, false);
+            (self.window, self.before) = (window, self.seen);
         }
-        self.seen = requests;
-        let is_busy = requests - self.before >= BUSY_REQUESTS;
-        let look = match (is_busy, self.was_busy) {
+        let is_busy = |requests| requests - self.before >= BUSY_REQUESTS;
+        let look = match (is_busy(requests), is_busy(self.seen)) {
             (false, _) => Look::Quiet,
             (true, false) => Look::BusyNow,
             (true, true) => Look::BusyStill,
         };
-        self.was_busy = is_busy;
+        self.seen = requests;
         look
     }
 }
@@ -173,9 +174,10 @@ mod tests {
         (0..31).for_each(|_| census.count(Kind::Writes, 3));
         assert!(census.has_threads(Kind::Writes, 3));
         census.count(Kind::Writes, 3);
-        assert!(!census.has_threads(Kind::Writes, 3));
+        assert!(!census.has_threads(Kind::Writes, 3), "33 of two processors");
         assert!(!census.has_threads(Kind::Asks, 3));
         (0..2).for_each(|_| census.count(Kind::Asks, 3));
         assert!(census.has_threads(Kind::Asks, 3));
+        assert_eq!(Census::new(64).good_for, [2..=256, 1..=256]);
     }
 }
