@@ -17,6 +17,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    allocator::settle();
     match cli::run() {
         Ok(code) => code,
         Err(error) => {

@@ -20,10 +20,11 @@ use wal::Lsn;
 
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 use crate::work::WorkSignal;
+pub(crate) use arena::TEXT_BYTES_MAX;
 pub(crate) use read::{Few, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
-pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX, TEXT_BYTES_MAX};
+pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
 
 /// Shards of a memtable, and lanes of the write path. A power of two.
 pub(crate) const SHARDS: usize = 16;

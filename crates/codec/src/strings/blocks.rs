@@ -23,6 +23,45 @@ thread_local! {
     /// Making one takes as long as some ten kilobytes of text.
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
         const { RefCell::new(None) };
+    static COMPRESSION: RefCell<Compression> = const { RefCell::new(Compression::new()) };
+}
+
+/// What is kept from one block to the next. Memory for each would come as zeros: given back to the system and
+/// taken again page by page, which takes longer than compressing what it is for.
+struct Compression {
+    /// Where a block is compressed.
+    block: Vec<u8>,
+    zstd: Option<zstd::bulk::Compressor<'static>>,
+}
+
+impl Compression {
+    const fn new() -> Self {
+        Self { block: Vec::new(), zstd: None }
+    }
+
+    /// `bytes`, which are at most `BLOCK_BYTES`, compressed.
+    fn compress(&mut self, codec: Codec, bytes: &[u8]) -> &[u8] {
+        let longest = match codec {
+            Codec::Lz4 => lz4_flex::block::get_maximum_output_size(bytes.len()),
+            Codec::Zstd => zstd::zstd_safe::compress_bound(bytes.len()),
+        };
+        if self.block.len() < longest {
+            self.block.resize(longest, 0);
+        }
+        let len = match codec {
+            Codec::Lz4 => lz4_flex::block::compress_into(bytes, &mut self.block).ok(),
+            Codec::Zstd => self.compress_zstd(bytes).ok(),
+        };
+        &self.block[..len.expect("BUG: a block is refused although its buffer is large enough")]
+    }
+
+    fn compress_zstd(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let compressor = match &mut self.zstd {
+            Some(compressor) => compressor,
+            none => none.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL)?),
+        };
+        compressor.compress_to_buffer(bytes, self.block.as_mut_slice())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,24 +87,16 @@ impl Codec {
     }
 
     pub(super) fn compress(self, bytes: &[u8]) -> Vec<u8> {
-        let blocks: Vec<Vec<u8>> =
-            bytes.chunks(BLOCK_BYTES).map(|block| self.compress_block(block)).collect();
-        let mut out = Vec::with_capacity(blocks.iter().map(|b| b.len() + 4).sum());
-        for block in &blocks {
-            put_uvarint(&mut out, block.len() as u64);
-        }
-        for block in &blocks {
-            out.extend_from_slice(block);
-        }
+        let (mut out, mut blocks) = (Vec::new(), Vec::new());
+        COMPRESSION.with_borrow_mut(|compression| {
+            for block in bytes.chunks(BLOCK_BYTES) {
+                let compressed = compression.compress(self, block);
+                put_uvarint(&mut out, compressed.len() as u64);
+                blocks.extend_from_slice(compressed);
+            }
+        });
+        out.append(&mut blocks);
         out
-    }
-
-    fn compress_block(self, block: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Lz4 => lz4_flex::block::compress(block),
-            Self::Zstd => zstd::bulk::compress(block, ZSTD_LEVEL)
-                .expect("BUG: zstd refuses a block although its buffer is large enough"),
-        }
     }
 
     /// Appends bytes `span` of the `total` that were compressed.

@@ -29,8 +29,6 @@ const _: () = assert!(CHUNK_WORDS_MAX <= 1 << LEN_BITS, "every row's length fits
 
 /// Most rows a memtable can have: they may all be of one shard.
 pub(crate) const ROWS_MAX: usize = (1 << ARRIVAL_BITS) - 1;
-/// Most text a memtable can have, bytes: a shard's text is addressed by 32 bits.
-pub(crate) const TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Most layouts a memtable can have.
 pub(crate) const LAYOUTS_MAX: usize = 1 << (64 - ARRIVAL_BITS - LEN_BITS);
@@ -55,8 +53,8 @@ pub(super) struct Shard {
     long: HashMap<SeriesId, Vec<FullChunk>>,
     /// Number of them.
     full_chunks: usize,
-    arena: Arena,
-    strings: Vec<u8>,
+    arena: Arena<u64>,
+    text: Arena<u8>,
     /// Rows added so far: the next row's arrival number.
     rows: u32,
 }
@@ -114,8 +112,8 @@ pub(super) struct Appender<'a> {
     entry: &'a mut SeriesRows,
     long: &'a mut HashMap<SeriesId, Vec<FullChunk>>,
     full_chunks: &'a mut usize,
-    arena: &'a mut Arena,
-    strings: &'a mut Vec<u8>,
+    arena: &'a mut Arena<u64>,
+    text: &'a mut Arena<u8>,
     rows: &'a mut u32,
 }
 
@@ -140,14 +138,14 @@ impl Appender<'_> {
             }
             entry.add_chunk(self.arena, words, time_ns);
         }
-        let row = self.arena.words_mut(entry.free, words);
+        let row = self.arena.items_mut(entry.free, words);
         row[0] = time_ns as u64;
         row[1] = pack(layout, values.len(), *self.rows);
         row[ROW_HEADER_WORDS..].copy_from_slice(values);
         if has_strings {
             for (slot, field_type) in row[ROW_HEADER_WORDS..].iter_mut().zip(types) {
                 if *field_type == FieldType::String {
-                    *slot = copy_string(*slot, strings, self.strings);
+                    *slot = copy_string(*slot, strings, self.text);
                 }
             }
         }
@@ -176,7 +174,7 @@ impl Shard {
             long: &mut self.long,
             full_chunks: &mut self.full_chunks,
             arena: &mut self.arena,
-            strings: &mut self.strings,
+            text: &mut self.text,
             rows: &mut self.rows,
         }
     }
@@ -252,7 +250,7 @@ impl Shard {
     /// The text of a string slot of a stored row.
     pub(super) fn string(&self, slot: u64) -> &[u8] {
         let (start, len) = string_slot_parts(slot);
-        &self.strings[start as usize..start as usize + len as usize]
+        self.text.items(start, len as usize)
     }
 
     /// Bytes of memory in use.
@@ -260,7 +258,7 @@ impl Shard {
         let entry = size_of::<(SeriesId, SeriesRows)>() + 1;
         let long = size_of::<(SeriesId, Vec<FullChunk>)>() + 1;
         self.arena.bytes()
-            + self.strings.capacity()
+            + self.text.bytes()
             + self.series.capacity() * entry
             + self.long.capacity() * long
             // As long as it may be for having grown by doubling.
@@ -271,11 +269,11 @@ impl Shard {
 /// Calls `visit` with the rows between two addresses of one chunk.
 #[inline]
 fn chunk_rows<'a>(
-    arena: &'a Arena,
+    arena: &'a Arena<u64>,
     (start, end): (u32, u32),
     mut visit: impl FnMut(StoredRow<'a>),
 ) {
-    let mut words = arena.words(start, (end - start) as usize);
+    let mut words = arena.items(start, (end - start) as usize);
     while let [time, packed, rest @ ..] = words {
         let (layout, len, arrival) = unpack(*packed);
         let (values, after) = rest.split_at(len);
@@ -288,7 +286,12 @@ impl Series<'_> {
     /// Calls `visit` with the addresses that rows lie between, chunk by chunk in arrival order; leaves out
     /// chunks of which it is known that they have no row within `time`.
     #[inline]
-    fn for_each_chunk(self, arena: &Arena, time: TimeRange, mut visit: impl FnMut((u32, u32))) {
+    fn for_each_chunk(
+        self,
+        arena: &Arena<u64>,
+        time: TimeRange,
+        mut visit: impl FnMut((u32, u32)),
+    ) {
         if self.full.is_empty() {
             return self.rows.for_each_chunk(arena, visit);
         }
@@ -334,10 +337,10 @@ impl SeriesRows {
 
     /// Calls `visit` with the addresses that rows lie between, chunk by chunk.
     #[inline]
-    fn for_each_chunk(&self, arena: &Arena, mut visit: impl FnMut((u32, u32))) {
+    fn for_each_chunk(&self, arena: &Arena<u64>, mut visit: impl FnMut((u32, u32))) {
         let mut chunk = self.first_chunk;
         while chunk != self.last_chunk {
-            let header = arena.words(chunk, 1)[0];
+            let header = arena.items(chunk, 1)[0];
             visit((chunk + 1, header as u32));
             chunk = (header >> 32) as u32;
         }
@@ -345,7 +348,7 @@ impl SeriesRows {
     }
 
     /// Adds what is to be kept of the last chunk, which is full, and the first time of those before it.
-    fn keep_full(&self, arena: &Arena, full: &mut Vec<FullChunk>) {
+    fn keep_full(&self, arena: &Arena<u64>, full: &mut Vec<FullChunk>) {
         if full.is_empty() {
             // Their rows are in no cache any more: looking at the times of each made up a sixth of adding rows to thousands
             // of series. The bounds of all of them together are right for each, and so few are soon read through.
@@ -354,14 +357,14 @@ impl SeriesRows {
                 full.push(FullChunk { start, end, min_time, max_time_so_far });
             });
         } else {
-            let min_time = arena.words(self.last_chunk, 1)[0] as i64;
+            let min_time = arena.items(self.last_chunk, 1)[0] as i64;
             let (start, end) = (self.last_chunk + 1, self.free);
             full.push(FullChunk { start, end, min_time, max_time_so_far: self.max_time });
         }
     }
 
     /// Links a chunk with room for at least one row of `row_words`, the first of which is of `time_ns`.
-    fn add_chunk(&mut self, arena: &mut Arena, row_words: usize, time_ns: i64) {
+    fn add_chunk(&mut self, arena: &mut Arena<u64>, row_words: usize, time_ns: i64) {
         let rows = (self.rows as usize).clamp(*CHUNK_ROWS.start(), *CHUNK_ROWS.end());
         // One word more than the rows need, so that "full" is never mistaken for "fits".
         let words = (2 + rows * row_words).min(CHUNK_WORDS_MAX).max(2 + row_words);
@@ -369,18 +372,18 @@ impl SeriesRows {
         if self.rows == 0 {
             self.first_chunk = chunk;
         } else {
-            arena.words_mut(self.last_chunk, 1)[0] = u64::from(chunk) << 32 | u64::from(self.free);
+            arena.items_mut(self.last_chunk, 1)[0] = u64::from(chunk) << 32 | u64::from(self.free);
         }
         self.last_chunk = chunk;
         self.free = chunk + 1;
         self.end = chunk + words as u32;
-        arena.words_mut(chunk, 1)[0] = time_ns as u64;
+        arena.items_mut(chunk, 1)[0] = time_ns as u64;
     }
 
-    fn note(&mut self, time_ns: i64, arena: &mut Arena) {
+    fn note(&mut self, time_ns: i64, arena: &mut Arena<u64>) {
         if time_ns <= self.max_time && self.rows > 0 {
             self.late_max = self.late_max.max(time_ns);
-            let earliest = &mut arena.words_mut(self.last_chunk, 1)[0];
+            let earliest = &mut arena.items_mut(self.last_chunk, 1)[0];
             *earliest = time_ns.min(*earliest as i64) as u64;
         }
         self.rows += 1;
@@ -403,10 +406,8 @@ fn unpack(word: u64) -> (u32, usize, u32) {
     ((word >> (LEN_BITS + ARRIVAL_BITS)) as u32, len, arrival)
 }
 
-/// Copies the text of `slot` from one buffer to another; returns its slot there.
-fn copy_string(slot: u64, from: &[u8], to: &mut Vec<u8>) -> u64 {
+/// Copies the text of `slot` in `from`; returns its slot in the copy.
+fn copy_string(slot: u64, from: &[u8], to: &mut Arena<u8>) -> u64 {
     let (start, len) = string_slot_parts(slot);
-    let at = u32::try_from(to.len()).expect("BUG: a memtable holds 4 GiB of text");
-    to.extend_from_slice(&from[start as usize..start as usize + len as usize]);
-    string_slot(at, len)
+    string_slot(to.copy(&from[start as usize..start as usize + len as usize]), len)
 }

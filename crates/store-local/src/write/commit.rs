@@ -15,7 +15,7 @@ use super::prepare::Prepared;
 use super::record::Record;
 use crate::engine::Engine;
 use crate::error::wal_error;
-use crate::memtable::{Memtable, ROWS_MAX, SHARDS, shard_of};
+use crate::memtable::{Memtable, ROWS_MAX, SHARDS, TEXT_BYTES_MAX, shard_of};
 use crate::rows::{BatchRow, RowBatch};
 
 /// What becomes of a batch.
@@ -71,10 +71,10 @@ pub(crate) fn apply(
     };
     let mut placed = place()?;
     while let Some(full) = placed.claim_room(batch) {
-        if batch.rows.len() > ROWS_MAX {
-            let rows = batch.rows.len();
+        let (rows, text) = (batch.rows.len(), batch.strings.len());
+        if rows > ROWS_MAX || text > TEXT_BYTES_MAX {
             return Err(StoreError::Io(format!(
-                "log: a record of {rows} rows, at most {ROWS_MAX}"
+                "log: a record of {rows} rows with {text} bytes of text, at most {ROWS_MAX} with {TEXT_BYTES_MAX}"
             )));
         }
         engine.freeze_at(start, |p| p.active.as_ref().is_some_and(|t| Arc::ptr_eq(t, &full)));
