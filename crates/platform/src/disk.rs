@@ -104,4 +104,7 @@ pub trait File: Send + Sync + fmt::Debug {
     fn start_writeback(&self, offset: u64, len: u64);
     /// Makes content and length durable (fdatasync).
     fn sync(&self) -> DiskResult<()>;
+    /// Has the system keep no content in memory that is on the disk: a hint, for long files that were written and
+    /// are not read soon. Without it they fill all memory, and whoever wants some then waits for it.
+    fn leave_memory(&self) {}
 }

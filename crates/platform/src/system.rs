@@ -209,6 +209,12 @@ impl File for SystemFile {
     fn sync(&self) -> DiskResult<()> {
         self.file.sync_data().map_err(|e| self.failed("sync", None, e))
     }
+
+    fn leave_memory(&self) {
+        // A hint: a refusal changes nothing.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+    }
 }
 
 #[cfg(test)]
