@@ -83,9 +83,8 @@ pub(crate) fn settle() {
 /// # Panics
 /// If jemalloc has no such value, or of another size.
 #[allow(unsafe_code)]
-fn exchange<T: Copy>(name: &CStr, mut value: T, new: Option<T>) -> T {
+fn exchange<T: Copy>(name: &CStr, mut value: T, mut new: Option<T>) -> T {
     let mut len = size_of::<T>();
-    let mut new = new;
     let (new, new_len) =
         new.as_mut().map_or((null_mut(), 0), |new| (from_mut(new).cast(), size_of::<T>()));
     // SAFETY: the name ends with a zero byte; jemalloc writes no more than `len` bytes, reads no more than `new_len`,
