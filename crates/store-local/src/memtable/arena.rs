@@ -9,9 +9,8 @@ const SLAB_BYTES: usize = 1 << 20;
 /// Longest chunk of words, words.
 pub(super) const CHUNK_WORDS_MAX: usize = Arena::<u64>::SLAB_ITEMS;
 
-/// Most bytes an [`Arena<u8>`] can take whatever the lengths it is asked for: of two slabs, one after the
-/// other, less than one slab's length is unused if they were full to begin with, so that twice as many slabs
-/// are enough.
+/// Most bytes an [`Arena<u8>`] can take whatever the lengths it is asked for: a slab begins when the one before has no
+/// room, so that two neighbours hold a slab's length together, and slabs are numbered in 12 bits.
 pub(crate) const TEXT_BYTES_MAX: usize = (1 << 31) - 2 * SLAB_BYTES;
 
 /// Items in slabs, addressed by 32 bits: up to 4 G items.
@@ -32,6 +31,7 @@ impl<T: Copy + Default> Arena<T> {
 
     /// Hands out `len` items of no value; returns the address of the first.
     pub(super) fn allocate(&mut self, len: usize) -> u32 {
+        assert!(len <= Self::SLAB_ITEMS, "BUG: {len} items at once");
         let (address, slab) = self.slab_for(len);
         slab.resize(slab.len() + len, T::default());
         address
@@ -47,8 +47,9 @@ impl<T: Copy + Default> Arena<T> {
     /// A slab at the end of which there is room for `len` items, and the address of the first of them.
     #[inline]
     fn slab_for(&mut self, len: usize) -> (u32, &mut Vec<T>) {
-        let fits = self.slabs.last().is_some_and(|slab| slab.len() + len <= Self::SLAB_ITEMS);
-        if !fits {
+        // The end of a full slab has no address: what is empty needs one as well.
+        let has_room = |slab: &Vec<T>| slab.len() + len.max(1) <= Self::SLAB_ITEMS;
+        if !self.slabs.last().is_some_and(has_room) {
             // The first slab grows as needed, so that thousands of small tables stay small.
             let capacity = if self.slabs.is_empty() { len } else { len.max(Self::SLAB_ITEMS) };
             self.slabs.push(Vec::with_capacity(capacity));
@@ -93,7 +94,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_copied_is_found_and_slabs_stay_few(
-            lengths in prop::collection::vec(prop_oneof![0..100_usize, 0..3 * SLAB_BYTES], 0..40)
+            lengths in prop::collection::vec(
+                prop_oneof![
+                    0..100_usize,
+                    0..3 * SLAB_BYTES,
+                    prop::sample::select(vec![0, 1, SLAB_BYTES - 1, SLAB_BYTES]),
+                ],
+                0..40,
+            )
         ) {
             let mut arena = Arena::<u8>::default();
             let texts: Vec<Vec<u8>> =
@@ -105,6 +113,17 @@ mod tests {
             let total: usize = lengths.iter().sum();
             prop_assert!(arena.slabs.len() <= 2 * total.div_ceil(SLAB_BYTES) + 1);
         }
+    }
+
+    #[test]
+    fn an_empty_text_behind_a_full_slab_is_found() {
+        let mut arena = Arena::<u8>::default();
+        let first = arena.copy(&[]);
+        let full = arena.copy(&vec![1; SLAB_BYTES]);
+        let empty = arena.copy(&[]);
+        assert_eq!(arena.items(first, 0), b"");
+        assert_eq!(arena.items(full, SLAB_BYTES), vec![1; SLAB_BYTES]);
+        assert_eq!(arena.items(empty, 0), b"");
     }
 
     #[test]
