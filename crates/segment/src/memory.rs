@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use platform::{DiskError, DiskResult, File};
@@ -11,16 +12,22 @@ use platform::{DiskError, DiskResult, File};
 pub(crate) struct MemoryFile {
     path: PathBuf,
     bytes: RwLock<Vec<u8>>,
+    may_leave_memory: AtomicBool,
 }
 
 impl MemoryFile {
     pub(crate) fn new(path: &str, bytes: Vec<u8>) -> Self {
-        Self { path: path.into(), bytes: RwLock::new(bytes) }
+        Self { path: path.into(), bytes: RwLock::new(bytes), ..Self::default() }
     }
 
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bytes.read().clone()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn may_leave_memory(&self) -> bool {
+        self.may_leave_memory.load(Ordering::Relaxed)
     }
 
     fn error(&self, operation: &'static str, offset: u64, kind: io::ErrorKind) -> DiskError {
@@ -71,5 +78,9 @@ impl File for MemoryFile {
 
     fn sync(&self) -> DiskResult<()> {
         Ok(())
+    }
+
+    fn leave_memory(&self) {
+        self.may_leave_memory.store(true, Ordering::Relaxed);
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn specs() -> impl Strategy<Value = Spec> {
                 block_text_bytes_max: text_max,
                 effort,
                 window_rows_min,
+                cached_bytes_max: seed,
                 sequence: seed ^ 1,
             },
         },

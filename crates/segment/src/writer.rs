@@ -51,6 +51,8 @@ pub struct WriterOptions {
     /// Blocks keep summaries of the shortest windows that hold this many rows on average. `None`:
     /// no blocks do. A window takes about four bytes a field.
     pub window_rows_min: Option<u32>,
+    /// A longer file is not kept in the system's memory once it is written.
+    pub cached_bytes_max: u64,
     /// A number stored in the file, for the caller's use.
     pub sequence: u64,
 }
@@ -64,6 +66,7 @@ impl WriterOptions {
             block_text_bytes_max: 1 << 20,
             effort: Effort::Hot,
             window_rows_min: Some(256),
+            cached_bytes_max: u64::MAX,
             sequence,
         }
     }
@@ -131,7 +134,7 @@ impl SegmentWriter {
     pub(crate) fn over(file: Arc<dyn File>, options: WriterOptions) -> Self {
         let rows_max = options.block_rows_max;
         assert!((1..=BLOCK_ROWS_LIMIT).contains(&rows_max), "BUG: blocks of {rows_max} rows");
-        let mut out = Output::new(file);
+        let mut out = Output::new(file, options.cached_bytes_max);
         out.buffer().extend_from_slice(&format::encode_header(options.sequence));
         let blocks = BlockWriter::new(options.effort, options.window_rows_min);
         Self {

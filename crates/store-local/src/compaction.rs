@@ -32,6 +32,11 @@ pub(crate) use policy::{Choice, When};
 /// segment before this one keeps what was asked for.
 const WARM_PART: usize = 2;
 
+/// Longer results are not kept in the system's memory while rows come: they are not the latest rows, and rest for a
+/// while. In batches of texts they filled 24 GB in a minute and a half; then nobody got anywhere for two seconds, until
+/// the system had found memory again. What is merged for keeping is read at once (`warm`), so that it stays.
+const CACHED_BYTES_MAX: u64 = 128 << 20;
+
 /// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
 /// a file of it cannot be opened: neighbours of that are no neighbours of each other.
 pub(crate) fn choice(partition: &Partition, when: When) -> Option<Choice> {
@@ -61,7 +66,11 @@ pub(crate) fn compact(
     let id = engine.manifest.next_segment_id();
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
     let path = engine.segment_path(id);
-    let options = if choice.cold { WriterOptions::cold(id) } else { WriterOptions::hot(id) };
+    let options = if choice.cold {
+        WriterOptions::cold(id)
+    } else {
+        WriterOptions { cached_bytes_max: CACHED_BYTES_MAX, ..WriterOptions::hot(id) }
+    };
     // Writes and queries go first, until so many segments wait that they slow queries down.
     let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
     let merge = || {
