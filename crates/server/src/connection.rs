@@ -121,6 +121,12 @@ impl Activity {
         self.0.active.load(Ordering::Relaxed) == 0 && !self.0.is_http2.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing can happen until the client sends something: no request is being answered, and no answer is
+    /// on its way.
+    pub(crate) fn waits_for_request(&self) -> bool {
+        self.may_move() && !self.0.write_blocked.load(Ordering::Relaxed)
+    }
+
     fn waiting(&self) -> Waiting {
         let notes = &self.0;
         let requests = notes.requests.load(Ordering::Relaxed);
@@ -247,7 +253,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_flush(cx);
+        this.activity.0.write_blocked.store(outcome.is_pending(), Ordering::Relaxed);
+        outcome
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,38 +1,84 @@
 //! A socket that goes where its connection goes: to the runtime that looks after it from then on.
+//!
+//! A runtime asks the kernel which sockets are ready, and then reads. A thread that answers one client has nothing
+//! else to wait for between two requests, so it waits and reads with one call: see `ahead`.
 
+mod ahead;
 #[cfg(target_os = "linux")]
 mod follow;
 
-use std::io;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime;
 
 use crate::threads::{answers_one, own_runtime};
+use ahead::Ahead;
+pub(crate) use ahead::{leave, read_ahead};
 
 /// Of so many reads of a thread that serves one connection, one is followed by a look at where its client runs: a
 /// few nanoseconds a request.
 const READS_A_LOOK: u32 = 64;
 
 /// What can be taken from one runtime to another.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Sized {
+pub(crate) trait Socket: AsyncRead + AsyncWrite + AsFd + Unpin + Sized {
     /// The same, looked after by the runtime of this moment.
     ///
     /// # Errors
     /// There are too many open files.
     fn settled(self) -> io::Result<Self>;
 
+    /// `call`, which says that it would have to wait rather than do it, as soon as it need not.
+    fn poll_call<R>(
+        &self,
+        interest: Interest,
+        cx: &mut Context<'_>,
+        call: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>>;
+
     /// Has this thread run where the client does, if that is on this machine and known.
     fn follow(&self);
 }
 
+/// What both kinds of socket do in the same way, by methods of the same names.
+macro_rules! as_a_stream {
+    () => {
+        fn settled(self) -> io::Result<Self> {
+            let socket = self.into_std()?;
+            // Calls that wait may have been good where it comes from.
+            socket.set_nonblocking(true)?;
+            Self::from_std(socket)
+        }
+
+        fn poll_call<R>(
+            &self,
+            interest: Interest,
+            cx: &mut Context<'_>,
+            mut call: impl FnMut() -> io::Result<R>,
+        ) -> Poll<io::Result<R>> {
+            loop {
+                if interest.is_readable() {
+                    ready!(self.poll_read_ready(cx))?;
+                } else {
+                    ready!(self.poll_write_ready(cx))?;
+                }
+                match self.try_io(interest, &mut call) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    outcome => return Poll::Ready(outcome),
+                }
+            }
+        }
+    };
+}
+
 impl Socket for TcpStream {
-    fn settled(self) -> io::Result<Self> {
-        Self::from_std(self.into_std()?)
-    }
+    as_a_stream!();
 
     fn follow(&self) {
         #[cfg(target_os = "linux")]
@@ -43,9 +89,7 @@ impl Socket for TcpStream {
 }
 
 impl Socket for UnixStream {
-    fn settled(self) -> io::Result<Self> {
-        Self::from_std(self.into_std()?)
-    }
+    as_a_stream!();
 
     /// Nothing tells where the client runs.
     fn follow(&self) {}
@@ -58,6 +102,10 @@ pub(crate) struct Roaming<S> {
     socket: Option<S>,
     /// `None`: the runtime that all connections share.
     home: Option<runtime::Id>,
+    /// It is on a thread that answers one client: calls wait that are not told otherwise.
+    waits: bool,
+    /// What such a thread has read.
+    ahead: Arc<Ahead>,
     /// Reads since it came here.
     reads: u32,
 }
@@ -65,31 +113,37 @@ pub(crate) struct Roaming<S> {
 impl<S: Socket> Roaming<S> {
     /// A socket of the runtime that all connections share.
     pub(crate) fn new(socket: S) -> Self {
-        Self { socket: Some(socket), home: None, reads: 0 }
+        Self { socket: Some(socket), home: None, waits: false, ahead: Arc::default(), reads: 0 }
     }
 
-    /// The socket, looked after by the runtime that asks for it.
-    fn here(&mut self) -> io::Result<Pin<&mut S>> {
+    /// The socket, looked after by the runtime that asks for it, and whether calls wait.
+    fn here(&mut self) -> io::Result<(Pin<&mut S>, bool)> {
         let here = own_runtime();
         if self.home != here {
-            self.socket = self.socket.take().map(Socket::settled).transpose()?;
-            (self.home, self.reads) = (here, 0);
+            let settled = self.socket.take().map(Socket::settled).transpose()?;
+            (self.home, self.waits, self.reads) = (here, answers_one(), 0);
+            if let (Some(socket), true) = (&settled, self.waits) {
+                self.ahead.begin(socket)?;
+            }
+            self.socket = settled;
         }
-        self.socket.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
+        let socket = self.socket.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        Ok((Pin::new(socket), self.waits))
     }
 
     /// To be called after a read, on the client's heels.
     fn follow(&mut self) {
-        if self.home.is_some() && answers_one() {
-            if self.reads.is_multiple_of(READS_A_LOOK)
-                && let Some(socket) = &self.socket
-            {
-                socket.follow();
-            }
-            self.reads = self.reads.wrapping_add(1);
+        if self.reads.is_multiple_of(READS_A_LOOK)
+            && let Some(socket) = &self.socket
+        {
+            socket.follow();
         }
+        self.reads = self.reads.wrapping_add(1);
     }
 }
+
+/// What each call is told where calls wait: not to, and that a client that has gone is an error and no signal.
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 impl<S: Socket> AsyncRead for Roaming<S> {
     fn poll_read(
@@ -97,8 +151,21 @@ impl<S: Socket> AsyncRead for Roaming<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let outcome = self.here()?.poll_read(cx, buf);
-        if outcome.is_ready() {
+        let is_ahead = self.ahead.take(buf);
+        let (socket, waits) = self.here()?;
+        let outcome = if is_ahead {
+            Poll::Ready(Ok(()))
+        } else if waits {
+            let socket = &*socket;
+            socket.poll_call(Interest::READABLE, cx, || {
+                let (received, _) = recv(socket, buf.initialize_unfilled(), RecvFlags::DONTWAIT)?;
+                buf.advance(received);
+                Ok(())
+            })
+        } else {
+            socket.poll_read(cx, buf)
+        };
+        if waits && outcome.is_ready() {
             self.follow();
         }
         outcome
@@ -111,15 +178,27 @@ impl<S: Socket> AsyncWrite for Roaming<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.here()?.poll_write(cx, bytes)
+        let (socket, waits) = self.here()?;
+        if !waits {
+            return socket.poll_write(cx, bytes);
+        }
+        let socket = &*socket;
+        socket.poll_call(Interest::WRITABLE, cx, || Ok(send(socket, bytes, SEND)?))
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.here()?.poll_write_vectored(cx, slices)
+        let (socket, waits) = self.here()?;
+        if !waits {
+            return socket.poll_write_vectored(cx, slices);
+        }
+        let socket = &*socket;
+        socket.poll_call(Interest::WRITABLE, cx, || {
+            Ok(sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SEND)?)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -127,10 +206,10 @@ impl<S: Socket> AsyncWrite for Roaming<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.here()?.poll_flush(cx)
+        self.here()?.0.poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.here()?.poll_shutdown(cx)
+        self.here()?.0.poll_shutdown(cx)
     }
 }

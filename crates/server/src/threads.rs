@@ -19,6 +19,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::runtime::{self, Handle};
 use tokio::sync::watch;
@@ -26,10 +27,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::app::App;
 use crate::connection::{Activity, Kind};
+use crate::roaming::{leave, read_ahead};
 use census::{Census, Look, Pace, WINDOW};
 
 /// A client that sends fewer requests in a [`WINDOW`] has paused.
 const STAY_REQUESTS: u64 = 2;
+
+/// How long a thread may wait for its client's requests alone, before its runtime has a turn: for the timers, and for
+/// whoever wants the connection to end.
+const TURN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What a thread that serves one connection knows of itself.
 #[derive(Debug)]
@@ -180,7 +186,7 @@ impl Threads {
         loop {
             tokio::select! {
                 biased;
-                leaves = poll_fn(|cx| served.poll(cx, census, |_| false)) => return leaves,
+                leaves = poll_fn(|cx| serve_turn(served, cx, census)) => return leaves,
                 _ = open.changed() => return Leaves::Ended,
                 why = &mut too_slow => return ended(&activity, why),
                 _ = ticks.tick() => {
@@ -193,6 +199,21 @@ impl Threads {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Serves until there is nothing to do, or the runtime shall have its turn.
+fn serve_turn(served: &mut Served, cx: &mut Context<'_>, census: &Census) -> Poll<Leaves> {
+    let start = Instant::now();
+    loop {
+        let outcome = served.poll(cx, census, |_| false);
+        let goes_on = outcome.is_pending()
+            && served.activity.waits_for_request()
+            && start.elapsed() < TURN_INTERVAL
+            && read_ahead();
+        if !goes_on {
+            return outcome;
         }
     }
 }
@@ -216,6 +237,7 @@ impl<'a> Stay<'a> {
 impl Drop for Stay<'_> {
     fn drop(&mut self) {
         OWN.set(None);
+        leave();
         self.0.metrics.connections_alone.sub(1);
     }
 }

@@ -104,6 +104,74 @@ fn threads_come_when_two_ask_and_go_when_they_pause() {
     server.stop();
 }
 
+/// Has a second client ask all the time, so that the first one gets a thread of its own.
+fn beside_another(server: &Server, first: impl FnOnce(&mut Client<TcpStream>)) {
+    let mut others = [Client(connect(server.address))];
+    let mut client = Client(connect(server.address));
+    all_ask(&mut others, || {
+        while alone(server) < 2 {
+            (0..20).for_each(|_| client.ask());
+        }
+        first(&mut client);
+    });
+}
+
+#[test]
+fn requests_come_in_any_pieces() {
+    let dir = temp_dir();
+    let server = with_a_row(&[], dir.path());
+    let one = "GET /query?db=d&q=SELECT+v+FROM+m HTTP/1.1\r\nHost: x\r\n\r\n";
+    let long = format!("{}Cookie: {}\r\n\r\n", &one[..one.len() - 2], "c".repeat(30_000));
+    let text = [one, &long, one, one, &long].concat();
+    beside_another(&server, |client| {
+        // As one; in pieces that come while the thread waits; in some that come later.
+        for (piece_bytes, pause_us) in [(text.len(), 0), (3000, 500), (7000, 30_000)] {
+            let mut stream = client.0.try_clone().unwrap();
+            let sender = text.as_bytes();
+            scope(|scope| {
+                scope.spawn(move || {
+                    for piece in sender.chunks(piece_bytes) {
+                        stream.write_all(piece).unwrap();
+                        std::thread::sleep(std::time::Duration::from_micros(pause_us));
+                    }
+                });
+                let (mut answers, mut piece) = (String::new(), [0; 4096]);
+                while answers.matches(r#"[["1970-01-01T00:00:00.000000001Z",1]]"#).count() < 5
+                    || !answers.ends_with("}\n")
+                {
+                    let count = client.0.read(&mut piece).unwrap();
+                    assert!(count > 0, "{answers}");
+                    answers.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+                }
+                assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 5, "{answers}");
+            });
+            client.ask();
+        }
+    });
+    server.stop();
+}
+
+#[test]
+fn who_takes_an_answer_slowly_gets_all_of_it() {
+    let dir = temp_dir();
+    let server = with_a_row(&[], dir.path());
+    let rows: String = (0..200_000).map(|n| format!("long v={n} {n}\n")).collect();
+    assert_eq!(server.write("d", &rows).status, 204);
+    let target = "/query?db=d&epoch=ns&q=SELECT+v+FROM+long";
+    let expected = server.get(target).text().to_owned();
+    beside_another(&server, |client| {
+        let request = format!("GET {target} HTTP/1.0\r\nHost: x\r\n\r\n");
+        client.0.write_all(request.as_bytes()).unwrap();
+        let (mut bytes, mut piece) = (Vec::new(), vec![0; 256 << 10]);
+        while let count @ 1.. = client.0.read(&mut piece).unwrap() {
+            bytes.extend_from_slice(&piece[..count]);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(Answer::begun(&bytes).unwrap().text() == expected, "{} bytes", bytes.len());
+    });
+    server.stop();
+}
+
 #[test]
 fn a_crowd_shares_the_threads_for_all() {
     let dir = temp_dir();
