@@ -32,6 +32,11 @@ const LATER_FILE_BYTES: u64 = 256 << 10;
 /// A file is about such a part of what the log took since it was opened or rested: what is allocated
 /// ahead stays small beside what is written, and files get longer with what they are needed for.
 const TAKEN_PER_FILE: u64 = 4;
+/// A file gets its length in so many steps, as it is needed: right after a load its rest would be as long as
+/// half of what the log holds.
+const STEPS_PER_FILE: u64 = 8;
+/// A step is so long at least, or an eighth of the longest file: each costs the next sync the file system's journal.
+const STEP_BYTES_MIN: u64 = LATER_FILE_BYTES;
 
 /// No log gets this far, so that a name made up by hand cannot use up the numbers.
 const SEQUENCE_END: u64 = 1 << 62;
@@ -75,6 +80,8 @@ pub(crate) struct ClosedFile {
     pub(crate) end: Lsn,
     /// Length on the disk.
     pub(crate) len: u64,
+    /// Length that it was made for, which it may not have got to.
+    pub(crate) full_len: u64,
 }
 
 /// The file that takes records.
@@ -84,9 +91,22 @@ pub(crate) struct OpenFile {
     pub(crate) base: Lsn,
     /// First position that does not fit any more.
     pub(crate) room_end: Lsn,
+    /// First position for which the file is to be made longer.
+    pub(crate) allocated_end: Lsn,
+    step_bytes: u64,
 }
 
 impl OpenFile {
+    /// Makes the file longer, so that records up to `end` fit, which are within what it was made for. Returns its
+    /// length. It is as it was if the disk is full.
+    pub(crate) fn extend(&mut self, end: Lsn) -> Result<u64, CreateError> {
+        let len = stepped(self.offset(end), self.step_bytes, self.offset(self.room_end));
+        self.file.reserve(len).map_err(full_or_failed)?;
+        self.file.set_len(len).map_err(full_or_failed)?;
+        self.allocated_end = Lsn(self.base.0 + len - DATA_START as u64);
+        Ok(len)
+    }
+
     /// Offset in the file of a position.
     pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
         lsn.0 - self.base.0 + DATA_START as u64
@@ -107,6 +127,14 @@ pub(crate) enum CreateError {
     Failed(DiskError),
 }
 
+/// A retired file that is to be written again.
+#[derive(Clone, Copy, Debug)]
+struct Spare {
+    sequence: u64,
+    len: u64,
+    full_len: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
@@ -116,8 +144,7 @@ pub(crate) struct Files {
     taken: u64,
     closed: VecDeque<ClosedFile>,
     current: Option<ClosedFile>,
-    /// Spares: sequence and length.
-    spares: Vec<(u64, u64)>,
+    spares: Vec<Spare>,
     next_sequence: u64,
     made: u64,
 }
@@ -179,27 +206,41 @@ impl Files {
                 (taken, self.next_bytes(taken))
             }
         };
-        if self.spares.iter().any(|(_, spare_len)| *spare_len != len) {
+        if self.spares.iter().any(|spare| spare.full_len != len) {
             // Files have become longer: those of before would never be used.
             self.remove_spares().map_err(CreateError::Failed)?;
         }
-        let file = self.go_on(end, base, len.max(data_bytes + DATA_START as u64))?;
+        let file = self.go_on(end, base, len, data_bytes + DATA_START as u64)?;
         self.taken = taken;
         Ok(file)
     }
 
-    /// Closes the current file at `end` and makes the next one, of `len` bytes.
-    fn go_on(&mut self, end: Lsn, base: Lsn, len: u64) -> Result<OpenFile, CreateError> {
+    /// Closes the current file at `end` and makes the next one for `full_len` bytes, or for `needed_len` if that is more.
+    fn go_on(
+        &mut self,
+        end: Lsn,
+        base: Lsn,
+        full_len: u64,
+        needed_len: u64,
+    ) -> Result<OpenFile, CreateError> {
         let sequence = self.next_sequence;
         let header = FileHeader { sequence, base, previous_end: end };
-        let file = match self.spares.iter().position(|(_, spare_len)| *spare_len == len) {
+        let is_good = |spare: &Spare| spare.full_len == full_len && spare.len >= needed_len;
+        let full_len = full_len.max(needed_len);
+        let step_bytes_min = STEP_BYTES_MIN.min(self.file_bytes / STEPS_PER_FILE);
+        let step_bytes = (full_len / STEPS_PER_FILE).max(step_bytes_min);
+        let (file, len) = match self.spares.iter().position(is_good) {
             Some(at) => {
-                let path = self.path(Name::Spare(self.spares[at].0));
+                let Spare { sequence, len, .. } = self.spares[at];
+                let path = self.path(Name::Spare(sequence));
                 let file = self.refill(&path, &header).map_err(CreateError::Failed)?;
                 self.spares.remove(at);
-                file
+                (file, len)
             }
-            None => self.create(&header, len)?,
+            None => {
+                let len = stepped(needed_len, step_bytes, full_len);
+                (self.create(&header, len)?, len)
+            }
         };
         self.next_sequence += 1;
         self.made += 1;
@@ -207,8 +248,15 @@ impl Files {
             closed.end = end;
             self.closed.push_back(closed);
         }
-        self.current = Some(ClosedFile { sequence, base, end: base, len });
-        Ok(OpenFile { file, base, room_end: Lsn(base.0 + len - DATA_START as u64) })
+        self.current = Some(ClosedFile { sequence, base, end: base, len, full_len });
+        let end_of = |len: u64| Lsn(base.0 + len - DATA_START as u64);
+        let (room_end, allocated_end) = (end_of(full_len), end_of(len));
+        Ok(OpenFile { file, base, room_end, allocated_end, step_bytes })
+    }
+
+    /// The current file has become so long.
+    pub(crate) fn note_len(&mut self, len: u64) {
+        self.current.as_mut().expect("BUG: a file is open that was not made").len = len;
     }
 
     fn refill(&self, spare: &Path, header: &FileHeader) -> DiskResult<Arc<dyn File>> {
@@ -221,9 +269,6 @@ impl Files {
     /// Makes a file of `len` bytes. A full disk is found here, where no record is half written.
     fn create(&self, header: &FileHeader, len: u64) -> Result<Arc<dyn File>, CreateError> {
         let path = self.path(Name::Spare(header.sequence));
-        let full_or_failed = |error: DiskError| {
-            if error.is_full() { CreateError::Full(error) } else { CreateError::Failed(error) }
-        };
         let file = self.disk.create(&path).map_err(full_or_failed)?;
         let filled = (|| {
             file.reserve(len)?;
@@ -257,8 +302,8 @@ impl Files {
         while let Some(oldest) = self.closed.front()
             && oldest.end <= before
         {
-            let (sequence, len) = (oldest.sequence, oldest.len);
-            let keep = len == self.next_bytes(self.taken) && self.spares.len() < spares_max;
+            let ClosedFile { sequence, len, full_len, .. } = *oldest;
+            let keep = full_len == self.next_bytes(self.taken) && self.spares.len() < spares_max;
             let path = self.path(Name::Log(sequence));
             if keep {
                 self.disk.rename(&path, &self.path(Name::Spare(sequence)))?;
@@ -269,7 +314,7 @@ impl Files {
             self.closed.pop_front();
             self.disk.sync_dir(&self.dir)?;
             if keep {
-                self.spares.push((sequence, len));
+                self.spares.push(Spare { sequence, len, full_len });
             }
         }
         Ok(())
@@ -282,7 +327,7 @@ impl Files {
         if self.spares.is_empty() && self.closed.is_empty() && self.current.iter().all(small) {
             return Ok(None);
         }
-        let file = self.go_on(end, end, self.first_bytes())?;
+        let file = self.go_on(end, end, self.first_bytes(), DATA_START as u64)?;
         self.taken = 0;
         Ok(Some(file))
     }
@@ -294,8 +339,8 @@ impl Files {
     }
 
     fn remove_spares(&mut self) -> DiskResult<()> {
-        while let Some((spare, _)) = self.spares.pop() {
-            self.disk.remove(&self.path(Name::Spare(spare)))?;
+        while let Some(spare) = self.spares.pop() {
+            self.disk.remove(&self.path(Name::Spare(spare.sequence)))?;
         }
         Ok(())
     }
@@ -321,9 +366,18 @@ impl Files {
     /// Bytes on the disk: everything, with space allocated ahead and spares.
     pub(crate) fn disk_bytes(&self) -> u64 {
         let files = self.closed.iter().chain(&self.current);
-        let spares = self.spares.iter().map(|(_, len)| *len);
+        let spares = self.spares.iter().map(|spare| spare.len);
         files.map(|file| file.len).chain(spares).sum()
     }
+}
+
+fn full_or_failed(error: DiskError) -> CreateError {
+    if error.is_full() { CreateError::Full(error) } else { CreateError::Failed(error) }
+}
+
+/// Length of a file that needs `needed` bytes and gets longer in steps, up to `full`.
+fn stepped(needed: u64, step: u64, full: u64) -> u64 {
+    needed.next_multiple_of(step).min(full)
 }
 
 #[cfg(test)]

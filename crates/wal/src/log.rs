@@ -400,14 +400,10 @@ impl Inner {
         let mut writer = self.writer.lock();
         let mut syncs = [None; 2];
         if !batch.bytes.is_empty() {
-            if writer.room_end() < batch.end {
-                syncs[0] = writer.sync().map_err(FlushError::Failed)?;
-                let bytes = batch.bytes.len() as u64;
-                match self.files.lock().advance(writer.end(), batch.start, bytes) {
-                    Ok(next) => writer.current = Some(next),
-                    Err(CreateError::Full(cause)) => return Err(FlushError::Full(cause, batch)),
-                    Err(CreateError::Failed(error)) => return Err(FlushError::Failed(error)),
-                }
+            match self.make_room(&mut writer, &batch) {
+                Ok(took) => syncs[0] = took,
+                Err(CreateError::Full(cause)) => return Err(FlushError::Full(cause, batch)),
+                Err(CreateError::Failed(error)) => return Err(FlushError::Failed(error)),
             }
             writer.write(&batch).map_err(FlushError::Failed)?;
         }
@@ -416,6 +412,28 @@ impl Inner {
         }
         let offset = writer.current.as_ref().map_or(0, OpenFile::offset_of_positions);
         Ok(Flushed { batch, synced: writer.synced, offset, syncs })
+    }
+
+    /// Has the current file take `batch`, or the next one; returns how long a sync of a full one took.
+    fn make_room(
+        &self,
+        writer: &mut Writer,
+        batch: &Batch,
+    ) -> Result<Option<Duration>, CreateError> {
+        if let Some(current) = &mut writer.current
+            && batch.end <= current.room_end
+        {
+            if current.allocated_end < batch.end {
+                let len = current.extend(batch.end)?;
+                self.files.lock().note_len(len);
+            }
+            return Ok(None);
+        }
+        let took = writer.sync().map_err(CreateError::Failed)?;
+        let bytes = batch.bytes.len() as u64;
+        let next = self.files.lock().advance(writer.end(), batch.start, bytes)?;
+        writer.current = Some(next);
+        Ok(took)
     }
 
     fn close(&self) -> Result<(), WalError> {
@@ -447,10 +465,6 @@ impl Inner {
 }
 
 impl Writer {
-    fn room_end(&self) -> Lsn {
-        self.current.as_ref().map_or(Lsn(0), |current| current.room_end)
-    }
-
     fn has_records(&self) -> bool {
         self.current.as_ref().is_some_and(|current| self.written > current.base)
     }

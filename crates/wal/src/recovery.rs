@@ -279,7 +279,7 @@ impl Recovery<'_> {
                 // Kept for whoever wants to look, until everything around it is released.
                 None => (self.report.end, limit.end.unwrap_or(after_all), len),
             };
-            closed.push_back(ClosedFile { sequence, base, end, len });
+            closed.push_back(ClosedFile { sequence, base, end, len, full_len: len });
         }
         Ok(closed)
     }

@@ -57,7 +57,8 @@ impl Ahead {
     /// There are too many open files.
     pub(super) fn begin(self: &Arc<Self>, socket: &impl AsFd) -> io::Result<()> {
         let bytes = Box::new([0; READ_BYTES]);
-        let waiting = Waiting { socket: fcntl_dupfd_cloexec(socket, 0)?, ahead: Arc::clone(self), bytes };
+        let waiting =
+            Waiting { socket: fcntl_dupfd_cloexec(socket, 0)?, ahead: Arc::clone(self), bytes };
         set_socket_timeout(socket, Timeout::Recv, Some(WAIT))?;
         ioctl_fionbio(socket, false)?;
         WAITING.set(Some(waiting));

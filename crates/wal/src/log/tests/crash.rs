@@ -234,7 +234,7 @@ fn the_check_catches_a_log_that_does_not_sync() {
     for seed in 0..100 {
         let disk = quiet(seed);
         let mut model = Model::default();
-        run(&disk, &mut model, 40, WalOptions { sync: SyncPolicy::Never, ..small() });
+        run(&disk, &mut model, 60, WalOptions { sync: SyncPolicy::Never, ..small() });
         verify(&disk.crash(), &mut model);
     }
 }
