@@ -20,11 +20,11 @@ use tokio::runtime;
 
 use crate::threads::{answers_one, own_runtime};
 use ahead::Ahead;
-pub(crate) use ahead::{leave, read_ahead};
+pub(crate) use ahead::read_ahead;
 
 /// Of so many reads of a thread that serves one connection, one is followed by a look at where its client runs: a
 /// few nanoseconds a request.
-const READS_A_LOOK: u32 = 64;
+const READS_A_LOOK: u32 = 16;
 
 /// What can be taken from one runtime to another.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + AsFd + Unpin + Sized {
@@ -93,6 +93,13 @@ impl Socket for UnixStream {
 
     /// Nothing tells where the client runs.
     fn follow(&self) {}
+}
+
+/// This thread answers its client no longer.
+pub(crate) fn leave() {
+    ahead::leave();
+    #[cfg(target_os = "linux")]
+    follow::leave();
 }
 
 /// A socket, and the runtime that looks after it.

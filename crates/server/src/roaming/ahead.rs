@@ -84,6 +84,6 @@ pub(crate) fn read_ahead() -> bool {
 }
 
 /// This thread waits for its client no longer.
-pub(crate) fn leave() {
+pub(super) fn leave() {
     WAITING.set(None);
 }
