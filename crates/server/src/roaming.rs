@@ -128,10 +128,10 @@ impl<S: Socket> Roaming<S> {
         let here = own_runtime();
         if self.home != here {
             let settled = self.socket.take().map(Socket::settled).transpose()?;
-            (self.home, self.waits, self.reads) = (here, answers_one(), 0);
-            if let (Some(socket), true) = (&settled, self.waits) {
-                self.ahead.begin(socket)?;
-            }
+            // Without one more file it is read as elsewhere.
+            self.waits = answers_one()
+                && settled.as_ref().is_some_and(|socket| self.ahead.begin(socket).is_ok());
+            (self.home, self.reads) = (here, 0);
             self.socket = settled;
         }
         let socket = self.socket.as_mut().ok_or(io::ErrorKind::NotConnected)?;
