@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::scope;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
 use crate::support::{Answer, Server, connect, eventually, temp_dir};
 
 /// A connection that stays open.
@@ -155,17 +157,19 @@ fn requests_come_in_any_pieces() {
 fn who_takes_an_answer_slowly_gets_all_of_it() {
     let dir = temp_dir();
     let server = with_a_row(&[], dir.path());
-    let rows: String = (0..200_000).map(|n| format!("long v={n} {n}\n")).collect();
+    // More than the system keeps for a socket, at most 4 MB on most, so that the thread has to wait.
+    let rows: String = (0..1_000_000).map(|n| format!("long v={n} {n}\n")).collect();
     assert_eq!(server.write("d", &rows).status, 204);
     let target = "/query?db=d&epoch=ns&q=SELECT+v+FROM+long";
     let expected = server.get(target).text().to_owned();
     beside_another(&server, |client| {
         let request = format!("GET {target} HTTP/1.0\r\nHost: x\r\n\r\n");
+        set_socket_recv_buffer_size(&client.0, 64 << 10).unwrap();
         client.0.write_all(request.as_bytes()).unwrap();
         let (mut bytes, mut piece) = (Vec::new(), vec![0; 256 << 10]);
         while let count @ 1.. = client.0.read(&mut piece).unwrap() {
             bytes.extend_from_slice(&piece[..count]);
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(Answer::begun(&bytes).unwrap().text() == expected, "{} bytes", bytes.len());
     });

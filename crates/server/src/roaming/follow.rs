@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::READS_A_LOOK;
 
-/// Processor time of a heavy request, at least: to wake somebody on another processor costs a tenth of it.
+/// Processor time of a heavy request, at least: to wake somebody on another processor costs a tenth of it, by estimate.
 const HEAVY_US: u64 = 60;
 
 /// Where a thread and its client were when it looked last.

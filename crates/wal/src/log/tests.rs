@@ -220,7 +220,9 @@ fn files_given_up_at_once_are_all_written_again_and_the_log_gets_no_longer() {
             append_durably(&wal, &[8; 100]);
             assert_eq!(count(".log") + count(".spare"), 6, "{:?}", names(&disk));
         }
-        assert!(wal.metrics().disk_bytes <= 6 * 2048);
+        // Five full ones, of which the last step may be missing, and what there is of the sixth.
+        let disk_bytes = wal.metrics().disk_bytes;
+        assert!((6 * 2048 - 256..=6 * 2048).contains(&disk_bytes), "{disk_bytes}");
         wal.release(wal.position()).unwrap();
     }
 }
