@@ -28,13 +28,14 @@ use crate::{
     float::decimal_integers,
     int::delta::{differences, write_restarts},
     patched::median,
+    simd::multiversion,
     wire::{Reader, put_ivarint, put_uvarint, zigzag},
 };
 use frequencies::Frequencies;
 pub use marks::{Mark, Marks};
 pub(crate) use page::{Learned, TightPart, decode_symbols};
 pub use streams::STREAMS_TOGETHER;
-use symbols::{N_SYMBOLS_MAX, Split, split};
+use symbols::{N_SYMBOLS_MAX, count, raw_width, split_all};
 
 /// Rows that decode together; a range read costs at most this many more.
 pub(crate) const CHUNK_ROWS: usize = 16_384;
@@ -43,7 +44,10 @@ pub(crate) const CHUNK_ROWS: usize = 16_384;
 const ROWS_MIN: usize = 512;
 
 /// Rows of which the form of the page is judged.
-const SAMPLE: usize = 2048;
+const SAMPLE: usize = 1024;
+
+/// By how much a sample may be larger than what is allowed of all: it is not quite like the rest.
+const REFUSED_FROM: f64 = 1.05;
 
 /// Whether reading a few rows of a page of numbers costs as much as reading thousands, because its
 /// integers are entropy-coded. Whoever reads such rows again may keep the page in another encoding.
@@ -108,7 +112,11 @@ pub(crate) fn encode(words: &[u64], bytes_max: usize, out: &mut Vec<u8>) -> bool
         return false;
     }
     let start = out.len();
-    let form = Form::choose(words);
+    let (form, bits_a_value) = Form::choose(words);
+    // Most pages that do not get small are found out before all of them is looked at.
+    if bits_a_value * words.len() as f64 / 8.0 > bytes_max as f64 * REFUSED_FROM {
+        return false;
+    }
     let symbols = Symbols::gather(words, form);
     let frequencies = Frequencies::normalize(&symbols.histogram).rounded(words.len());
     if symbols.bits(&frequencies) / 8 >= bytes_max as u64 {
@@ -124,12 +132,15 @@ pub(crate) fn encode(words: &[u64], bytes_max: usize, out: &mut Vec<u8>) -> bool
     put_ivarint(out, form.center() as i64);
     frequencies.write(words.len(), out);
     let mut chunks = Vec::with_capacity(bytes_max);
-    let n_chunks = words.len().div_ceil(CHUNK_ROWS);
-    for (index, rows) in words.chunks(CHUNK_ROWS).enumerate() {
+    let n_chunks = symbols.raw.len();
+    let mut each = &symbols.each[..];
+    for ((rows, raw), index) in words.chunks(CHUNK_ROWS).zip(symbols.raw).zip(1..) {
+        let (of_chunk, others) = each.split_at(form.coded_len(rows.len()));
+        each = others;
         let before = chunks.len();
-        encode_chunk(rows, form, &frequencies, &mut chunks);
+        encode_chunk(of_chunk, raw, &frequencies, &mut chunks);
         // The last one goes to the end of the page.
-        if index + 1 < n_chunks {
+        if index < n_chunks {
             put_uvarint(out, (chunks.len() - before) as u64);
         }
     }
@@ -155,8 +166,8 @@ impl Form {
         }
     }
 
-    /// Compares both on stretches from all over the page.
-    fn choose(words: &[u64]) -> Self {
+    /// Compares both on stretches from all over the page; also gives the bits that a value takes there.
+    fn choose(words: &[u64]) -> (Self, f64) {
         let stretch = 256.min(words.len() - 1);
         let n_stretches = (SAMPLE / stretch).max(1);
         let mut values = Vec::with_capacity(SAMPLE);
@@ -169,10 +180,12 @@ impl Form {
             differences(&words[from..=from + stretch], &mut deltas[before..]);
         }
         let (plain, delta) = (median(&values), median(&deltas));
-        if sample_bits(&deltas, delta) <= sample_bits(&values, plain) {
-            Self::Delta { center: delta }
+        let n = values.len() as f64;
+        let (of_deltas, of_values) = (sample_bits(deltas, delta), sample_bits(values, plain));
+        if of_deltas <= of_values {
+            (Self::Delta { center: delta }, of_deltas as f64 / n)
         } else {
-            Self::Plain { center: plain }
+            (Self::Plain { center: plain }, of_values as f64 / n)
         }
     }
 
@@ -190,87 +203,86 @@ impl Form {
             Self::Plain { .. } => block.copy_from_slice(&rows[first..first + block.len()]),
             Self::Delta { .. } => differences(&rows[first..first + block.len() + 1], block),
         }
-        let center = self.center();
-        for value in block {
-            *value = zigzag(value.wrapping_sub(center) as i64);
+        zigzag_around(self.center(), block);
+    }
+}
+
+multiversion! {
+    /// `zigzag(x - center)` in place of each number.
+    fn zigzag_around / zigzag_around_at(center: u64, numbers: &mut [u64]) {
+        for number in numbers {
+            *number = zigzag(number.wrapping_sub(center) as i64);
         }
     }
 }
 
 /// The cost of a sample in bits, by its own histogram.
-fn sample_bits(sample: &[u64], center: u64) -> u64 {
-    let mut histogram = [0u32; N_SYMBOLS_MAX];
-    let mut raw_bits = 0;
-    for value in sample {
-        let Split { symbol, raw_width, .. } = split(zigzag(value.wrapping_sub(center) as i64));
-        histogram[symbol as usize] += 1;
-        raw_bits += u64::from(raw_width);
-    }
-    let n = sample.len() as f64;
+fn sample_bits(mut sample: Vec<u64>, center: u64) -> u64 {
+    zigzag_around(center, &mut sample);
+    let (mut symbols, n) = (vec![0; sample.len()], sample.len() as f64);
+    split_all(&sample, &mut symbols, &mut BitWriter::default());
+    let histogram = count(&symbols);
     let entropy: f64 = histogram
         .iter()
         .filter(|&&count| count > 0)
         .map(|&count| f64::from(count) * (n / f64::from(count)).log2())
         .sum();
-    raw_bits + entropy as u64
+    raw_bits(&histogram) + entropy as u64
 }
 
-/// How often each symbol occurs in a page.
+/// The symbols of a page's chunks, one after the other.
 struct Symbols {
+    each: Vec<u8>,
+    /// The raw bits of each chunk.
+    raw: Vec<BitWriter>,
     histogram: [u32; N_SYMBOLS_MAX],
-    raw_bits: u64,
 }
 
 impl Symbols {
     fn gather(words: &[u64], form: Form) -> Self {
-        // Two histograms, so that equal neighbours do not wait for each other's increment.
-        let mut histograms = [[0u32; N_SYMBOLS_MAX]; 2];
-        let mut raw_bits = 0;
+        let n = words.chunks(CHUNK_ROWS).map(|rows| form.coded_len(rows.len())).sum();
+        let mut each = vec![0; n];
+        let mut left = &mut each[..];
         let mut block = [0u64; BLOCK];
-        for rows in words.chunks(CHUNK_ROWS) {
+        let raw = words.chunks(CHUNK_ROWS).map(|rows| {
             let n = form.coded_len(rows.len());
+            let mut raw = BitWriter::default();
             for first in (0..n).step_by(BLOCK) {
                 let block = &mut block[..BLOCK.min(n - first)];
                 form.fill(rows, first, block);
-                for (i, value) in block.iter().enumerate() {
-                    let Split { symbol, raw_width, .. } = split(*value);
-                    histograms[i % 2][symbol as usize] += 1;
-                    raw_bits += u64::from(raw_width);
-                }
+                let (symbols, others) = std::mem::take(&mut left).split_at_mut(block.len());
+                left = others;
+                split_all(block, symbols, &mut raw);
             }
-        }
-        let [mut histogram, other] = histograms;
-        for (sum, count) in histogram.iter_mut().zip(other) {
-            *sum += count;
-        }
-        Self { histogram, raw_bits }
+            raw
+        });
+        let raw = raw.collect();
+        let histogram = count(&each);
+        Self { each, raw, histogram }
     }
 
+    /// What they take.
     fn bits(&self, frequencies: &Frequencies) -> u64 {
-        frequencies.cost_bits(&self.histogram) + self.raw_bits
+        frequencies.cost_bits(&self.histogram) + raw_bits(&self.histogram)
     }
+}
+
+/// Bits that follow symbols.
+fn raw_bits(histogram: &[u32; N_SYMBOLS_MAX]) -> u64 {
+    let widths = (0..=u8::MAX).map(|symbol| u64::from(raw_width(symbol)));
+    histogram.iter().zip(widths).map(|(count, width)| u64::from(*count) * width).sum()
 }
 
 /// Layout of a chunk: the symbol stream, or, if symbols can have raw bits, the stream's length in bytes (uvarint),
 /// the stream, the raw bits.
-fn encode_chunk(rows: &[u64], form: Form, frequencies: &Frequencies, out: &mut Vec<u8>) {
-    let n = form.coded_len(rows.len());
-    let mut symbols = Vec::with_capacity(n);
-    let mut raw = BitWriter::default();
-    let mut block = [0u64; BLOCK];
-    for first in (0..n).step_by(BLOCK) {
-        let block = &mut block[..BLOCK.min(n - first)];
-        form.fill(rows, first, block);
-        for value in block.iter() {
-            let Split { symbol, raw_width, raw_value } = split(*value);
-            symbols.push(symbol);
-            raw.put(raw_value, raw_width);
-        }
-    }
-    let stream = rans::encode(&symbols, frequencies);
+fn encode_chunk(symbols: &[u8], raw: BitWriter, frequencies: &Frequencies, out: &mut Vec<u8>) {
     if frequencies.have_raw_symbols() {
+        let mut stream = Vec::with_capacity(symbols.len());
+        rans::encode(symbols, frequencies, &mut stream);
         put_uvarint(out, stream.len() as u64);
+        out.extend_from_slice(&stream);
+        out.extend_from_slice(&raw.finish());
+    } else {
+        rans::encode(symbols, frequencies, out);
     }
-    out.extend_from_slice(&stream);
-    out.extend_from_slice(&raw.finish());
 }

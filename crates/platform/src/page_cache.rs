@@ -253,6 +253,21 @@ impl PageCache {
         Ok(kept.map_or(object, Value::into_object))
     }
 
+    /// The object of `kind` decoded from the file with identity `file_id` at `offset`, if it is there; that it was
+    /// asked for does not count.
+    ///
+    /// # Panics
+    /// If two types share a `kind`.
+    pub fn peek<T>(&self, file_id: u64, offset: u64, kind: u16) -> Option<Arc<T>>
+    where
+        T: Any + Send + Sync,
+    {
+        let key = Key::object(file_id, offset, kind);
+        let hash = key.hash();
+        let found = self.shard(hash).lock().peek(hash, &key);
+        found.map(Value::into_object)
+    }
+
     /// Says that an object which [`Self::get_or_insert_with`] gave out takes `bytes` more than before;
     /// others make room. Nothing happens if the cache does not hold it any more.
     pub fn grow<T>(&self, file_id: u64, offset: u64, kind: u16, object: &Arc<T>, bytes: usize)

@@ -29,17 +29,21 @@ mod blocks;
 pub(crate) mod column;
 mod fields;
 mod pieces;
+mod ready;
 mod source;
 mod thaw;
 mod thawed;
 mod times;
 mod verify;
-mod warm;
 
 pub use blocks::{BlockWalk, Blocks};
+pub(crate) use column::PageShape;
+pub(crate) use ready::Thawer;
+pub(crate) use thaw::is_entropy_coded;
 pub use verify::{FieldStats, VerifyReport};
 
-use source::{Kind, Source};
+use source::Kind;
+pub(crate) use source::Source;
 
 /// An open segment. Clones share the file.
 #[derive(Clone, Debug)]
@@ -47,6 +51,8 @@ pub struct SegmentReader {
     shared: Arc<Shared>,
     /// Whether pages that had to be read stay in the cache.
     keep_pages: bool,
+    /// Whether it is the file's bytes that matter, not what is known of them.
+    is_checking: bool,
 }
 
 #[derive(Debug)]
@@ -66,6 +72,11 @@ impl SegmentReader {
     }
 
     pub(crate) fn over(file: Arc<dyn File>, cache: Arc<PageCache>) -> Result<Self, SegmentError> {
+        Self::of(Source::new(file, cache))
+    }
+
+    pub(crate) fn of(source: Source) -> Result<Self, SegmentError> {
+        let file = source.file();
         let bytes = file.len()?;
         let damaged = |at: u64, what: &str| SegmentError::corrupt(file.path(), at, what);
         let trailer_at = bytes.checked_sub(TRAILER_LEN as u64);
@@ -87,21 +98,25 @@ impl SegmentReader {
         if info.sequence != sequence {
             return Err(damaged(trailer_at, "header and trailer are of two segments"));
         }
-        let source = Source::new(file, cache);
         let shared = Arc::new(Shared { source, info, list });
-        Ok(Self { shared, keep_pages: true })
+        Ok(Self { shared, keep_pages: true, is_checking: false })
     }
 
     /// A reader of the same file that leaves the cache as it is: for reading a lot just once.
     #[must_use]
     pub fn streaming(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), keep_pages: false }
+        Self { shared: Arc::clone(&self.shared), keep_pages: false, is_checking: false }
+    }
+
+    /// The same for a reader that checks the file.
+    fn checking(&self) -> Self {
+        Self { is_checking: true, ..self.streaming() }
     }
 
     /// Says that the file was removed: what the cache holds of it goes with the last clone of the
     /// reader. Until then it can be read as before.
     pub fn set_removed(&self) {
-        self.shared.source.set_removed();
+        self.shared.source.set_removed(true);
     }
 
     /// What the segment holds.
@@ -416,16 +431,6 @@ impl SegmentReader {
             source.grew(Kind::Windows, of_block, windows, bytes_added);
         }
         Ok(Some(places))
-    }
-
-    /// Thaws every entropy-coded page before anybody asks, block by block: until so many bytes of the cache were
-    /// filled, or `go_on` says no. Short reads cost at once what they otherwise cost after some. For segments that
-    /// were just written, whose bytes are still in memory.
-    ///
-    /// # Errors
-    /// If the disk fails or the segment is damaged.
-    pub fn warm(&self, bytes_max: usize, go_on: impl FnMut() -> bool) -> Result<(), SegmentError> {
-        warm::warm(self, bytes_max, go_on)
     }
 
     /// Checks every checksum, decodes every page and compares it with what is said about it.

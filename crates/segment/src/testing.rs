@@ -59,15 +59,16 @@ pub(crate) fn specs() -> impl Strategy<Value = Spec> {
     let measurement = (0usize..8, prop_oneof![0usize..20, 0usize..700]);
     let effort = prop_oneof![Just(codec::Effort::Hot), Just(codec::Effort::Cold)];
     let windows = prop_oneof![Just(None), (1u32..40).prop_map(Some)];
-    let shape = (1u32..300, 1u32..4000, effort, windows);
+    let shape = (1u32..300, 1u32..4000, effort.clone(), effort, windows);
     (any::<u64>(), prop::collection::vec(measurement, 0..4), shape).prop_map(
-        |(seed, measurements, (rows_max, text_max, effort, window_rows_min))| Spec {
+        |(seed, measurements, (rows_max, text_max, effort, text_effort, window_rows_min))| Spec {
             seed,
             measurements,
             options: WriterOptions {
                 block_rows_max: rows_max,
                 block_text_bytes_max: text_max,
                 effort,
+                text_effort,
                 window_rows_min,
                 cached_bytes_max: seed,
                 sequence: seed ^ 1,
@@ -201,7 +202,30 @@ pub(crate) fn scalar_of(field_type: FieldType, cell: &Cell) -> Option<Scalar> {
 /// Writes a segment, its rows in pieces of any size.
 pub(crate) fn write(spec: &Spec, plain: &[PlainMeasurement]) -> (Vec<u8>, SegmentInfo) {
     let file = Arc::new(MemoryFile::new("test.seg", Vec::new()));
-    let mut writer = SegmentWriter::over(Arc::clone(&file) as _, spec.options);
+    let writer = SegmentWriter::over(Arc::clone(&file) as _, spec.options);
+    let info = write_rows(writer, spec, plain).finish().unwrap();
+    (file.bytes(), info)
+}
+
+/// Writes a segment, so many bytes of whose thawed pages go in the cache.
+pub(crate) fn write_thawed(
+    spec: &Spec,
+    plain: &[PlainMeasurement],
+    cache: &Arc<PageCache>,
+    bytes_max: usize,
+) -> SegmentReader {
+    let file = Arc::new(MemoryFile::new("test.seg", Vec::new()));
+    let mut writer = SegmentWriter::over(file, spec.options);
+    writer.thaw_into(cache, bytes_max);
+    let writer = write_rows(writer, spec, plain);
+    writer.finish_and_open(Arc::clone(cache)).unwrap().1.unwrap()
+}
+
+pub(crate) fn write_rows(
+    mut writer: SegmentWriter,
+    spec: &Spec,
+    plain: &[PlainMeasurement],
+) -> SegmentWriter {
     let mut rng = Rng(spec.seed);
     for measurement in plain {
         writer.begin_measurement(&measurement.name, &measurement.fields).unwrap();
@@ -212,8 +236,7 @@ pub(crate) fn write(spec: &Spec, plain: &[PlainMeasurement]) -> (Vec<u8>, Segmen
             left = later;
         }
     }
-    let info = writer.finish().unwrap();
-    (file.bytes(), info)
+    writer
 }
 
 pub(crate) fn open(bytes: Vec<u8>) -> Result<SegmentReader, SegmentError> {

@@ -218,28 +218,32 @@ impl WindowSummaries {
         if !complete {
             put(&mut head, &|to| codec::encode_u64(counts, effort, to));
         }
-        let mut pages = Vec::new();
-        put(&mut pages, &|to| encode_bits(&parts.mins, field_type, effort, to));
-        let mut rest_type = field_type;
-        if field_type != FieldType::Float {
+        let is_float = field_type == FieldType::Float;
+        if !is_float {
             // Integers are written relative to the minimum: smaller numbers, and exact.
-            rest_type = FieldType::Unsigned;
             for (span, min) in parts.mins.iter().enumerate() {
                 parts.maxs[span] = parts.maxs[span].wrapping_sub(*min);
                 parts.sums[span] = parts.sums[span].wrapping_sub(min.wrapping_mul(counts[span]));
             }
         }
-        put(&mut pages, &|to| encode_bits(&parts.maxs, rest_type, effort, to));
-        put(&mut pages, &|to| encode_bits(&parts.sums, rest_type, effort, to));
-        let bounded = (effort == Effort::Cold && field_type != FieldType::Float).then(|| {
-            let bounded = Bounded { mins: parts.mins, reaches: parts.maxs, sums: parts.sums };
-            bounded::encode(counts, &bounded, sign_of(field_type))
-        });
-        let bounded = bounded.flatten().filter(|bounded| bounded.len() < pages.len());
+        let rest_type = if is_float { field_type } else { FieldType::Unsigned };
+        let numbers = Bounded { mins: parts.mins, reaches: parts.maxs, sums: parts.sums };
+        let pages = |effort| {
+            let mut pages = Vec::new();
+            put(&mut pages, &|to| encode_bits(&numbers.mins, field_type, effort, to));
+            put(&mut pages, &|to| encode_bits(&numbers.reaches, rest_type, effort, to));
+            put(&mut pages, &|to| encode_bits(&numbers.sums, rest_type, effort, to));
+            pages
+        };
+        let may_be_bounded = effort == Effort::Cold && !is_float;
+        let bounded =
+            may_be_bounded.then(|| bounded::encode(counts, &numbers, sign_of(field_type)));
+        // Looking for the smallest pages takes longer than all else here, so it is done where it may pay.
+        let bounded = bounded.flatten().filter(|bounded| bounded.len() < pages(Effort::Fast).len());
         let flags = if complete { 0 } else { FLAG_COUNTS };
         put_varint(out, flags | if bounded.is_some() { FLAG_BOUNDED } else { 0 });
         out.extend_from_slice(&head);
-        out.extend_from_slice(&bounded.unwrap_or(pages));
+        out.extend_from_slice(&bounded.unwrap_or_else(|| pages(effort)));
     }
 
     /// Reads the page of one field of the block that `index` belongs to.

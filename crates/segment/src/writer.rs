@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use codec::Effort;
 use model::{FieldType, Name, SeriesId, TimeRange, Values};
-use platform::{Disk, File};
+use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
 use crate::directory::chunk::ChunkBuilder;
@@ -26,6 +26,7 @@ use crate::format::{
     self, BLOCK_ROWS_LIMIT, BLOCK_TEXT_LIMIT, Extent, MeasurementInfo, MeasurementList, NO_SERIES,
     SegmentInfo,
 };
+use crate::reader::{SegmentReader, Source, Thawer};
 use crate::rows::{RowKey, RunPosition, SegmentRows};
 
 pub(crate) mod block;
@@ -46,8 +47,10 @@ pub struct WriterOptions {
     pub block_rows_max: u32,
     /// The most bytes of text a block gets, unless a single row has more.
     pub block_text_bytes_max: u32,
-    /// How much work encoding may take.
+    /// How much work encoding times, numbers and what is said of them may take.
     pub effort: Effort,
+    /// How much work encoding text may take.
+    pub text_effort: Effort,
     /// Blocks keep summaries of the shortest windows that hold this many rows on average. `None`:
     /// no blocks do. A window takes about four bytes a field.
     pub window_rows_min: Option<u32>,
@@ -58,26 +61,28 @@ pub struct WriterOptions {
 }
 
 impl WriterOptions {
-    /// For rows that were just written: small blocks, fast encodings.
+    /// For rows that were just written: small blocks, text that is read fast. Numbers are entropy-coded at once: that
+    /// takes little more than packing them, and less than a thousandth of their text's way here.
     #[must_use]
     pub fn hot(sequence: u64) -> Self {
         Self {
             block_rows_max: 8 << 10,
             block_text_bytes_max: 1 << 20,
-            effort: Effort::Hot,
+            effort: Effort::Cold,
+            text_effort: Effort::Hot,
             window_rows_min: Some(256),
             cached_bytes_max: u64::MAX,
             sequence,
         }
     }
 
-    /// For rows that will stay: large blocks, tight encodings.
+    /// For rows that will stay: large blocks, tight text.
     #[must_use]
     pub fn cold(sequence: u64) -> Self {
         Self {
             block_rows_max: 64 << 10,
             block_text_bytes_max: 4 << 20,
-            effort: Effort::Cold,
+            text_effort: Effort::Cold,
             ..Self::hot(sequence)
         }
     }
@@ -136,7 +141,7 @@ impl SegmentWriter {
         assert!((1..=BLOCK_ROWS_LIMIT).contains(&rows_max), "BUG: blocks of {rows_max} rows");
         let mut out = Output::new(file, options.cached_bytes_max);
         out.buffer().extend_from_slice(&format::encode_header(options.sequence));
-        let blocks = BlockWriter::new(options.effort, options.window_rows_min);
+        let blocks = BlockWriter::new(&options);
         Self {
             out,
             options,
@@ -146,6 +151,14 @@ impl SegmentWriter {
             blocks,
             failed: false,
         }
+    }
+
+    /// Puts thawed forms of entropy-coded pages in the cache as they are written, block by block, until they fill so
+    /// many bytes: reading parts of them costs at once what it otherwise costs after some looks. To be
+    /// opened by [`Self::finish_and_open`], with the same cache.
+    pub fn thaw_into(&mut self, cache: &Arc<PageCache>, bytes_max: usize) {
+        let file = Arc::clone(self.out.file());
+        self.blocks.set_thawer(Thawer::new(file, Arc::clone(cache), bytes_max));
     }
 
     /// Starts the next measurement: `name` is above the last one's, field names ascend. Without any
@@ -226,7 +239,28 @@ impl SegmentWriter {
     ///
     /// # Errors
     /// If the disk fails; the file is then of no use.
-    pub fn finish(mut self) -> Result<SegmentInfo, SegmentError> {
+    pub fn finish(self) -> Result<SegmentInfo, SegmentError> {
+        Ok(self.write_rest()?.0)
+    }
+
+    /// The same, and opens the segment, unless it has no rows.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn finish_and_open(
+        self,
+        cache: Arc<PageCache>,
+    ) -> Result<(SegmentInfo, Option<SegmentReader>), SegmentError> {
+        let file = Arc::clone(self.out.file());
+        let (info, thawer) = self.write_rest()?;
+        if info.rows == 0 {
+            return Ok((info, None));
+        }
+        let source = thawer.map_or_else(|| Source::new(file, cache), Thawer::finish);
+        Ok((info, Some(SegmentReader::of(source)?)))
+    }
+
+    fn write_rest(mut self) -> Result<(SegmentInfo, Option<Thawer>), SegmentError> {
         self.check_usable();
         self.close_measurement()?;
         let start = self.out.position();
@@ -247,7 +281,7 @@ impl SegmentWriter {
         self.out.buffer().extend_from_slice(&trailer);
         assert_eq!(self.out.position(), info.bytes, "BUG: the file has another length");
         self.out.finish()?;
-        Ok(info)
+        Ok((info, self.blocks.into_thawer()))
     }
 
     /// Bytes written or waiting to be, so far.

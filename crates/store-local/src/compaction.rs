@@ -7,18 +7,18 @@ mod pace;
 mod policy;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 
 use model::{FieldType, Name, SeriesId, TimeRange};
 use platform::in_background;
 use roaring::RoaringTreemap;
-use segment::{SegmentReader, SegmentWriter, WriterOptions};
+use segment::{SegmentWriter, WriterOptions};
 use store::StoreError;
 
 use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
-use crate::flush::{discard_segment, finish_segment, segment_meta};
+use crate::flush::{discard_segment, finish_segment, segment_meta, start_segment};
 use crate::manifest::Edit;
 use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source};
 use crate::sink::SegmentSink;
@@ -28,13 +28,9 @@ use pace::Pace;
 use policy::{Candidate, choose, is_urgent};
 pub(crate) use policy::{Choice, When};
 
-/// The part of the page cache that warming one segment may fill: so much that it is worth it, and not all, so that the
-/// segment before this one keeps what was asked for.
-const WARM_PART: usize = 2;
-
 /// Longer results are not kept in the system's memory while rows come: they are not the latest rows, and rest for a
 /// while. In batches of texts they filled 24 GB in a minute and a half; then nobody got anywhere for two seconds, until
-/// the system had found memory again. What is merged for keeping is read at once (`warm`), so that it stays.
+/// the system had found memory again. What is merged for keeping stays.
 const CACHED_BYTES_MAX: u64 = 128 << 20;
 
 /// What the policy chooses for a partition, as it is in the current view, at such a time. Nothing, if
@@ -56,12 +52,12 @@ fn candidates(partition: &Partition) -> Vec<Candidate> {
     partition.segments.iter().map(candidate).collect()
 }
 
-/// Merges the chosen segments of a partition. Gives what came of it, if that is for keeping.
+/// Merges the chosen segments of a partition.
 pub(crate) fn compact(
     engine: &Engine,
     partition: &Partition,
     choice: &Choice,
-) -> Result<Option<Weak<SegmentReader>>, StoreError> {
+) -> Result<(), StoreError> {
     let inputs = &partition.segments[choice.segments.clone()];
     let id = engine.manifest.next_segment_id();
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
@@ -75,8 +71,7 @@ pub(crate) fn compact(
     let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
     let merge = || {
         let mut pace = Pace::new(engine, partition, is_urgent);
-        let mut writer =
-            SegmentWriter::create(&*engine.disk, &path, options).map_err(segment_error)?;
+        let mut writer = start_segment(engine, &path, options)?;
         for (name, fields) in measurements(inputs)? {
             merge_measurement(engine, &mut writer, inputs, &name, &fields, &mut pace)?;
         }
@@ -87,7 +82,6 @@ pub(crate) fn compact(
     engine.metrics.compactions.add(1);
     engine.metrics.bytes_compacted.add(info.bytes);
 
-    let kept = reader.as_ref().map(Arc::downgrade).filter(|_| choice.cold);
     let last_write = inputs.iter().map(|s| s.last_write).max().expect("BUG: a merge of nothing");
     let replaced = engine.restructure(|view| {
         let mut edits = Vec::new();
@@ -118,18 +112,7 @@ pub(crate) fn compact(
     } else if info.rows > 0 {
         engine.disk.remove(&path).map_err(disk_error)?;
     }
-    Ok(kept)
-}
-
-/// Brings the pages of a segment that was just merged into the form that short reads want, as far as a part of the page
-/// cache takes them. What goes wrong is told here and no more: whoever reads the segment meets it again.
-pub(crate) fn warm(engine: &Engine, reader: &SegmentReader) {
-    let go_on = || !engine.closed.load(Ordering::Relaxed);
-    let outcome = in_background(|| reader.warm(engine.memory.page_cache / WARM_PART, go_on));
-    match outcome {
-        Ok(()) => engine.metrics.segments_warmed.add(1),
-        Err(error) => tracing::warn!(%error, "a segment that was just merged cannot be read"),
-    }
+    Ok(())
 }
 
 /// Removes the file of a segment that is in no view any more; readers of old views keep theirs.

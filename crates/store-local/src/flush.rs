@@ -4,6 +4,7 @@
 //! adds the segment, keeps new definitions and moves the start of the log. A crash in between leaves
 //! a file that nobody refers to (removed at the next start) and a log that still has every row.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use model::{FieldType, Name, SeriesId, TimeRange};
@@ -37,6 +38,10 @@ pub(crate) fn flush_partition(engine: &Engine, partition: &Partition) -> Result<
     Ok(true)
 }
 
+/// The part of the page cache that one segment may fill while it is written: so much that it is worth it, and not all,
+/// so that the one before keeps what was asked for.
+const THAWED_PART: usize = 2;
+
 /// What a flush wrote.
 struct Written {
     info: SegmentInfo,
@@ -46,8 +51,7 @@ struct Written {
 /// Writes the rows of a memtable; `None` if every row is hidden by a tombstone.
 fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Written>, StoreError> {
     let path = engine.segment_path(id);
-    let mut writer = SegmentWriter::create(&*engine.disk, &path, WriterOptions::hot(id))
-        .map_err(segment_error)?;
+    let mut writer = start_segment(engine, &path, WriterOptions::hot(id))?;
     let table = &frozen.table;
     let mut all = table.all_series();
     all.sort_unstable();
@@ -67,21 +71,32 @@ fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Wri
     Ok(reader.map(|reader| Written { info, reader }))
 }
 
+/// Starts a file, whose pages will be in the page cache in the form that short reads want, as far as they have room.
+pub(crate) fn start_segment(
+    engine: &Engine,
+    path: &Path,
+    options: WriterOptions,
+) -> Result<SegmentWriter, StoreError> {
+    let writer = SegmentWriter::create(&*engine.disk, path, options);
+    let mut writer = writer.map_err(segment_error)?;
+    writer.thaw_into(&engine.cache, engine.memory.page_cache / THAWED_PART);
+    Ok(writer)
+}
+
 /// Makes a segment durable and opens it; one without rows is removed instead.
 pub(crate) fn finish_segment(
     engine: &Engine,
     id: u64,
     writer: SegmentWriter,
 ) -> Result<(SegmentInfo, Option<Arc<SegmentReader>>), StoreError> {
-    let info = writer.finish().map_err(segment_error)?;
-    let path = engine.segment_path(id);
-    if info.rows == 0 {
-        engine.disk.remove(&path).map_err(disk_error)?;
+    let cache = Arc::clone(&engine.cache);
+    let (info, reader) = writer.finish_and_open(cache).map_err(segment_error)?;
+    let Some(reader) = reader else {
+        engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)?;
         return Ok((info, None));
-    }
+    };
     engine.disk.sync_dir(&engine.options.dir.join("segments")).map_err(disk_error)?;
-    let reader = SegmentReader::open(&*engine.disk, &path, Arc::clone(&engine.cache));
-    Ok((info, Some(Arc::new(reader.map_err(segment_error)?))))
+    Ok((info, Some(Arc::new(reader))))
 }
 
 /// Removes what there is of a segment that could not be finished: on a full disk nobody could finish

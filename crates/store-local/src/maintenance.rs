@@ -1,4 +1,4 @@
-//! Background work: flushes first, then the series index, then compactions, then warming what these wrote.
+//! Background work: flushes first, then the series index, then compactions.
 //!
 //! Several threads take one job at a time; a partition is flushed by one thread at a time and
 //! compacted by one thread at a time. What to do next is read off the current view. One more thread
@@ -6,15 +6,14 @@
 //! series index wait for those of segments, and are the larger for it: a thread of their own, which
 //! merged runs as soon as there were enough, made rows of new series come in 12 % slower.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hashbrown::HashSet;
 use model::PolicyId;
 use parking_lot::Mutex;
 use platform::in_background;
-use segment::SegmentReader;
 use store::StoreError;
 use wal::Lsn;
 
@@ -39,8 +38,6 @@ pub(crate) struct Busy {
     compacting: Mutex<HashSet<(PolicyId, i64)>>,
     /// Segments whose merge met damage: left as they are, until the next start.
     damaged: Mutex<HashSet<u64>>,
-    /// Segments that were merged for keeping, the latest last; those that are gone need no warming.
-    to_warm: Mutex<Vec<Weak<SegmentReader>>>,
     jobs: AtomicUsize,
 }
 
@@ -50,7 +47,6 @@ enum Job {
     Flush(Arc<Partition>),
     Compact(Arc<Partition>, compaction::Choice),
     MergeIndex,
-    Warm(Arc<SegmentReader>),
 }
 
 /// What a thread takes on.
@@ -95,13 +91,8 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
     };
     let outcome = match &job {
         Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
-        Job::Compact(partition, choice) => compaction::compact(engine, partition, choice)
-            .map(|kept| busy.to_warm.lock().extend(kept)),
+        Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
         Job::MergeIndex => merge_index(engine),
-        Job::Warm(reader) => {
-            compaction::warm(engine, reader);
-            Ok(())
-        }
     };
     if let (Job::Compact(partition, choice), Err(StoreError::Corruption { .. })) = (&job, &outcome)
     {
@@ -166,7 +157,7 @@ impl Busy {
         match job {
             Job::Flush(p) => drop(self.flushing.lock().remove(&(p.policy, p.time.min))),
             Job::Compact(p, _) => drop(self.compacting.lock().remove(&(p.policy, p.time.min))),
-            Job::MergeIndex | Job::Warm(_) => {}
+            Job::MergeIndex => {}
         }
     }
 }
@@ -237,6 +228,5 @@ fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
             return Some(Job::Compact(Arc::new(partition.segments_only()), choice));
         }
     }
-    let mut to_warm = busy.to_warm.lock();
-    std::iter::from_fn(|| to_warm.pop()).find_map(|reader| reader.upgrade()).map(Job::Warm)
+    None
 }

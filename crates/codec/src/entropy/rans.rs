@@ -9,11 +9,15 @@
 //! the end of the stream, its last symbols as one number of 128 bits, which is coded by the same rule with one state
 //! that is never cut.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use super::frequencies::Frequencies;
 use super::symbols::{DIRECT, N_SYMBOLS_MAX};
 use crate::{
     bit_stream::{BitReader, BitWriter},
     error::{DecodeError, Result},
+    simd::SimdLevel,
     wire::Reader,
 };
 
@@ -23,8 +27,6 @@ pub(super) const LANES: usize = 8;
 pub(super) const PROBABILITY_BITS: u32 = 12;
 pub(super) const PROBABILITY_ONE: u32 = 1 << PROBABILITY_BITS;
 pub(super) const STATE_LOW: u32 = 1 << 16;
-/// The most bytes that the states take at the head of a stream.
-pub(super) const STATE_BYTES_MAX: usize = LANES / 2 + (LANES * 31).div_ceil(8);
 
 /// One for each of the low bits a state can have. Some more, so that the place does not end with a page
 /// of memory: short fills use masked stores, which take microseconds where they would reach, did the
@@ -108,7 +110,8 @@ fn write_states(states: &[u32; LANES], out: &mut Vec<u8>) {
 /// Quotient and remainder, 32 bits after the other: the divisor is small.
 fn divide(number: u128, by: u32) -> (u128, u32) {
     let (mut whole, mut left) = (0, 0u64);
-    for limb in (0..4).rev() {
+    let n_limbs = (u128::BITS - number.leading_zeros()).div_ceil(32);
+    for limb in (0..n_limbs).rev() {
         left = left << 32 | (number >> (32 * limb)) as u64 & 0xffff_ffff;
         whole = whole << 32 | u128::from(left / u64::from(by));
         left %= u64::from(by);
@@ -144,30 +147,129 @@ pub(super) fn end_of_states(states: &[u32; LANES]) -> Result<u128> {
     Ok(lanes.map(|(lane, state)| u128::from(state & 0xffff) << (16 * lane)).sum())
 }
 
+/// What coding a symbol takes.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    /// `2^44 / frequency`, rounded up. The product with a state is below `2^64`, and its upper twenty bits are the quotient,
+    /// exactly: a state is below `frequency * 2^20` then, and a frequency below `2^12`.
+    reciprocal: u64,
+    /// States from here on would leave 32 bits.
+    limit: u32,
+    /// `PROBABILITY_ONE - frequency`.
+    rest: u16,
+    start: u16,
+}
+
+const RECIPROCAL_BITS: u32 = 44;
+
+impl Step {
+    fn all(frequencies: &Frequencies, starts: &[u32; N_SYMBOLS_MAX]) -> [Self; N_SYMBOLS_MAX] {
+        let mut all = [Self::default(); N_SYMBOLS_MAX];
+        for (symbol, &frequency) in frequencies.each().iter().enumerate().filter(|(_, f)| **f > 0) {
+            all[symbol] = Self {
+                reciprocal: (1u64 << RECIPROCAL_BITS).div_ceil(u64::from(frequency)),
+                limit: u32::from(frequency) << (32 - PROBABILITY_BITS),
+                rest: PROBABILITY_ONE as u16 - frequency,
+                start: starts[symbol] as u16,
+            };
+        }
+        all
+    }
+
+    /// `1 / frequency`, of a symbol that occurs.
+    #[cfg(target_arch = "x86_64")]
+    fn inverse(&self) -> f64 {
+        f64::from(PROBABILITY_ONE as u16 - self.rest).recip()
+    }
+
+    /// The state with the symbol in it, and whether its low word had to go before.
+    #[inline]
+    fn code(&self, state: u32) -> (u32, bool) {
+        // Whether it has to is as random as the data: arithmetic instead of a branch.
+        let is_cut = state >= self.limit;
+        let state = state >> (16 * u32::from(is_cut));
+        let quotient = ((u64::from(state) * self.reciprocal) >> RECIPROCAL_BITS) as u32;
+        (state + quotient * u32::from(self.rest) + u32::from(self.start), is_cut)
+    }
+}
+
+/// Words that are written from the last to the first.
+struct Words {
+    /// One more than can come, for the one that is written though it does not count.
+    all: Vec<[u8; 2]>,
+    first: usize,
+}
+
+impl Words {
+    fn new(n_max: usize) -> Self {
+        Self { all: vec![[0; 2]; n_max + 1], first: n_max + 1 }
+    }
+
+    #[inline]
+    fn push_if(&mut self, counts: bool, word: u16) {
+        self.all[self.first - 1] = word.to_le_bytes();
+        self.first -= usize::from(counts);
+    }
+}
+
 /// The number of symbols in the stream's end, the states, then the words, in the order the decoder needs them.
-pub(super) fn encode(symbols: &[u8], frequencies: &Frequencies) -> Vec<u8> {
+pub(super) fn encode(symbols: &[u8], frequencies: &Frequencies, out: &mut Vec<u8>) {
+    encode_at(SimdLevel::detect(), symbols, frequencies, out);
+}
+
+pub(super) fn encode_at(
+    level: SimdLevel,
+    symbols: &[u8],
+    frequencies: &Frequencies,
+    out: &mut Vec<u8>,
+) {
     let starts = frequencies.starts();
     let (n_end, end) = encode_end(symbols, frequencies, &starts);
     let mut states = states_of_end(end);
-    let mut words: Vec<u16> = Vec::with_capacity(symbols.len() / 4 + LANES);
     let before_end = &symbols[..symbols.len() - usize::from(n_end)];
-    for (i, &symbol) in before_end.iter().enumerate().rev() {
-        let frequency = frequencies.of(symbol);
-        let state = &mut states[i % LANES];
-        // The state may not leave 32 bits when the symbol grows it.
-        if u64::from(*state) >= u64::from(frequency) << (32 - PROBABILITY_BITS) {
-            words.push(*state as u16);
-            *state >>= 16;
-        }
-        *state = ((*state / frequency) << PROBABILITY_BITS)
-            + *state % frequency
-            + starts[symbol as usize];
-    }
-    let mut out = Vec::with_capacity(STATE_BYTES_MAX + 1 + words.len() * 2);
+    let mut words = Words::new(before_end.len());
+    let steps = Step::all(frequencies, &starts);
+    let (groups, last) = before_end.as_chunks::<LANES>();
+    code(last, &steps, &mut states, &mut words);
+    encode_groups(level, groups, frequencies, &steps, &mut states, &mut words);
     out.push(n_end);
-    write_states(&states, &mut out);
-    for word in words.iter().rev() {
-        out.extend_from_slice(&word.to_le_bytes());
+    write_states(&states, out);
+    out.extend_from_slice(words.all[words.first..].as_flattened());
+}
+
+fn encode_groups(
+    level: SimdLevel,
+    groups: &[[u8; LANES]],
+    frequencies: &Frequencies,
+    steps: &[Step; N_SYMBOLS_MAX],
+    states: &mut [u32; LANES],
+    words: &mut Words,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(first) = steps.first_chunk()
+        && x86::encode(level, groups, first, frequencies.each().len(), states, words)
+    {
+        return;
     }
-    out
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (level, frequencies);
+    for group in groups.iter().rev() {
+        code(group, steps, states, words);
+    }
+}
+
+/// Codes up to eight symbols, the last first.
+#[inline]
+fn code(
+    symbols: &[u8],
+    steps: &[Step; N_SYMBOLS_MAX],
+    states: &mut [u32; LANES],
+    words: &mut Words,
+) {
+    for (state, symbol) in states.iter_mut().zip(symbols).rev() {
+        let word = *state as u16;
+        let (next, is_cut) = steps[usize::from(*symbol)].code(*state);
+        words.push_if(is_cut, word);
+        *state = next;
+    }
 }

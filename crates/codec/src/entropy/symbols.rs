@@ -4,7 +4,7 @@
 //! `e`; the symbol names `e` and the two bits below it, the remaining `e - 2` bits are raw. The
 //! probability within such a range is nearly flat, so little is lost by not modelling it.
 
-use crate::bit_stream::BitReader;
+use crate::bit_stream::{BitReader, BitWriter};
 use crate::error::Result;
 use crate::simd::multiversion;
 use crate::wire::unzigzag;
@@ -33,6 +33,50 @@ pub(super) const fn split(value: u64) -> Split {
     let raw_width = highest - 2;
     let symbol = highest * 4 + ((value >> raw_width) & 3) as u32;
     Split { symbol: symbol as u8, raw_width, raw_value: value & ((1 << raw_width) - 1) }
+}
+
+multiversion! {
+    /// Writes the symbols of numbers, and what is raw in them.
+    pub(super) fn split_all / split_all_at(numbers: &[u64], symbols: &mut [u8], raw: &mut BitWriter) {
+        for (slots, numbers) in symbols.chunks_mut(GROUP).zip(numbers.chunks(GROUP)) {
+            let mut seen = 0;
+            for (slot, &number) in slots.iter_mut().zip(numbers) {
+                seen |= number;
+                *slot = number as u8;
+            }
+            // Where large numbers are rare most groups have none.
+            if seen < DIRECT {
+                continue;
+            }
+            for (slot, &number) in slots.iter_mut().zip(numbers) {
+                let Split { symbol, raw_width, raw_value } = split(number);
+                *slot = symbol;
+                raw.put(raw_value, raw_width);
+            }
+        }
+    }
+}
+
+/// How often each symbol occurs.
+pub(super) fn count(symbols: &[u8]) -> [u32; N_SYMBOLS_MAX] {
+    // Four counts of each, so that equal neighbours do not wait for each other's increment.
+    let mut counts = [[0u32; N_SYMBOLS_MAX]; 4];
+    let (groups, rest) = symbols.as_chunks::<4>();
+    for group in groups {
+        for (counts, symbol) in counts.iter_mut().zip(group) {
+            counts[usize::from(*symbol)] += 1;
+        }
+    }
+    for symbol in rest {
+        counts[0][usize::from(*symbol)] += 1;
+    }
+    let [mut sums, others @ ..] = counts;
+    for counts in &others {
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    sums
 }
 
 /// How many raw bits follow a symbol.
@@ -80,7 +124,7 @@ const fn leasts() -> [u64; N_SYMBOLS_MAX] {
     leasts
 }
 
-/// Symbols that are joined together.
+/// Symbols that are split or joined together.
 const GROUP: usize = 16;
 /// The last symbol whose raw bits are in eight bytes, at whichever bit they begin.
 const NEAR_MAX: u8 = 4 * (57 + 2) + 3;

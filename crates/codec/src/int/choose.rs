@@ -35,29 +35,37 @@ pub(crate) fn encode_page(values: &[i64], effort: Effort, nesting: Nesting, out:
     {
         return scale::encode(words, stats.min as u64, divisor, effort, out);
     }
-    let start = out.len();
-    encode_packed(words, &stats, effort, out);
-    if effort == Effort::Fast {
+    let packed = Packed::choose(words, &stats, effort);
+    let n_runs = stats.changes as usize + 1;
+    let may_be_runs = effort != Effort::Fast
+        && nesting < Nesting::Runs
+        && n_runs <= values.len() / runs::RUN_LENGTH_MIN;
+    let is_cold = effort == Effort::Cold;
+    if is_cold && !may_be_runs && entropy::encode(words, worthwhile_len(packed.len()), out) {
         return;
     }
-    let n_runs = stats.changes as usize + 1;
-    if nesting < Nesting::Runs && n_runs <= values.len() / runs::RUN_LENGTH_MIN {
+    let start = out.len();
+    packed.write(words, out);
+    if may_be_runs {
         let mut candidate = Vec::new();
         runs::encode(words, n_runs, effort, &mut candidate);
-        replace_if_smaller(out, start, &candidate, 0.9);
-    }
-    if effort == Effort::Cold {
-        let mut candidate = Vec::new();
-        // Entropy coding decodes several times slower than bit packing.
-        let bytes_max = (out.len() - start) * 19 / 20;
-        if entropy::encode(words, bytes_max, &mut candidate) {
-            replace_if_smaller(out, start, &candidate, 0.95);
+        replace_if_smaller(out, start, &candidate);
+        candidate.clear();
+        if is_cold && entropy::encode(words, worthwhile_len(out.len() - start), &mut candidate) {
+            out.truncate(start);
+            out.extend_from_slice(&candidate);
         }
     }
 }
 
-fn replace_if_smaller(out: &mut Vec<u8>, start: usize, candidate: &[u8], factor: f64) {
-    if (candidate.len() as f64) < (out.len() - start) as f64 * factor {
+/// What an entropy-coded page may take in place of one of `len` bytes: it is decoded several times slower than bits
+/// are unpacked.
+fn worthwhile_len(len: usize) -> usize {
+    len * 19 / 20
+}
+
+fn replace_if_smaller(out: &mut Vec<u8>, start: usize, candidate: &[u8]) {
+    if (candidate.len() as f64) < (out.len() - start) as f64 * 0.9 {
         out.truncate(start);
         out.extend_from_slice(candidate);
     }
@@ -85,39 +93,83 @@ fn worthwhile_divisor(words: &[u64], stats: &stats::Stats, effort: Effort) -> Op
 }
 
 /// Frame of reference, differences or raw.
-fn encode_packed(words: &[u64], stats: &stats::Stats, effort: Effort, out: &mut Vec<u8>) {
-    let whole_for = Plan::whole(words.len(), stats.min, stats.max);
-    let whole_delta = Plan::whole(words.len() - 1, stats.delta_min, stats.delta_max);
-    let (plan_for, plan_delta) = match effort {
-        Effort::Fast => (whole_for, whole_delta),
-        Effort::Hot | Effort::Cold => {
-            let mut sample = Vec::with_capacity(words.len().min(stats::SAMPLE));
-            stats::sample(words.len(), |range| sample.extend_from_slice(&words[range]));
-            let plan_for = Plan::cheapest(&sample, words.len(), stats.min, stats.max);
-            sample.clear();
-            stats::sample(words.len() - 1, |range| {
-                let from = sample.len();
-                sample.resize(from + range.len(), 0);
-                delta::differences(&words[range.start..=range.end], &mut sample[from..]);
-            });
-            let n_deltas = words.len() - 1;
-            (plan_for, Plan::cheapest(&sample, n_deltas, stats.delta_min, stats.delta_max))
-        }
-    };
-    let n_restarts = words.len().div_ceil(delta::RESTART_ROWS) as u64;
-    let delta_extra = 8 * (uvarint_len(zigzag(words[0] as i64)) as u64 + 2 * n_restarts - 2);
-    let raw_bits = 64 * words.len() as u64;
-    let use_delta = plan_delta.bits + delta_extra < plan_for.bits;
-    let (plan, whole) = if use_delta { (plan_delta, whole_delta) } else { (plan_for, whole_for) };
-    let bits = plan.bits + if use_delta { delta_extra } else { 0 };
-    if bits + bits / 64 >= raw_bits {
-        return simple::encode_raw(words, out);
+enum Packed {
+    Raw {
+        bits: u64,
+    },
+    /// The plan that a sample made, and the one without exceptions.
+    Values {
+        plan: Plan,
+        whole: Plan,
+    },
+    Differences {
+        plan: Plan,
+        whole: Plan,
+        restart_bits: u64,
+    },
+}
+
+impl Packed {
+    fn choose(words: &[u64], stats: &stats::Stats, effort: Effort) -> Self {
+        let n_deltas = words.len() - 1;
+        let whole_for = Plan::whole(words.len(), stats.min, stats.max);
+        let whole_delta = Plan::whole(n_deltas, stats.delta_min, stats.delta_max);
+        let (plan_for, plan_delta) = match effort {
+            Effort::Fast => (whole_for, whole_delta),
+            Effort::Hot | Effort::Cold => {
+                let mut sample = Vec::with_capacity(words.len().min(stats::SAMPLE));
+                stats::sample(words.len(), |range| sample.extend_from_slice(&words[range]));
+                let plan_for = Plan::cheapest(&sample, words.len(), stats.min, stats.max);
+                sample.clear();
+                stats::sample(n_deltas, |range| {
+                    let from = sample.len();
+                    sample.resize(from + range.len(), 0);
+                    delta::differences(&words[range.start..=range.end], &mut sample[from..]);
+                });
+                let (min, max) = (stats.delta_min, stats.delta_max);
+                (plan_for, Plan::cheapest(&sample, n_deltas, min, max))
+            }
+        };
+        let n_restarts = words.len().div_ceil(delta::RESTART_ROWS) as u64;
+        let first_len = uvarint_len(zigzag(words[0] as i64)) as u64;
+        let restart_bits = 8 * (first_len + 2 * n_restarts - 2);
+        let raw_bits = 64 * words.len() as u64;
+        let packed = if plan_delta.bits + restart_bits < plan_for.bits {
+            Self::Differences { plan: plan_delta, whole: whole_delta, restart_bits }
+        } else {
+            Self::Values { plan: plan_for, whole: whole_for }
+        };
+        let bits = packed.bits();
+        if bits + bits / 64 >= raw_bits { Self::Raw { bits: raw_bits } } else { packed }
     }
-    let write = if use_delta { delta::encode } else { simple::encode_for };
-    // A page that turns out larger than without exceptions was judged by a bad sample.
-    let bytes_max = (whole.bits / 8) as usize + 16;
-    if !write(words, &plan, bytes_max, out) {
-        let done = write(words, &whole, usize::MAX, out);
-        assert!(done, "BUG: a page without a limit exceeded it");
+
+    fn bits(&self) -> u64 {
+        match self {
+            Self::Raw { bits } => *bits,
+            Self::Values { plan, .. } => plan.bits,
+            Self::Differences { plan, restart_bits, .. } => plan.bits + restart_bits,
+        }
+    }
+
+    /// About the bytes it takes, if the sample was like the rest.
+    fn len(&self) -> usize {
+        (self.bits() / 8) as usize
+    }
+
+    fn write(&self, words: &[u64], out: &mut Vec<u8>) {
+        let (plan, whole) = match self {
+            Self::Raw { .. } => return simple::encode_raw(words, out),
+            Self::Values { plan, whole } | Self::Differences { plan, whole, .. } => (plan, whole),
+        };
+        let write = match self {
+            Self::Differences { .. } => delta::encode,
+            _ => simple::encode_for,
+        };
+        // A page that turns out larger than without exceptions was judged by a bad sample.
+        let bytes_max = (whole.bits / 8) as usize + 16;
+        if !write(words, plan, bytes_max, out) {
+            let done = write(words, whole, usize::MAX, out);
+            assert!(done, "BUG: a page without a limit exceeded it");
+        }
     }
 }

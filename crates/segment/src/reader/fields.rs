@@ -35,7 +35,7 @@ pub(super) fn column(
     let mut groups = Groups::new(reader, block);
     let (parts, out) = (std::slice::from_ref(&rows), std::slice::from_mut(out));
     match read(&mut groups, field, None, parts, out)? {
-        Some(tight) => read_tight(&mut groups, vec![(tight, out)], parts).map(drop),
+        Some(tight) => read_tight(&mut groups, vec![(tight, out)], parts),
         None => Ok(()),
     }
 }
@@ -60,8 +60,7 @@ pub(super) fn columns(
     let (mut extents, mut read_for, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (index, (field, _)) in fields.iter().enumerate() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
-        let group = reader.keep_pages.then(|| groups.of(place)).flatten();
-        match group.map(|group| (group.page(place), group.pieces(place, parts))) {
+        match groups.of(place).map(|group| (group.page(place), group.pieces(place, parts))) {
             Some((Some(thawed), _)) => {
                 parts.iter().for_each(|rows| touched ^= thawed.touch_entry(rows.start));
                 thawed_at.push(place);
@@ -94,7 +93,7 @@ pub(super) fn columns(
             None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
         }
     }
-    read_tight(&mut groups, tight, parts).map(drop)
+    read_tight(&mut groups, tight, parts)
 }
 
 /// See [`SegmentReader::presence`].
@@ -243,9 +242,7 @@ fn read<'a>(
     let (source, shape) = (&reader.shared.source, shape(block, page));
     let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
     // What is there is used for whole pages as well: a scan of one field takes a tenth less.
-    if reader.keep_pages
-        && let Some(group) = groups.of(place)
-    {
+    if let Some(group) = groups.of(place) {
         if let Some(thawed) = group.page(place) {
             let done = each.try_for_each(|(rows, out)| thawed.decode(rows, out));
             return done.map_err(malformed).map(|()| None);
@@ -281,14 +278,13 @@ fn read<'a>(
     Ok(None)
 }
 
-/// Reads parts of tight pages, each to its columns. Gives the bytes of memory that those take which were thawed.
+/// Reads parts of tight pages, each to its columns.
 pub(super) fn read_tight(
     groups: &mut Groups<'_>,
     mut pages: Vec<(TightPage<'_>, &mut [Column])>,
     parts: &[Range<usize>],
-) -> Result<usize, SegmentError> {
+) -> Result<(), SegmentError> {
     let block = groups.block;
-    let mut bytes_thawed = 0;
     std::hint::black_box(pages.iter().fold(0, |all, (page, _)| all ^ page.touch(parts)));
     // No more at once than help each other: what is decoded stays in the processor's caches.
     for pages in pages.chunks_mut(codec::STREAMS_TOGETHER) {
@@ -326,9 +322,9 @@ pub(super) fn read_tight(
                 out.extend_from(&wider, rows.start - all.start..rows.end - all.start);
             }
             if page.thaw {
-                bytes_thawed += groups.keep(page.place, &wider);
+                groups.keep(page.place, &wider);
             }
         }
     }
-    Ok(bytes_thawed)
+    Ok(())
 }

@@ -47,6 +47,10 @@ impl Source {
         Self { file: CacheFile::new(file), cache, removed: AtomicBool::new(false) }
     }
 
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        self.file.file()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.file.file().path()
     }
@@ -66,8 +70,9 @@ impl Source {
         pages.map_err(|error| self.failed(error))
     }
 
-    pub(crate) fn set_removed(&self) {
-        self.removed.store(true, Ordering::Relaxed);
+    /// Whether what the cache has of the file goes with this.
+    pub(crate) fn set_removed(&self, is_removed: bool) {
+        self.removed.store(is_removed, Ordering::Relaxed);
     }
 
     /// A decoded part of the file, if the cache has it.
@@ -78,6 +83,11 @@ impl Source {
     ) -> Option<Arc<T>> {
         let (id, offset) = (self.file.id(), extent.offset);
         self.cache.get_or_insert_with(id, offset, kind as u16, 0, || Err(())).ok()
+    }
+
+    /// The same, which does not count as asking for it.
+    pub(crate) fn peek<T: Any + Send + Sync>(&self, kind: Kind, extent: &Extent) -> Option<Arc<T>> {
+        self.cache.peek(self.file.id(), extent.offset, kind as u16)
     }
 
     /// A decoded part of the file.
@@ -121,6 +131,21 @@ impl Source {
         let made = self.cache.get_or_insert_with(id, offset, kind as u16, size_of::<T>(), make);
         match made {
             Ok(object) => object,
+        }
+    }
+
+    /// Puts in the cache what was found out about a part of the file, unless something is there.
+    pub(crate) fn put<T: Any + Send + Sync>(
+        &self,
+        kind: Kind,
+        extent: &Extent,
+        object: T,
+        bytes: usize,
+    ) {
+        let (id, offset) = (self.file.id(), extent.offset);
+        let make = || Ok::<_, Infallible>(object);
+        match self.cache.get_or_insert_with(id, offset, kind as u16, bytes, make) {
+            Ok(_) => {}
         }
     }
 

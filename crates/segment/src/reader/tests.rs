@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use crate::testing::{
     ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, open, read, scalar_of, specs, write,
+    write_thawed,
 };
 use crate::{Block, Edge, SegmentReader};
 
@@ -338,22 +339,17 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
 }
 
 #[test]
-fn irregular_times_are_thawed_when_they_are_read_again_or_warmed() {
+fn irregular_times_are_thawed_when_they_are_read_again_or_written() {
     // Two series in one block, whose rows come a little late, or not at all.
     let (mut spec, mut plain) = crate::testing::regular(3000, 2, 10);
     spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
     let mut rng = Rng(11);
     plain[0].rows.iter_mut().for_each(|row| row.1 += rng.below(90_000_000) as i64);
     plain[0].rows.retain(|_| rng.below(20) > 0);
-    let bytes = write(&spec, &plain).0;
-    for is_warmed in [false, true] {
+    for bytes_max in [0, usize::MAX] {
         let cache = Arc::new(platform::PageCache::new(8 << 20));
-        let file = Arc::new(crate::memory::MemoryFile::new("test.seg", bytes.clone()));
-        let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+        let reader = write_thawed(&spec, &plain, &cache, bytes_max);
         let block = &blocks(&reader, "m0")[0];
-        if is_warmed {
-            reader.warm(usize::MAX, || true).unwrap();
-        }
         let look = |from: usize| {
             let mut times = Vec::new();
             reader.times(block, from..from + 50, &mut times).unwrap();
@@ -364,7 +360,7 @@ fn irregular_times_are_thawed_when_they_are_read_again_or_warmed() {
         let once = look(900);
         (0..7).for_each(|n| assert_eq!(look(n * 400), once));
         let ninth = look(4000);
-        assert_eq!(ninth > once + 10_000, !is_warmed, "{ninth} bytes after {once}");
+        assert_eq!(ninth > once + 10_000, bytes_max == 0, "{ninth} bytes after {once}");
         assert_eq!(look(5123), ninth, "nothing is left to do");
         let time = TimeRange::new(plain[0].rows[700].1, plain[0].rows[2100].1);
         let found = read(&reader, "m0", SeriesId(2)..=SeriesId(2), time).unwrap();
@@ -405,7 +401,7 @@ fn regular_times_are_remembered_but_not_by_whoever_reads_everything_once() {
 }
 
 #[test]
-fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
+fn parts_of_segments_just_written_are_read_from_the_cache_alone() {
     // More fields than share an entry of the cache.
     let (mut spec, mut plain) = crate::testing::regular(20_000, 2, 10);
     spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
@@ -416,18 +412,14 @@ fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
         // All so noisy that they are entropy-coded.
         *cells = (0..20).map(|_| Cell::Number((rng.below(10) * rng.below(10)) as u64)).collect();
     }
-    let bytes = write(&spec, &plain).0;
-    let warmed = |bytes_max, blocks_max: usize| {
+    let written = |bytes_max| {
         let cache = Arc::new(platform::PageCache::new(64 << 20));
-        let file = Arc::new(crate::memory::MemoryFile::new("test.seg", bytes.clone()));
-        let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
-        let mut blocks = 0..blocks_max;
-        reader.warm(bytes_max, || blocks.next().is_some()).unwrap();
-        (reader, cache)
+        (write_thawed(&spec, &plain, &cache, bytes_max), cache)
     };
-    let (reader, cache) = warmed(usize::MAX, usize::MAX);
-    let before = cache.stats();
+    let (reader, cache) = written(usize::MAX);
+    let all = cache.stats().bytes_used;
     let blocks = blocks(&reader, "m0");
+    let before = cache.stats();
     assert_eq!(blocks.len(), 2);
     for (block, rows) in blocks.iter().zip(plain[0].rows.chunks(20_000)) {
         let fields: Vec<_> = (0..20).map(|f| (Some(f), FieldType::Integer)).collect();
@@ -455,11 +447,31 @@ fn parts_of_warmed_segments_are_read_from_the_cache_alone() {
     let after = cache.stats();
     assert_eq!((after.misses, after.bytes_used), (before.misses, before.bytes_used));
     assert_eq!(read(&reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
-    // No more than was asked for, in blocks.
-    let used = |bytes_max, blocks_max| warmed(bytes_max, blocks_max).1.stats().bytes_used;
-    assert!(used(usize::MAX, 1) < before.bytes_used * 2 / 3);
-    assert_eq!(used(1, usize::MAX), used(usize::MAX, 1));
-    assert_eq!(used(0, usize::MAX), used(usize::MAX, 0));
+    // What is read as a whole comes from there too, unless the file is to be checked.
+    let misses = |reader: &SegmentReader| {
+        let (before, mut column) =
+            (cache.stats().misses, Column::new(Values::empty(FieldType::Integer)));
+        reader.column(&blocks[0], 3, 0..blocks[0].rows(), &mut column).unwrap();
+        assert_eq!(crate::testing::cell_at(&column, 77), plain[0].rows[77].2[3]);
+        cache.stats().misses - before
+    };
+    assert_eq!(misses(&reader.streaming()), 0);
+    assert!(misses(&reader.checking()) > 0);
+    // No more than was said, in blocks.
+    let used = |bytes_max| written(bytes_max).1.stats().bytes_used;
+    assert_eq!(used(0), 0);
+    assert!((all / 3..all * 2 / 3).contains(&used(1)), "one block of two");
+    // What is in the cache goes with the file, and with one that is not finished.
+    reader.set_removed();
+    drop((reader, blocks));
+    assert_eq!(cache.stats().bytes_used, 0);
+    let file = Arc::new(crate::memory::MemoryFile::new("test.seg", Vec::new()));
+    let mut writer = crate::SegmentWriter::over(file, crate::WriterOptions::hot(3));
+    writer.thaw_into(&cache, usize::MAX);
+    let writer = crate::testing::write_rows(writer, &spec, &plain);
+    assert!(cache.stats().bytes_used > all / 3, "blocks were written");
+    drop(writer);
+    assert_eq!(cache.stats().bytes_used, 0);
 }
 
 #[test]

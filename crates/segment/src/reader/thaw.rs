@@ -52,6 +52,11 @@ struct PageState {
 }
 
 impl ThawedPages {
+    /// Adds the thawed form of the page at a place of the block.
+    pub(super) fn put(&mut self, place: usize, thawed: Thawed) {
+        self.thawed[place % GROUP_PAGES] = OnceLock::from(thawed);
+    }
+
     /// The marks of the page at a place of the block, if it is known to be entropy-coded.
     pub(super) fn marks(&self, place: usize) -> Option<&Marks> {
         self.pages[place % GROUP_PAGES].marks.get()
@@ -93,8 +98,13 @@ impl<'a> Groups<'a> {
 
     fn slot(&mut self, group: usize) -> &mut Option<Arc<ThawedPages>> {
         let at = self.found.iter().position(|(known, _)| *known == group).unwrap_or_else(|| {
-            let source = &self.reader.shared.source;
-            let found = source.cached(Kind::Thawed, extent_of(self.block, group));
+            let (reader, extent) = (self.reader, extent_of(self.block, group));
+            let source = &reader.shared.source;
+            let found = if reader.keep_pages {
+                source.cached(Kind::Thawed, extent)
+            } else {
+                source.peek(Kind::Thawed, extent).filter(|_| !reader.is_checking)
+            };
             self.found.push((group, found));
             self.found.len() - 1
         });
@@ -153,16 +163,14 @@ impl<'a> Groups<'a> {
         Arc::clone(slot.get_or_insert_with(|| source.entry(Kind::Thawed, of_group)))
     }
 
-    /// Keeps the page at a place, whose group was opened and which has these values, in its thawed form. Gives
-    /// the bytes of memory it takes.
-    pub(super) fn keep(&mut self, place: usize, whole: &Column) -> usize {
-        let thawed = Thawed::new(whole);
+    /// Keeps the page at a place, whose group was opened and which has these values, in its thawed form.
+    pub(super) fn keep(&mut self, place: usize, whole: &Column) {
+        let thawed = Thawed::new(whole, 0..whole.len());
         let bytes_added = thawed.memory_bytes();
         let group = Arc::clone(self.of(place).expect("BUG: a page of a group nobody has opened"));
         if group.thawed[place % GROUP_PAGES].set(thawed).is_ok() {
             self.grew(place, &group, bytes_added);
         }
-        bytes_added
     }
 
     fn grew(&self, place: usize, group: &Arc<ThawedPages>, bytes_added: usize) {
@@ -177,7 +185,7 @@ fn extent_of(block: &Block, group: usize) -> &Extent {
 }
 
 /// Whether the values of a page, which may come behind its validity, are entropy-coded.
-pub(super) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
+pub(crate) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
     let mut input = Input::new(page);
     if shape.count < shape.rows && input.bytes().is_err() {
         return false;

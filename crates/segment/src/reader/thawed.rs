@@ -86,14 +86,15 @@ fn waypoints(whole: &Column, rows: &Range<usize>, count: usize) -> [i16; WAYPOIN
 }
 
 impl Thawed {
-    pub(super) fn new(whole: &Column) -> Self {
-        let rows = whole.len();
+    /// Of the page that these rows of a column are.
+    pub(super) fn new(column: &Column, page: Range<usize>) -> Self {
+        let rows = page.len();
         let mut bytes = vec![0; rows.div_ceil(PIECE_ROWS) * ENTRY_LEN];
-        for (piece, start) in (0..rows).step_by(PIECE_ROWS).enumerate() {
+        for (piece, start) in page.clone().step_by(PIECE_ROWS).enumerate() {
             // So few rows are packed well without a search for what stands out of them.
-            let rows = start..rows.min(start + PIECE_ROWS);
-            let count = encode_page(whole, rows.clone(), Effort::Fast, &mut bytes);
-            let waypoints = waypoints(whole, &rows, count);
+            let rows = start..page.end.min(start + PIECE_ROWS);
+            let count = encode_page(column, rows.clone(), Effort::Fast, &mut bytes);
+            let waypoints = waypoints(column, &rows, count);
             let entry = Entry { end: bytes.len(), count, waypoints };
             entry.write(&mut bytes[piece * ENTRY_LEN..(piece + 1) * ENTRY_LEN]);
         }
@@ -203,6 +204,7 @@ mod tests {
             // Differences that fit waypoints, and some that do not.
             step in prop_oneof![Just(1i64), Just(400), Just(i64::MAX / 50)],
             unsigned in any::<bool>(),
+            before in 0usize..600,
             ends in any::<(prop::sample::Index, prop::sample::Index)>(),
         ) {
             let validity: Bitmap =
@@ -220,8 +222,13 @@ mod tests {
             let whole = Column { values, validity: (!has_all).then_some(validity) };
             let (a, b) = (ends.0.index(rows + 1), ends.1.index(rows + 1));
             let range = a.min(b)..a.max(b);
+            // The page may be in the middle of a column.
+            let mut around = Column::new(Values::empty(field_type));
+            around.extend_missing(before);
+            around.extend_from(&whole, 0..rows);
+            around.extend_missing(3);
             let mut found = Column::new(Values::empty(field_type));
-            let thawed = Thawed::new(&whole);
+            let thawed = Thawed::new(&around, before..before + rows);
             std::hint::black_box(thawed.touch(&range) ^ thawed.touch_entry(range.start));
             thawed.decode(range.clone(), &mut found).unwrap();
             prop_assert_eq!(found.len(), range.len());

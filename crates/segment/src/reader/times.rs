@@ -45,10 +45,21 @@ enum Form {
 
 /// What is known of an entropy-coded page of times.
 #[derive(Debug, Default)]
-struct TightTimes {
+pub(super) struct TightTimes {
     /// How often some of them were wanted that were not there thawed.
     looks: AtomicU32,
     thawed: OnceLock<Thawed>,
+}
+
+impl TightTimes {
+    pub(super) fn thawed(thawed: Thawed) -> Self {
+        Self { looks: AtomicU32::new(0), thawed: OnceLock::from(thawed) }
+    }
+
+    /// Bytes of memory beside itself.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.thawed.get().map_or(0, Thawed::memory_bytes)
+    }
 }
 
 impl<'a> Times<'a> {
@@ -85,7 +96,7 @@ impl<'a> Times<'a> {
         if !is_part || tight.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
             return self.decode_page(page, rows, out);
         }
-        let whole = self.thaw(page, tight)?.0;
+        let whole = self.thaw(page, tight)?;
         out.extend_from_slice(&whole[rows]);
         Ok(())
     }
@@ -111,23 +122,19 @@ impl<'a> Times<'a> {
             .map_err(|e| self.reader.shared.source.damaged(offset, &e.to_string()))
     }
 
-    /// Keeps the times in their thawed form. Gives them, and the bytes of memory that it takes.
-    fn thaw(
-        &self,
-        page: &[u8],
-        tight: &Arc<TightTimes>,
-    ) -> Result<(Vec<i64>, usize), SegmentError> {
+    /// Keeps the times in their thawed form. Gives them.
+    fn thaw(&self, page: &[u8], tight: &Arc<TightTimes>) -> Result<Vec<i64>, SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
         self.decode_page(page, 0..self.block.rows(), &mut whole)?;
         let column = Column::new(Values::Integer(whole));
-        let thawed = Thawed::new(&column);
+        let thawed = Thawed::new(&column, 0..column.len());
         let bytes = thawed.memory_bytes();
         if tight.thawed.set(thawed).is_ok() {
             let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
             source.grew(Kind::TightTimes, extent, tight, bytes);
         }
         match column.values {
-            Values::Integer(whole) => Ok((whole, bytes)),
+            Values::Integer(whole) => Ok(whole),
             _ => panic!("BUG: times became something else"),
         }
     }
@@ -143,18 +150,6 @@ impl Form {
         let is_tight = reader.keep_pages && codec::is_entropy_coded(&page);
         let tight = is_tight.then(|| source.entry(Kind::TightTimes, extent));
         Ok(Self::Page { page, tight })
-    }
-}
-
-/// Makes the times of a block ready before anybody asks for some of them. Gives the bytes of memory that takes
-/// beside the page.
-pub(super) fn warm(reader: &SegmentReader, block: &Block) -> Result<usize, SegmentError> {
-    let times = Times::open(reader, block)?;
-    match &times.form {
-        Form::Page { page, tight: Some(tight) } if tight.thawed.get().is_none() => {
-            Ok(times.thaw(page, tight)?.1)
-        }
-        _ => Ok(0),
     }
 }
 

@@ -53,7 +53,7 @@ pub struct FieldStats {
 }
 
 pub(crate) fn verify(reader: &SegmentReader) -> VerifyReport {
-    let reader = reader.streaming();
+    let reader = reader.checking();
     let mut check =
         Check { reader: &reader, report: VerifyReport::default(), position: HEADER_LEN as u64 };
     match reader.measurements() {

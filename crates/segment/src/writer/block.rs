@@ -5,13 +5,15 @@
 use std::ops::Range;
 
 use codec::Effort;
-use model::{Bitmap, Column, SeriesId, Strings, TimeRange, Values};
+use model::{Bitmap, Column, FieldType, SeriesId, Strings, TimeRange, Values};
 
+use super::WriterOptions;
 use super::output::Output;
 use crate::bits;
 use crate::directory::{BlockEntry, Edges, Fields, KnownTimes, PageEntry};
 use crate::input::{put_bytes, put_varint};
 use crate::numbers::{Number, Numbers};
+use crate::reader::{PageShape, Thawer, is_entropy_coded};
 use crate::rows::SegmentRows;
 use crate::runs::Runs;
 use crate::windows::{SpanParts, WindowPlan, WindowSummaries};
@@ -29,11 +31,14 @@ pub(crate) struct RowsView<'a> {
 #[derive(Debug)]
 pub(crate) struct BlockWriter {
     effort: Effort,
+    text_effort: Effort,
     window_rows_min: Option<u32>,
     pages: Vec<PageEntry>,
     scratch: Scratch,
     /// Encoded window summaries of the block's fields, to go behind its pages.
     windows: Vec<(usize, Vec<u8>)>,
+    /// Makes what readers would make of the pages.
+    thawer: Option<Thawer>,
 }
 
 /// Values of one page without the missing ones.
@@ -64,9 +69,24 @@ struct Found {
 }
 
 impl BlockWriter {
-    pub(crate) fn new(effort: Effort, window_rows_min: Option<u32>) -> Self {
-        let scratch = Scratch::default();
-        Self { effort, window_rows_min, pages: Vec::new(), scratch, windows: Vec::new() }
+    pub(crate) fn new(options: &WriterOptions) -> Self {
+        Self {
+            effort: options.effort,
+            text_effort: options.text_effort,
+            window_rows_min: options.window_rows_min,
+            pages: Vec::new(),
+            scratch: Scratch::default(),
+            windows: Vec::new(),
+            thawer: None,
+        }
+    }
+
+    pub(crate) fn set_thawer(&mut self, thawer: Thawer) {
+        self.thawer = Some(thawer);
+    }
+
+    pub(crate) fn into_thawer(self) -> Option<Thawer> {
+        self.thawer
     }
 
     /// Writes a block; its pages are valid until the next one.
@@ -86,6 +106,11 @@ impl BlockWriter {
         let start = out.position();
         codec::encode_i64(all_times, self.effort, out.buffer());
         let times = out.extent_from(start);
+        let mut thawer = self.thawer.take();
+        let mut thaws = thawer.as_mut().filter(|thawer| thawer.has_room());
+        if let Some(thawer) = &mut thaws {
+            thawer.add_times(&times, out.bytes_from(start), all_times);
+        }
         let runs = (view.runs.len() > 1).then(|| {
             let start = out.position();
             Runs::encode(view.runs, self.effort, out.buffer());
@@ -93,7 +118,8 @@ impl BlockWriter {
         });
         let plan =
             self.window_rows_min.and_then(|min| WindowPlan::choose(view.runs, all_times, min));
-        self.write_fields(view, fields, plan.as_ref(), out);
+        self.write_fields(view, fields, plan.as_ref(), thaws, out);
+        self.thawer = thawer;
         let window_index = plan.filter(|_| !self.windows.is_empty()).map(|plan| {
             let start = out.position();
             plan.encode(self.effort, out.buffer());
@@ -128,6 +154,7 @@ impl BlockWriter {
         view: &RowsView<'_>,
         fields: &Fields,
         plan: Option<&WindowPlan>,
+        mut thawer: Option<&mut Thawer>,
         out: &mut Output,
     ) {
         self.pages.clear();
@@ -138,12 +165,13 @@ impl BlockWriter {
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
             let start = out.position();
-            let found = page.encode(self.effort, true, &mut self.scratch, out.buffer());
+            let is_text = *field_type == FieldType::String;
+            let effort = if is_text { self.text_effort } else { self.effort };
+            let found = page.encode(effort, true, &mut self.scratch, out.buffer());
             let extent = out.extent_from(start);
             if let (Some(spans), Some(ends)) = (found.spans, &page.span_ends) {
                 let (counts, complete) = (differences(ends), page.present.is_none());
                 let mut bytes = Vec::new();
-                let effort = self.effort;
                 WindowSummaries::encode(&counts, complete, spans, *field_type, effort, &mut bytes);
                 self.windows.push((self.pages.len(), bytes));
             }
@@ -155,6 +183,16 @@ impl BlockWriter {
                 edges: (view.runs.len() == 1).then(|| page.edges()).flatten(),
                 windows: None,
             });
+            if let Some(thawer) = &mut thawer
+                && field_type.is_numeric()
+                && page.is_tight(out.bytes_from(start))
+            {
+                let pages = self.pages.iter().map(|page| &page.extent);
+                thawer.add_page(pages, self.pages.len() - 1, column, view.range.clone());
+            }
+        }
+        if let Some(thawer) = thawer {
+            thawer.end_group();
         }
     }
 }
@@ -284,6 +322,11 @@ impl<'a> FieldPage<'a> {
                 bits
             }
         }
+    }
+
+    /// Whether the values of the page that was written are entropy-coded.
+    fn is_tight(&self, page: &[u8]) -> bool {
+        is_entropy_coded(page, PageShape { rows: self.rows.len(), count: self.count })
     }
 
     fn encode_strings(

@@ -26,6 +26,10 @@ impl Output {
         Self { file, buffer, written: 0, cached_bytes_max }
     }
 
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
     /// Where the next byte goes.
     pub(crate) fn position(&self) -> u64 {
         self.written + self.buffer.len() as u64
@@ -36,12 +40,17 @@ impl Output {
         &mut self.buffer
     }
 
-    /// The bytes from `start`, a position since the last write, to the end.
+    /// Where those bytes are in the file, and what they are.
     pub(crate) fn extent_from(&self, start: u64) -> Extent {
-        let from = start.checked_sub(self.written).expect("BUG: a part was written in two pieces");
-        let bytes = &self.buffer[from as usize..];
+        let bytes = self.bytes_from(start);
         let len = u32::try_from(bytes.len()).expect("BUG: a part of 4 GiB");
         Extent { offset: start, len, crc32c: crc32c::crc32c(bytes) }
+    }
+
+    /// The bytes from `start`, a position since the last write, to the end.
+    pub(crate) fn bytes_from(&self, start: u64) -> &[u8] {
+        let from = start.checked_sub(self.written).expect("BUG: a part was written in two pieces");
+        &self.buffer[from as usize..]
     }
 
     pub(crate) fn write_if_full(&mut self) -> Result<(), SegmentError> {
