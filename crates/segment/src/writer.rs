@@ -61,8 +61,8 @@ pub struct WriterOptions {
 }
 
 impl WriterOptions {
-    /// For rows that were just written: small blocks, text that is read fast. Numbers are entropy-coded at once: that
-    /// takes little more than packing them, and less than a thousandth of their text's way here.
+    /// For rows that were just written: small blocks, text that is read fast. Numbers are entropy-coded at once, which
+    /// takes 3 ns a value in place of 1 (decisions/0003).
     #[must_use]
     pub fn hot(sequence: u64) -> Self {
         Self {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use codec::Effort;
 use model::{FieldType, Name, SeriesId, TimeRange};
 use platform::in_background;
 use roaring::RoaringTreemap;
@@ -65,7 +66,10 @@ pub(crate) fn compact(
     let options = if choice.cold {
         WriterOptions::cold(id)
     } else {
-        WriterOptions { cached_bytes_max: CACHED_BYTES_MAX, ..WriterOptions::hot(id) }
+        // Packed, not entropy-coded: rows are merged once or twice before they are merged for keeping, and each time that
+        // would take as long as all else in a merge.
+        let effort = Effort::Hot;
+        WriterOptions { effort, cached_bytes_max: CACHED_BYTES_MAX, ..WriterOptions::hot(id) }
     };
     // Writes and queries go first, until so many segments wait that they slow queries down.
     let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
