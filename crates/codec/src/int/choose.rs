@@ -41,7 +41,10 @@ pub(crate) fn encode_page(values: &[i64], effort: Effort, nesting: Nesting, out:
         && nesting < Nesting::Runs
         && n_runs <= values.len() / runs::RUN_LENGTH_MIN;
     let is_cold = effort == Effort::Cold;
-    if is_cold && !may_be_runs && entropy::encode(words, worthwhile_len(packed.len()), out) {
+    if is_cold
+        && !may_be_runs
+        && entropy::encode(words, worthwhile_len((packed.bits / 8) as usize), out)
+    {
         return;
     }
     let start = out.len();
@@ -92,21 +95,20 @@ fn worthwhile_divisor(words: &[u64], stats: &stats::Stats, effort: Effort) -> Op
     (divisor >= divisor_min && saved_bits > header_bits).then_some(divisor)
 }
 
-/// Frame of reference, differences or raw.
-enum Packed {
-    Raw {
-        bits: u64,
-    },
+/// How integers are written if they are not entropy-coded.
+enum Form {
+    Raw,
+    Values,
+    Differences,
+}
+
+/// Frame of reference, differences or raw, and about the bits it takes, if the sample was like the rest.
+struct Packed {
+    form: Form,
     /// The plan that a sample made, and the one without exceptions.
-    Values {
-        plan: Plan,
-        whole: Plan,
-    },
-    Differences {
-        plan: Plan,
-        whole: Plan,
-        restart_bits: u64,
-    },
+    plan: Plan,
+    whole: Plan,
+    bits: u64,
 }
 
 impl Packed {
@@ -134,41 +136,28 @@ impl Packed {
         let first_len = uvarint_len(zigzag(words[0] as i64)) as u64;
         let restart_bits = 8 * (first_len + 2 * n_restarts - 2);
         let raw_bits = 64 * words.len() as u64;
-        let packed = if plan_delta.bits + restart_bits < plan_for.bits {
-            Self::Differences { plan: plan_delta, whole: whole_delta, restart_bits }
+        let delta_bits = plan_delta.bits + restart_bits;
+        let (form, plan, whole, bits) = if delta_bits < plan_for.bits {
+            (Form::Differences, plan_delta, whole_delta, delta_bits)
         } else {
-            Self::Values { plan: plan_for, whole: whole_for }
+            (Form::Values, plan_for, whole_for, plan_for.bits)
         };
-        let bits = packed.bits();
-        if bits + bits / 64 >= raw_bits { Self::Raw { bits: raw_bits } } else { packed }
-    }
-
-    fn bits(&self) -> u64 {
-        match self {
-            Self::Raw { bits } => *bits,
-            Self::Values { plan, .. } => plan.bits,
-            Self::Differences { plan, restart_bits, .. } => plan.bits + restart_bits,
+        if bits + bits / 64 >= raw_bits {
+            return Self { form: Form::Raw, plan, whole, bits: raw_bits };
         }
-    }
-
-    /// About the bytes it takes, if the sample was like the rest.
-    fn len(&self) -> usize {
-        (self.bits() / 8) as usize
+        Self { form, plan, whole, bits }
     }
 
     fn write(&self, words: &[u64], out: &mut Vec<u8>) {
-        let (plan, whole) = match self {
-            Self::Raw { .. } => return simple::encode_raw(words, out),
-            Self::Values { plan, whole } | Self::Differences { plan, whole, .. } => (plan, whole),
-        };
-        let write = match self {
-            Self::Differences { .. } => delta::encode,
-            _ => simple::encode_for,
+        let write = match self.form {
+            Form::Raw => return simple::encode_raw(words, out),
+            Form::Values => simple::encode_for,
+            Form::Differences => delta::encode,
         };
         // A page that turns out larger than without exceptions was judged by a bad sample.
-        let bytes_max = (whole.bits / 8) as usize + 16;
-        if !write(words, plan, bytes_max, out) {
-            let done = write(words, whole, usize::MAX, out);
+        let bytes_max = (self.whole.bits / 8) as usize + 16;
+        if !write(words, &self.plan, bytes_max, out) {
+            let done = write(words, &self.whole, usize::MAX, out);
             assert!(done, "BUG: a page without a limit exceeded it");
         }
     }

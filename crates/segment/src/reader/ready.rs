@@ -20,6 +20,7 @@ use super::source::{Kind, Source};
 use super::thaw::{GROUP_PAGES, ThawedPages};
 use super::thawed::Thawed;
 use super::times::TightTimes;
+use crate::directory::PageEntry;
 use crate::format::Extent;
 
 /// Makes the thawed forms of a segment's pages.
@@ -63,20 +64,14 @@ impl Thawer {
         }
     }
 
-    /// Some rows of a column of numbers are the page at a place of the block, entropy-coded. `pages` are where the block's
-    /// pages up to this one are.
-    pub(crate) fn add_page<'a>(
-        &mut self,
-        mut pages: impl Iterator<Item = &'a Extent>,
-        place: usize,
-        column: &Column,
-        rows: Range<usize>,
-    ) {
-        let first = pages.nth(place / GROUP_PAGES * GROUP_PAGES).expect("BUG: too few pages");
-        if self.group.as_ref().is_some_and(|(of_group, ..)| of_group != first) {
+    /// Some rows of a column of numbers are the last of the block's pages so far, entropy-coded.
+    pub(crate) fn add_page(&mut self, pages: &[PageEntry], column: &Column, rows: Range<usize>) {
+        let place = pages.len() - 1;
+        let first = pages[place / GROUP_PAGES * GROUP_PAGES].extent;
+        if self.group.as_ref().is_some_and(|(of_group, ..)| *of_group != first) {
             self.end_group();
         }
-        let new = || (*first, ThawedPages::default(), size_of::<ThawedPages>());
+        let new = || (first, ThawedPages::default(), size_of::<ThawedPages>());
         let (_, group, bytes) = self.group.get_or_insert_with(new);
         let thawed = Thawed::new(column, rows);
         *bytes += thawed.memory_bytes();

@@ -112,11 +112,22 @@ impl Source {
             return Ok(cached);
         }
         let made = make()?;
-        let (id, offset, cost) = (self.file.id(), extent.offset, bytes_cost(&made));
-        let put: Result<Arc<T>, Infallible> =
-            self.cache.get_or_insert_with(id, offset, kind as u16, cost, || Ok(made));
-        match put {
-            Ok(object) => Ok(object),
+        let cost = bytes_cost(&made);
+        Ok(self.kept(kind, extent, cost, || made))
+    }
+
+    /// What the cache has of a part of the file, or what is made for that.
+    fn kept<T: Any + Send + Sync>(
+        &self,
+        kind: Kind,
+        extent: &Extent,
+        bytes: usize,
+        make: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        let (id, offset) = (self.file.id(), extent.offset);
+        let make = || Ok::<_, Infallible>(make());
+        match self.cache.get_or_insert_with(id, offset, kind as u16, bytes, make) {
+            Ok(object) => object,
         }
     }
 
@@ -126,12 +137,7 @@ impl Source {
         kind: Kind,
         extent: &Extent,
     ) -> Arc<T> {
-        let (id, offset) = (self.file.id(), extent.offset);
-        let make = || Ok::<_, Infallible>(T::default());
-        let made = self.cache.get_or_insert_with(id, offset, kind as u16, size_of::<T>(), make);
-        match made {
-            Ok(object) => object,
-        }
+        self.kept(kind, extent, size_of::<T>(), T::default)
     }
 
     /// Puts in the cache what was found out about a part of the file, unless something is there.
@@ -142,11 +148,7 @@ impl Source {
         object: T,
         bytes: usize,
     ) {
-        let (id, offset) = (self.file.id(), extent.offset);
-        let make = || Ok::<_, Infallible>(object);
-        match self.cache.get_or_insert_with(id, offset, kind as u16, bytes, make) {
-            Ok(_) => {}
-        }
+        drop(self.kept(kind, extent, bytes, || object));
     }
 
     /// Says that an object, of a part that was asked for, takes `bytes` more than before.

@@ -187,8 +187,7 @@ impl BlockWriter {
                 && field_type.is_numeric()
                 && page.is_tight(out.bytes_from(start))
             {
-                let pages = self.pages.iter().map(|page| &page.extent);
-                thawer.add_page(pages, self.pages.len() - 1, column, view.range.clone());
+                thawer.add_page(&self.pages, column, view.range.clone());
             }
         }
         if let Some(thawer) = thawer {
