@@ -32,7 +32,7 @@ use crate::{
     wire::{Reader, put_ivarint, put_uvarint, zigzag},
 };
 use frequencies::Frequencies;
-pub use marks::{Mark, Marks};
+pub use marks::{MARK_REACH, Mark, Marks};
 pub(crate) use page::{Learned, TightPart, decode_symbols};
 pub use streams::STREAMS_TOGETHER;
 use symbols::{N_SYMBOLS_MAX, count, raw_width, split_all};

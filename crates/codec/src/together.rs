@@ -145,11 +145,44 @@ mod tests {
                 }
                 // Whoever asks for the end of the same rows starts close to it.
                 let last = range.end.saturating_sub(1);
-                if crate::is_entropy_coded(&page) && !range.is_empty() && last % 16_384 > 512 {
+                if crate::is_entropy_coded(&page) && !range.is_empty() && last % 16_384 > crate::MARK_REACH {
                     prop_assert!(marks.reach(last), "{last} is not reached");
                 }
             }
         }
+    }
+
+    /// A stream's end has no marks, and takes more symbols the less each says.
+    #[test]
+    fn what_comes_last_in_a_page_is_reached() {
+        let mut in_end = 0;
+        for (count, rare) in (513u64..3000).step_by(37).flat_map(|n| [(n, 3), (n, 10), (n, 40)]) {
+            // Multiples of the golden ratio are spread evenly.
+            let is_rare = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) < u64::MAX / rare;
+            let walk = (0..count).scan(0, |value, i| {
+                *value += i64::from(is_rare(i * i));
+                Some(*value)
+            });
+            let values: Vec<i64> = walk.collect();
+            let mut page = Vec::new();
+            encode_i64(&values, Effort::Cold, &mut page);
+            if !crate::is_entropy_coded(&page) {
+                continue;
+            }
+            let (mut passed, mut out) = (Vec::new(), Vec::new());
+            let marks = crate::Marks::new(values.len());
+            let out = NumbersOut::I64(&mut out);
+            let mut part = PagePart::new(&page, values.len(), 0..values.len(), out);
+            part.passed = Some(&mut passed);
+            decode_together(&mut [part]).unwrap();
+            marks.add(&passed);
+            for value in crate::MARK_REACH + 1..values.len() {
+                assert!(marks.reach(value), "{value} of {count} is not reached");
+            }
+            let last = passed.last().map_or(values.len(), Mark::next);
+            in_end += usize::from(values.len() > last + 513);
+        }
+        assert!(in_end > 0, "no end was long");
     }
 
     proptest! {

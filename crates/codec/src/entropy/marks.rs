@@ -12,11 +12,15 @@
 use std::sync::OnceLock;
 
 use super::CHUNK_ROWS;
-use super::rans::LANES;
+use super::rans::{END_SYMBOLS_MAX, LANES};
 
 /// Symbols between two marks. With fewer, a few rows would take less decoding; but where a symbol takes two
 /// bits, a mark of 64 bytes is already almost half of what it marks.
 pub(super) const MARK_SYMBOLS: usize = 512;
+
+/// Values from a mark to the farthest one that has no nearer mark: those between two marks, or up to the last
+/// one of a stream, whose end has none.
+pub const MARK_REACH: usize = MARK_SYMBOLS + END_SYMBOLS_MAX;
 
 /// What a decoder knows before one of a page's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +72,11 @@ impl Marks {
         known.find(|mark| mark.next() <= value).copied()
     }
 
-    /// Whether decoding a few values from `value` on takes no more than that, and the few before them that
-    /// stand between two marks.
+    /// Whether decoding a few values from `value` on takes no more than that, and at most [`MARK_REACH`] before
+    /// them: so it is for all that come after a mark, once those up to them were passed.
     #[must_use]
     pub fn reach(&self, value: usize) -> bool {
-        self.before(value).is_some_and(|mark| value - mark.next() <= MARK_SYMBOLS)
+        self.before(value).is_some_and(|mark| value - mark.next() <= MARK_REACH)
     }
 
     /// Adds those that are not known yet.

@@ -28,6 +28,9 @@ pub(super) const PROBABILITY_BITS: u32 = 12;
 pub(super) const PROBABILITY_ONE: u32 = 1 << PROBABILITY_BITS;
 pub(super) const STATE_LOW: u32 = 1 << 16;
 
+/// Symbols a stream's end can have: their number is a byte.
+pub(super) const END_SYMBOLS_MAX: usize = u8::MAX as usize;
+
 /// One for each of the low bits a state can have. Some more, so that the place does not end with a page
 /// of memory: short fills use masked stores, which take microseconds where they would reach, did the
 /// mask not keep them from it, into a page that is not there.
@@ -122,7 +125,7 @@ fn divide(number: u128, by: u32) -> (u128, u32) {
 /// The last symbols of a stream as one number, and how many they are: as many as go into it.
 fn encode_end(symbols: &[u8], frequencies: &Frequencies, starts: &[u32]) -> (u8, u128) {
     let (mut n, mut number) = (0, 0u128);
-    for &symbol in symbols.iter().rev().take(usize::from(u8::MAX)) {
+    for &symbol in symbols.iter().rev().take(END_SYMBOLS_MAX) {
         let (whole, part) = divide(number, frequencies.of(symbol));
         if whole >> (u128::BITS - PROBABILITY_BITS) != 0 {
             break;
