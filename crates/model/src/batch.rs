@@ -229,6 +229,12 @@ impl Column {
         Self { values, validity: None }
     }
 
+    /// Bytes of memory it takes, for budgets.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.values.memory_bytes() + self.validity.as_ref().map_or(0, |v| v.words().len() * 8)
+    }
+
     /// Whether row `index` has a value.
     #[must_use]
     pub fn is_valid(&self, index: usize) -> bool {
@@ -330,13 +336,7 @@ impl ColumnBatch {
     /// Bytes of memory the batch takes, for budgets.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let columns: usize = self
-            .columns
-            .iter()
-            .map(|c| {
-                c.values.memory_bytes() + c.validity.as_ref().map_or(0, |v| v.words().len() * 8)
-            })
-            .sum();
+        let columns: usize = self.columns.iter().map(Column::memory_bytes).sum();
         columns + self.runs.len() * size_of::<SeriesRun>()
     }
 }

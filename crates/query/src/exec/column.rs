@@ -45,8 +45,15 @@ pub(crate) fn repeated(cell: &Scalar, rows: usize) -> Column {
 
 /// The rows `rows` of a column, in that order; [`NO_ROW`] and [`ABSENT`] give missing values.
 pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
-    // All of them are looked at: that is done many at a time.
-    let has_gaps = rows.iter().fold(0, |most, row| most.max(*row)) >= ABSENT;
+    picked(column, rows, rows.iter().any(|row| *row >= ABSENT))
+}
+
+/// The same, where each of `rows` is one of the column's.
+pub(crate) fn arrange(column: &Column, rows: &[u32]) -> Column {
+    picked(column, rows, false)
+}
+
+fn picked(column: &Column, rows: &[u32], has_gaps: bool) -> Column {
     let validity = if has_gaps || column.validity.is_some() {
         let valid = |row: &u32| *row < ABSENT && column.is_valid(*row as usize);
         Some(rows.iter().map(valid).collect::<Bitmap>())
@@ -126,7 +133,7 @@ pub(crate) fn filter(batch: &ColumnBatch, selection: &Bitmap) -> ColumnBatch {
         }
         at = end;
     }
-    let columns = batch.columns.iter().map(|column| take(column, &rows)).collect();
+    let columns = batch.columns.iter().map(|column| arrange(column, &rows)).collect();
     ColumnBatch { rows: rows.len(), runs, columns }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, TimeRange, Values};
-use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TimeOrder, Windows};
+use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TagColumn, TimeOrder, Windows};
 
 use super::column::{self, Cell, cast, missing};
 use super::join;
@@ -357,6 +357,17 @@ fn tag_column(batch: &ColumnBatch, table: &SeriesTable, at: usize, blank: bool) 
         codes.iter().map(|code| !tags.values.get_bytes(*code as usize).is_empty()).collect()
     });
     Column { values: Values::Dictionary(codes, Arc::clone(&tags.values)), validity }
+}
+
+/// A tag of rows, of which the series are given.
+pub(crate) fn tag_of_series(tag: &TagColumn, series: &[u32], blank: bool) -> Column {
+    let codes: Vec<u32> = series.iter().map(|series| tag.codes[*series as usize]).collect();
+    // All series have the tag if the least of its values is a text.
+    let may_lack = !blank && !tag.values.is_empty() && tag.values.get_bytes(0).is_empty();
+    let is_there = |code: &u32| !tag.values.get_bytes(*code as usize).is_empty();
+    let validity = may_lack.then(|| codes.iter().map(is_there).collect::<Bitmap>());
+    let validity = validity.filter(|valid| valid.count_ones() < codes.len());
+    Column { values: Values::Dictionary(codes, Arc::clone(&tag.values)), validity }
 }
 
 impl Filter {

@@ -6,6 +6,7 @@
 
 mod gather;
 mod radix;
+mod step;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -56,6 +56,9 @@ enum Stretch<'a> {
 /// Fewer rows are written column by column: stretches would take longer to make than they save.
 const STRETCH_ROWS_MIN: usize = 4;
 
+/// So many rows say how long the others are.
+const MEASURED_ROWS: usize = 32;
+
 /// Writes rows with the commas between them.
 pub(super) fn push_rows<const PRETTY: bool>(
     out: &mut Vec<u8>,
@@ -81,8 +84,13 @@ pub(super) fn push_rows<const PRETTY: bool>(
         columns.clone().for_each(|at| push_column::<PRETTY>(&mut stretches, column(at)));
         join_texts(&mut stretches, joined);
     }
-    out.reserve(rows.len() * (4 * batch.columns.len() + 24));
-    for row in rows {
+    let (start, measured) = (out.len(), rows.start + MEASURED_ROWS);
+    for row in rows.clone() {
+        if row == measured {
+            // The others are about as long: room for them is made at once.
+            let bytes = (out.len() - start) / MEASURED_ROWS * (rows.end - row);
+            out.reserve(bytes + bytes / 8);
+        }
         match (PRETTY, is_first) {
             (true, true) => out.extend_from_slice(FIRST_ROW_LINE),
             (true, false) => out.extend_from_slice(NEXT_ROW_LINE),

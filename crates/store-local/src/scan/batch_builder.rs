@@ -86,6 +86,10 @@ impl BatchBuilder {
             }
             return;
         }
+        // Columns that have room for as many rows as a batch may have do not grow.
+        if self.batch.rows + rows > self.rows_max {
+            self.hand_over(ready);
+        }
         let (times, columns) = self.columns();
         times.extend_from_slice(&piece.times);
         for (mine, theirs) in columns.iter_mut().zip(&piece.columns) {
@@ -140,14 +144,13 @@ impl BatchBuilder {
         }
     }
 
-    /// Hands over the rows that were gathered, if any; the next batch is likely to be as long.
+    /// Hands over the rows that were gathered, if any; as many as a batch may have are likely to follow.
     fn hand_over(&mut self, ready: &mut VecDeque<ScanItem>) {
         if self.batch.rows > 0 {
-            let columns = self.batch.columns.iter();
-            let columns = columns.map(|c| Column::new(c.values.empty_like())).collect();
             let runs = Vec::with_capacity(self.batch.runs.len());
-            let next = ColumnBatch { rows: 0, runs, columns };
+            let next = ColumnBatch { rows: 0, runs, columns: self.empty.clone() };
             ready.push_back(ScanItem::Rows(std::mem::replace(&mut self.batch, next)));
+            self.reserve(self.rows_max);
         }
     }
 

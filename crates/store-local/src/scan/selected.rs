@@ -7,7 +7,32 @@ use std::ops::Range;
 
 use model::{Bitmap, Column};
 
+use super::filter::both;
 use super::piece::gather;
+
+/// Rows that filters found among some rows of a block, and the fields they looked at for that.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) selection: Bitmap,
+    columns: Vec<(usize, Column)>,
+}
+
+impl Found {
+    /// What another filter leaves of it; of the first one everything.
+    pub(super) fn and(mut self, selection: Bitmap, column: (usize, Column)) -> Self {
+        self.selection = match self.columns.is_empty() {
+            true => selection,
+            false => both(&self.selection, &selection),
+        };
+        self.columns.push(column);
+        self
+    }
+
+    /// The values of a field in all rows, if a filter looked at it.
+    pub(super) fn column(&self, field: Option<usize>) -> Option<&Column> {
+        self.columns.iter().find(|(at, _)| Some(*at) == field).map(|(_, column)| column)
+    }
+}
 
 /// Found rows that are this close are decoded together: about so many are decoded in vain at the head of a
 /// part.
@@ -45,14 +70,13 @@ impl Part {
 
 /// The found entries of a column, of which each part was decoded.
 pub(super) fn pick(parts: &[Part], columns: impl IntoIterator<Item = Column>) -> Column {
-    let picked = parts.iter().zip(columns).map(|(part, column)| {
+    let mut picked = parts.iter().zip(columns).map(|(part, column)| {
         if part.found.len() == part.rows.len() { column } else { gather(&column, &part.found) }
     });
-    let all = picked.reduce(|mut all, column| {
-        all.extend_from(&column, 0..column.len());
-        all
-    });
-    all.expect("BUG: nothing was found")
+    let mut all = picked.next().expect("BUG: nothing was found");
+    all.values.reserve(parts[1..].iter().map(|part| part.found.len()).sum());
+    picked.for_each(|column| all.extend_from(&column, 0..column.len()));
+    all
 }
 
 #[cfg(test)]

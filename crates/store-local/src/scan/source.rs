@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
+use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
 use segment::{Block, BlockWalk, Directory, Edge, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
@@ -11,8 +11,8 @@ use super::counters::Counters;
 use super::edge::edge_of;
 use super::filter;
 use super::memtable_source::MemtableSource;
-use super::piece::Piece;
-use super::selected::{Part, parts, pick};
+use super::piece::{Piece, gather};
+use super::selected::{Found, Part, parts, pick};
 use super::span::{Span, SpanRows, hidden_within};
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
@@ -364,14 +364,14 @@ impl SegmentSource {
         {
             return self.edge_row(block, &rows, edge, time).map(Some);
         }
-        let Some(selection) = self.selection(block, &rows, filters)? else {
+        let Some(found) = self.found(block, &rows, filters)? else {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
             return Ok(None);
         };
-        if let Some(selection) = &selection
+        if let Some(found) = &found
             && !self.keeps(block)
         {
-            return self.read_selected(block, &rows, selection).map(Some);
+            return self.read_found(block, &rows, found).map(Some);
         }
         let mut decoded = Vec::new();
         let times = self.run_times(block, &rows, &mut decoded)?.to_vec();
@@ -380,34 +380,42 @@ impl SegmentSource {
                 .map(|at| self.column(block, &rows, at))
                 .collect::<Result<_, _>>()?
         } else {
-            self.columns(block, std::slice::from_ref(&rows))?
+            self.columns(block, std::slice::from_ref(&rows), &self.fields)?
         };
         let mut piece = Piece { times, columns };
-        if let Some(selection) = selection {
-            piece.select(&selection);
+        if let Some(found) = found {
+            piece.select(&found.selection);
         }
         Ok(Some(piece))
     }
 
-    /// Reads those of some rows whose bit is set, at least one.
-    fn read_selected(
+    /// Reads those of some rows that filters found, at least one.
+    fn read_found(
         &self,
         block: &Block,
         rows: &Range<usize>,
-        selection: &Bitmap,
+        found: &Found,
     ) -> Result<Piece, StoreError> {
-        let parts = parts(selection);
+        let parts = parts(&found.selection);
         let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
         let places: Vec<Range<usize>> = parts.iter().map(place).collect();
         // Times are decoded faster than looked for.
         let (from, to) = (places[0].start, places[places.len() - 1].end);
         let mut all_times = Vec::with_capacity(to - from);
         self.reader.times(block, from..to, &mut all_times).map_err(segment_error)?;
-        let found = parts.iter().flat_map(Part::found);
-        let times = found.map(|row| all_times[rows.start + row - from]).collect();
-        let mut columns = self.columns(block, &places)?.into_iter();
-        let next = || pick(&parts, columns.by_ref().take(parts.len()));
-        Ok(Piece { times, columns: std::iter::repeat_with(next).take(self.fields.len()).collect() })
+        let numbers: Vec<u32> = parts.iter().flat_map(Part::found).map(|row| row as u32).collect();
+        let time = |row: &u32| all_times[rows.start + *row as usize - from];
+        let times = numbers.iter().map(time).collect();
+        // What filters looked at is there.
+        let is_decoded = |field: &(Option<usize>, FieldType)| found.column(field.0).is_some();
+        let others: Vec<_> =
+            self.fields.iter().filter(|field| !is_decoded(field)).copied().collect();
+        let mut others = self.columns(block, &places, &others)?.into_iter();
+        let column = |(field, _): &(Option<usize>, FieldType)| match found.column(*field) {
+            Some(column) => gather(column, &numbers),
+            None => pick(&parts, others.by_ref().take(parts.len())),
+        };
+        Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
     }
 
     /// Reads several parts of the rows of one series in a block, which ascend.
@@ -429,20 +437,20 @@ impl SegmentSource {
             self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
             pieces.push(Piece { times, columns: Vec::with_capacity(self.fields.len()) });
         }
-        for (at, column) in self.columns(block, parts)?.into_iter().enumerate() {
+        for (at, column) in self.columns(block, parts, &self.fields)?.into_iter().enumerate() {
             pieces[at % parts.len()].columns.push(column);
         }
         Ok(pieces)
     }
 
     /// The rows that satisfy every filter. Outer `None`: no row does. Inner `None`: all do.
-    fn selection(
+    fn found(
         &self,
         block: &Block,
         rows: &Range<usize>,
         filters: &[FieldFilter],
-    ) -> Result<Option<Option<Bitmap>>, StoreError> {
-        let mut selected: Option<Bitmap> = None;
+    ) -> Result<Option<Option<Found>>, StoreError> {
+        let mut found: Option<Found> = None;
         for filter in filters {
             let Some(field) = self.directory.field(&filter.field) else { return Ok(None) };
             if self.directory.fields()[field].1 != filter.value.field_type() {
@@ -453,30 +461,33 @@ impl SegmentSource {
             }
             let mut column = Column::new(Values::empty(filter.value.field_type()));
             self.decode(block, rows, field, &mut column)?;
-            let found = filter::matching(&column, filter.op, &filter.value);
-            selected = Some(match selected {
-                Some(before) => filter::both(&before, &found),
-                None => found,
-            });
+            let selection = filter::matching(&column, filter.op, &filter.value);
+            let before = found.take().unwrap_or_default();
+            found = Some(before.and(selection, (field, column)));
         }
-        Ok(match selected {
+        Ok(match found {
             None => Some(None),
-            Some(map) => match map.count_ones() {
+            Some(found) => match found.selection.count_ones() {
                 0 => None,
                 n if n == rows.len() => Some(None),
-                _ => Some(Some(map)),
+                _ => Some(Some(found)),
             },
         })
     }
 
-    /// All requested fields of some parts of a block: all parts of the first field, then those of the second.
-    fn columns(&self, block: &Block, parts: &[Range<usize>]) -> Result<Vec<Column>, StoreError> {
-        let mut columns = Vec::with_capacity(self.fields.len() * parts.len());
-        for (_, field_type) in &self.fields {
+    /// Fields of some parts of a block: all parts of the first field, then those of the second.
+    fn columns(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+        fields: &[(Option<usize>, FieldType)],
+    ) -> Result<Vec<Column>, StoreError> {
+        let mut columns = Vec::with_capacity(fields.len() * parts.len());
+        for (_, field_type) in fields {
             columns.extend(parts.iter().map(|_| Column::new(Values::empty(*field_type))));
         }
         if self.only_counts {
-            for ((field, _), of_parts) in self.fields.iter().zip(columns.chunks_mut(parts.len())) {
+            for ((field, _), of_parts) in fields.iter().zip(columns.chunks_mut(parts.len())) {
                 for (rows, column) in parts.iter().zip(of_parts) {
                     match field {
                         Some(field) => self.decode(block, rows, *field, column)?,
@@ -486,8 +497,8 @@ impl SegmentSource {
             }
             return Ok(columns);
         }
-        self.count_read(block, self.fields.iter().filter_map(|(field, _)| *field));
-        let read = self.reader.columns(block, parts, &self.fields, &mut columns);
+        self.count_read(block, fields.iter().filter_map(|(field, _)| *field));
+        let read = self.reader.columns(block, parts, fields, &mut columns);
         read.map_err(segment_error).map(|()| columns)
     }
 

@@ -9,33 +9,36 @@ use model::{Column, ColumnBatch, FieldType, Reservation, TimeRange, Values};
 use store::ScanSlice;
 
 use super::radix;
-use crate::exec::column::{append, take, type_of};
-use crate::exec::input::ColumnSource;
+use super::step::Step;
+use crate::exec::column::{append, arrange};
+use crate::exec::input::{ColumnSource, tag_of_series};
 use crate::exec::rows::Block;
 use crate::exec::unit::{Item, Reader, Unit, on_threads};
 use crate::plan::{AuxPlan, Select};
 use crate::{QueryContext, QueryError};
 
 /// Rows in the order they were read.
-pub(super) struct Gathered {
+pub(super) struct Gathered<'a> {
+    select: &'a Select,
+    unit: &'a Unit,
+    read: Batches,
     times: Vec<i64>,
-    runs: Vec<Run>,
-    slots: Vec<Column>,
     tie: Tie,
     /// Rows stay in the order they were read.
     in_read_order: bool,
-    /// Memory of the above, and of putting it in order.
-    reservation: Reservation,
 }
 
-/// What was read, batch by batch: how long columns become is known when all of it is there.
+/// What was read, batch by batch. A column is joined when it is put in order and forgotten then: so all
+/// columns are joined in the same memory, which the processor's cache has.
 struct Batches {
     /// Each with the number of its input.
     batches: Vec<(usize, ColumnBatch)>,
     runs: Vec<Run>,
     rows: usize,
-    /// Memory of the batches, and of the columns they will be.
+    /// Memory of the batches, of the columns they will be, and of the largest one of these.
     bytes: usize,
+    largest: usize,
+    /// Memory of all that, and of putting it in order.
     reservation: Reservation,
 }
 
@@ -52,8 +55,8 @@ enum Tie {
     Read,
     /// The rank of each series by the texts of its leading tags.
     Ranks(HashMap<u32, u32>),
-    /// The texts of this many leading columns.
-    Texts(usize),
+    /// The texts of the leading columns.
+    Texts(Vec<Column>),
 }
 
 /// Bytes that putting a row in order takes at most: a key and a number.
@@ -64,25 +67,6 @@ fn ordered(time: i64) -> u64 {
     time.cast_unsigned() ^ (1 << 63)
 }
 
-/// What all times are multiples of, counted from the least; mostly the interval of the rows.
-fn step_of(times: &[i64], least: u64) -> u64 {
-    times.iter().fold(0, |step, time| {
-        let distance = ordered(*time) - least;
-        if step == 1 || (step > 0 && distance.is_multiple_of(step)) {
-            step
-        } else {
-            gcd(step, distance)
-        }
-    })
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
 /// Bits that numbers up to `max` take.
 fn bits(max: u64) -> u32 {
     u64::BITS - max.leading_zeros()
@@ -91,7 +75,14 @@ fn bits(max: u64) -> u32 {
 impl Batches {
     fn new(context: &QueryContext) -> Result<Self, QueryError> {
         let reservation = context.budget.reserve(0)?;
-        Ok(Self { batches: Vec::new(), runs: Vec::new(), rows: 0, bytes: 0, reservation })
+        Ok(Self {
+            batches: Vec::new(),
+            runs: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            largest: 0,
+            reservation,
+        })
     }
 
     fn read_slice(
@@ -120,6 +111,8 @@ impl Batches {
             // Stores may hand out batches of a row each.
             let columns = batch.columns.len() * size_of::<Column>();
             self.bytes += batch.memory_bytes() + columns + batch.rows * more;
+            let largest = batch.columns.iter().map(Column::memory_bytes).max().unwrap_or(0);
+            self.largest += largest.max(batch.rows * size_of::<u64>());
             self.batches.push((at, batch));
             self.reserve()
         })
@@ -131,46 +124,44 @@ impl Batches {
         self.runs.extend(part.runs);
         self.rows += part.rows;
         self.bytes += part.bytes;
+        self.largest += part.largest;
         drop(part.reservation);
         self.reserve()
     }
 
     fn reserve(&mut self) -> Result<(), QueryError> {
-        // All of it exists twice while it is joined, and again while it is put in order, which takes
-        // keys and numbers of rows besides.
+        // All of it exists twice when it is in order, and before that a column as it was joined; keys
+        // and numbers of rows besides.
         let runs = self.runs.capacity() * size_of::<Run>();
-        let wanted = self.bytes * 2 + runs + self.rows * ORDER_BYTES;
+        let wanted = self.bytes * 2 + self.largest + runs + self.rows * ORDER_BYTES;
         if wanted > self.reservation.bytes() {
             self.reservation.resize(wanted)?;
         }
         Ok(())
     }
 
-    /// All rows as one: each column is copied once, into its whole length.
-    fn join(self, select: &Select, unit: &Unit) -> Gathered {
+    fn times(&self) -> Vec<i64> {
         let mut times = Vec::with_capacity(self.rows);
         self.batches.iter().for_each(|(_, batch)| times.extend_from_slice(batch.times()));
-        let slot = |(number, aux): (usize, &AuxPlan)| {
-            let mut slot = Column::new(Values::empty(aux.kind.field_type()));
-            for (at, batch) in &self.batches {
-                let input = &unit.inputs[*at];
-                slot.values.reserve(self.rows - slot.len());
-                append(&mut slot, &input.aux[number].column(batch, input.scan.series()));
-            }
-            slot
-        };
-        let slots = select.aux.iter().enumerate().map(slot).collect();
-        let (runs, reservation) = (self.runs, self.reservation);
-        Gathered { times, runs, slots, tie: Tie::Read, in_read_order: false, reservation }
+        times
+    }
+
+    /// The series of each row.
+    fn series(&self) -> Vec<u32> {
+        let mut series = Vec::with_capacity(self.rows);
+        for run in &self.runs {
+            series.resize(series.len() + run.rows, run.series);
+        }
+        series
     }
 }
 
-impl Gathered {
+impl<'a> Gathered<'a> {
     /// Reads the rows of `groups` within `time`, about `rows` of them.
     pub(super) fn read(
-        select: &Select,
+        select: &'a Select,
         context: &QueryContext,
-        unit: &Unit,
+        unit: &'a Unit,
         groups: Range<usize>,
         time: TimeRange,
         rows: u64,
@@ -193,27 +184,73 @@ impl Gathered {
                 read.append(part)?;
             }
         }
-        let mut all = read.join(select, unit);
-        all.in_read_order = select.shows_groups();
-        all.tie = all.tie(unit);
+        let times = read.times();
+        let in_read_order = select.shows_groups();
+        let mut all = Self { select, unit, read, times, tie: Tie::Read, in_read_order };
+        all.tie = all.tie();
         Ok(all)
+    }
+
+    /// A column in the order it was read.
+    fn joined(&self, number: usize) -> Column {
+        let mut joined = Column::new(Values::empty(self.select.aux[number].kind.field_type()));
+        for (at, batch) in &self.read.batches {
+            let input = &self.unit.inputs[*at];
+            joined.values.reserve(self.read.rows - joined.len());
+            append(&mut joined, &input.aux[number].column(batch, input.scan.series()));
+        }
+        joined
+    }
+
+    /// All columns in an order of the rows; `None`: that in which they were read.
+    fn columns(&self, order: Option<&[u32]>) -> Vec<Column> {
+        let only_input = match self.unit.inputs.as_slice() {
+            [input] => Some(input),
+            _ => None,
+        };
+        let mut series = None;
+        let columns = (0..self.select.aux.len()).map(|number| {
+            // Which tags a row has, its series says: they need not be put in order one by one.
+            if let Some(input) = only_input
+                && let ColumnSource::Tag { at, blank } = input.aux[number]
+            {
+                let series = series.get_or_insert_with(|| self.series_in(order));
+                return tag_of_series(&input.scan.series().tags[at], series, blank);
+            }
+            match order {
+                Some(order) => arrange(&self.joined(number), order),
+                None => self.joined(number),
+            }
+        });
+        columns.collect()
+    }
+
+    /// The series of each row in an order.
+    fn series_in(&self, order: Option<&[u32]>) -> Vec<u32> {
+        let series = self.read.series();
+        match order {
+            Some(order) => order.iter().map(|row| series[*row as usize]).collect(),
+            None => series,
+        }
     }
 
     /// What decides between rows of the same time: the text of leading columns, of rows from the
     /// store only. Mostly these are tags, so that it is the series that decides.
-    fn tie(&self, unit: &Unit) -> Tie {
+    fn tie(&self) -> Tie {
+        let unit = self.unit;
         let groups = unit.groups.len();
         let one_series_each = unit.groups.series_count(0..groups) == groups;
         let from_store = unit.inputs.iter().all(|input| input.request.is_some());
         if self.in_read_order || one_series_each || !from_store {
             return Tie::Read;
         }
-        let is_text = |c: &&Column| type_of(&c.values) == FieldType::String;
-        let texts = self.slots.iter().take_while(is_text).count();
+        let is_text = |aux: &&AuxPlan| aux.kind.field_type() == FieldType::String;
+        let texts = self.select.aux.iter().take_while(is_text).count();
         if texts == 0 {
             return Tie::Read;
         }
-        let [input] = unit.inputs.as_slice() else { return Tie::Texts(texts) };
+        let joined = || Tie::Texts((0..texts).map(|number| self.joined(number)).collect());
+        let [input] = unit.inputs.as_slice() else { return joined() };
         let table = input.scan.series();
         let tag = |source: &ColumnSource| match source {
             // All series have the tag if the least of its values is a text.
@@ -225,8 +262,8 @@ impl Gathered {
             _ => None,
         };
         let tags: Option<Vec<&Vec<u32>>> = input.aux[..texts].iter().map(tag).collect();
-        let Some(tags) = tags else { return Tie::Texts(texts) };
-        let mut series: Vec<u32> = self.runs.iter().map(|run| run.series).collect();
+        let Some(tags) = tags else { return joined() };
+        let mut series: Vec<u32> = self.read.runs.iter().map(|run| run.series).collect();
         series.dedup();
         let compare = |a: &u32, b: &u32| {
             let codes = tags.iter().map(|codes| codes[*a as usize].cmp(&codes[*b as usize]));
@@ -246,9 +283,10 @@ impl Gathered {
         ascending: bool,
     ) -> (Block, Vec<(usize, Range<usize>)>, Reservation) {
         // In read order it is runs that are put in order.
-        let mut of_groups: Vec<(u32, u32, u32)> = Vec::with_capacity(self.runs.len());
+        let runs = &self.read.runs;
+        let mut of_groups: Vec<(u32, u32, u32)> = Vec::with_capacity(runs.len());
         let mut start = 0;
-        for run in &self.runs {
+        for run in runs {
             of_groups.push((run.group, start, run.rows as u32));
             start += run.rows as u32;
         }
@@ -269,89 +307,101 @@ impl Gathered {
             from += rows;
         }
         let block = if order.is_sorted() {
-            Block { times: self.times, slots: self.slots }
+            Block { slots: self.columns(None), times: self.times }
         } else {
             Block {
                 times: order.iter().map(|row| self.times[*row as usize]).collect(),
-                slots: self.slots.iter().map(|column| take(column, &order)).collect(),
+                slots: self.columns(Some(&order)),
             }
         };
-        (block, groups, self.reservation)
+        (block, groups, self.read.reservation)
     }
 
     /// The rows by their numbers, ascending by group, time and what decides between equal times.
     fn order(&self) -> Vec<u32> {
         let least = self.times.iter().min().map_or(0, |time| ordered(*time));
         let span = self.times.iter().max().map_or(0, |time| ordered(*time) - least);
-        let group_max = self.runs.iter().map(|run| run.group).max().unwrap_or(0);
+        let group_max = self.read.runs.iter().map(|run| run.group).max().unwrap_or(0);
         let rank_max = match &self.tie {
             Tie::Ranks(ranks) => ranks.len() as u64,
             _ => 0,
         };
-        let step = step_of(&self.times, least).max(1);
-        let (time_bits, rank_bits) = (bits(span / step), bits(rank_max));
+        let step = Step::of(self.times.iter().map(|time| ordered(*time) - least));
+        let (time_bits, rank_bits) = (bits(step.exact(span)), bits(rank_max));
+        let row_bits = bits(self.times.len() as u64);
         // Mostly everything that counts fits into a word, and takes few bits of it.
         let all_bits = bits(group_max.into()) + time_bits + rank_bits;
-        if all_bits < u64::BITS {
-            let place = |group: u32, time: i64, rank: u32| {
-                let steps = (ordered(time) - least) / step;
-                let place = u64::from(group) << time_bits | steps;
-                place << rank_bits | u64::from(rank)
-            };
-            self.order_by(place, |keys| radix::sort(keys, all_bits))
+        let place = |group: u32, time: i64, rank: u32| {
+            let steps = step.exact(ordered(time) - least);
+            let place = u64::from(group) << time_bits | steps;
+            place << rank_bits | u64::from(rank)
+        };
+        if all_bits + row_bits <= u64::BITS {
+            let key = |(group, time, rank), row| place(group, time, rank) << row_bits | row as u64;
+            let row = |key: u64| (key & ((1 << row_bits) - 1)) as u32;
+            let sort = |keys: &mut Vec<u64>| radix::sort(keys, row_bits..row_bits + all_bits);
+            self.order_by(key, sort, |key| key >> row_bits, row)
+        } else if all_bits < u64::BITS {
+            let key = |(group, time, rank), row| (place(group, time, rank), row as u32);
+            self.order_by(key, |keys| keys.sort_unstable(), |key| key.0, |key| key.1)
         } else {
+            let key = |(group, time, rank), row| {
+                let place = u128::from(group) << 64 | u128::from(ordered(time));
+                (place << 32 | u128::from(rank), row as u32)
+            };
             self.order_by(
-                |group, time, rank| {
-                    let place = u128::from(group) << 64 | u128::from(ordered(time));
-                    place << 32 | u128::from(rank)
-                },
-                |keys| keys.sort(),
+                key,
+                |keys: &mut Vec<(u128, u32)>| keys.sort_unstable(),
+                |key| key.0,
+                |key| key.1,
             )
         }
     }
 
-    /// The rows by their numbers, ascending by a key of group, time and rank.
-    fn order_by<K: Ord + Copy>(
+    /// The rows by their numbers, ascending by a key of group, time and rank, then by what decides between
+    /// those that are equal in its `place`. The key holds the number of the row: no two are equal.
+    fn order_by<K: Copy, P: PartialEq>(
         &self,
-        key: impl Fn(u32, i64, u32) -> K,
-        sort: impl FnOnce(&mut Vec<(K, u32)>),
+        key: impl Fn((u32, i64, u32), usize) -> K,
+        sort: impl FnOnce(&mut Vec<K>),
+        place: impl Fn(K) -> P,
+        row: impl Fn(K) -> u32,
     ) -> Vec<u32> {
         let mut keys = Vec::with_capacity(self.times.len());
-        for run in &self.runs {
+        for run in &self.read.runs {
             let rank = match &self.tie {
                 Tie::Ranks(ranks) => ranks.get(&run.series).copied().unwrap_or(0),
                 _ => 0,
             };
-            for row in keys.len()..keys.len() + run.rows {
-                keys.push((key(run.group, self.times[row], rank), row as u32));
-            }
+            let times = keys.len()..keys.len() + run.rows;
+            keys.extend(times.map(|row| key((run.group, self.times[row], rank), row)));
         }
         sort(&mut keys);
-        if let Tie::Texts(texts) = self.tie {
+        if let Tie::Texts(columns) = &self.tie {
             // Few rows have equal times: only those are looked at any closer.
-            for equal in keys.chunk_by_mut(|a, b| a.0 == b.0) {
-                equal.sort_by(|a, b| self.compare_texts(texts, a.1 as usize, b.1 as usize));
+            for equal in keys.chunk_by_mut(|a, b| place(*a) == place(*b)) {
+                equal.sort_by(|a, b| compare_texts(columns, row(*a) as usize, row(*b) as usize));
             }
         }
-        keys.into_iter().map(|(_, row)| row).collect()
+        keys.into_iter().map(row).collect()
     }
+}
 
-    /// Order by leading text, as far as both rows have it.
-    fn compare_texts(&self, texts: usize, x: usize, y: usize) -> Ordering {
-        for column in &self.slots[..texts] {
-            if !column.is_valid(x) || !column.is_valid(y) {
-                return Ordering::Equal;
-            }
-            let order = match &column.values {
-                // The texts of a tag are sorted: their numbers order as they do.
-                Values::Dictionary(codes, _) => codes[x].cmp(&codes[y]),
-                Values::String(texts) => texts.get_bytes(x).cmp(texts.get_bytes(y)),
-                _ => return Ordering::Equal,
-            };
-            if order.is_ne() {
-                return order;
-            }
+/// Order by leading texts, as far as both rows have them.
+fn compare_texts(columns: &[Column], x: usize, y: usize) -> Ordering {
+    for column in columns {
+        if !column.is_valid(x) || !column.is_valid(y) {
+            return Ordering::Equal;
         }
-        Ordering::Equal
+        let order = match &column.values {
+            // The texts of a tag are sorted: their numbers order as they do.
+            Values::Dictionary(codes, _) => codes[x].cmp(&codes[y]),
+            Values::String(texts) => texts.get_bytes(x).cmp(texts.get_bytes(y)),
+            _ => return Ordering::Equal,
+        };
+        if order.is_ne() {
+            return order;
+        }
     }
+    Ordering::Equal
 }
