@@ -52,8 +52,8 @@ struct Statement {
     writes: bool,
 }
 
-/// Room for what comes before the rows of most answers, so that it does not grow name by name.
-const FIRST_BYTES: usize = 512;
+/// Room for most short answers, so that they do not grow name by name and are not copied when their rows come.
+const FIRST_BYTES: usize = 4 << 10;
 
 /// The series that is open.
 #[derive(Clone, Copy, Debug)]

@@ -268,13 +268,11 @@ impl Scan for LocalScan {
             ..SeriesReader::new(partitions, time)
         };
         let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
-        // Of a series that is summed up both ends are left.
-        let pieces = if plan.windows.is_some() { series.saturating_mul(2) } else { series };
         Ok(Box::new(LocalCursor {
             next: 0,
             series: slice.series.clone(),
             reader,
-            batch: BatchBuilder::new(&plan.fields, parts, pieces),
+            batch: BatchBuilder::new(&plan.fields, parts, series),
             ready: VecDeque::new(),
             plan,
             context: self.context.clone(),

@@ -8,6 +8,9 @@ use crate::error::ParseError;
 use crate::regex::translate_regex;
 use crate::token::{Tok, Token};
 
+/// Operands that room is made for at once: as many as wait at a time in an expression of all precedences but one.
+const OPERANDS: usize = 4;
+
 /// An expression and how many levels it has.
 struct Tree {
     expr: Expr,
@@ -70,8 +73,10 @@ impl Parser<'_> {
     fn tree(&mut self) -> Result<Tree> {
         let first = self.operand()?;
         let Some(mut op) = Operator::of(self.peek()) else { return Ok(first) };
-        let mut operands = vec![first];
-        let mut waiting: Vec<Operator> = Vec::new();
+        // Conditions of a few terms do not grow.
+        let mut operands = Vec::with_capacity(OPERANDS);
+        operands.push(first);
+        let mut waiting: Vec<Operator> = Vec::with_capacity(OPERANDS);
         loop {
             self.next();
             while let Some(top) = waiting.pop_if(|top| top.precedence() >= op.precedence()) {
@@ -384,10 +389,12 @@ fn join(op: LogicalOp, lhs: Tree, rhs: Tree) -> Tree {
             terms.push(rhs.expr);
             Tree { expr: Expr::Logical { op, terms }, height: lhs.height.max(rhs.height + 1) }
         }
-        expr => Tree {
-            expr: Expr::Logical { op, terms: vec![expr, rhs.expr] },
-            height: 1 + lhs.height.max(rhs.height),
-        },
+        expr => {
+            let height = 1 + lhs.height.max(rhs.height);
+            let mut terms = Vec::with_capacity(OPERANDS);
+            terms.extend([expr, rhs.expr]);
+            Tree { expr: Expr::Logical { op, terms }, height }
+        }
     }
 }
 

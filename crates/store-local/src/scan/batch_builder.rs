@@ -27,15 +27,15 @@ pub(super) struct BatchBuilder {
     batch: ColumnBatch,
     /// Rows a batch of these columns holds, about.
     rows_max: usize,
-    /// Pieces that may come, which says how many rows are likely to.
-    pieces: usize,
+    /// Series that may come, which says how many rows are likely to.
+    series: usize,
     summaries: SummaryBatch,
     parts: SummaryParts,
 }
 
 impl BatchBuilder {
-    /// Batches of these fields, of so many pieces, more or less; summaries have these parts.
-    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts, pieces: usize) -> Self {
+    /// Batches of these fields, of so many series; summaries have these parts.
+    pub(super) fn new(fields: &[(Name, FieldType)], parts: SummaryParts, series: usize) -> Self {
         let time = Column::new(Values::Time(Vec::new()));
         let columns = fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
         let empty: Vec<Column> = std::iter::once(time).chain(columns).collect();
@@ -44,7 +44,7 @@ impl BatchBuilder {
             batch: ColumnBatch::default(),
             rows_max: (BATCH_CELLS / empty.len()).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX),
             empty,
-            pieces,
+            series,
             summaries: SummaryBatch { spans: Vec::new(), fields: summaries },
             parts,
         }
@@ -78,13 +78,15 @@ impl BatchBuilder {
             let batch = ColumnBatch { rows, runs: vec![run], columns };
             match is_long {
                 true => ready.push_back(ScanItem::Rows(batch)),
-                false => {
-                    self.batch = batch;
-                    // The others are likely to have as many rows.
-                    self.reserve(rows.saturating_mul(self.pieces.saturating_sub(1)));
-                }
+                false => self.batch = batch,
             }
             return;
+        }
+        if let [only] = self.batch.runs.as_slice() {
+            // As a second one is there, others are likely to come and to have as many rows: of a series
+            // that is summed up both ends are left, of others there is one piece.
+            let pieces = if only.series == ordinal { 2 } else { 1 };
+            self.reserve(rows.saturating_mul((pieces * self.series).saturating_sub(1)));
         }
         // Columns that have room for as many rows as a batch may have do not grow.
         if self.batch.rows + rows > self.rows_max {
@@ -108,7 +110,7 @@ impl BatchBuilder {
     ) {
         if self.batch.columns.is_empty() {
             self.batch.columns.clone_from(&self.empty);
-            self.reserve(self.pieces);
+            self.reserve(self.series);
         }
         let (times, columns) = self.columns();
         times.push(time);
