@@ -279,7 +279,7 @@ impl<'a> Gathered<'a> {
     /// All rows in order, group after group in the direction of the query; where the rows of each
     /// group are; and the memory they take.
     pub(super) fn sorted(
-        self,
+        mut self,
         ascending: bool,
     ) -> (Block, Vec<(usize, Range<usize>)>, Reservation) {
         // In read order it is runs that are put in order.
@@ -295,6 +295,8 @@ impl<'a> Gathered<'a> {
             true => of_groups.iter().flat_map(|(_, start, rows)| *start..start + rows).collect(),
             false => self.order(),
         };
+        // Texts that it compared are not held beside the columns.
+        self.tie = Tie::Read;
         if !ascending {
             order.reverse();
             of_groups.reverse();
