@@ -49,8 +49,7 @@ impl<'a> Lexer<'a> {
         };
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => {
-                self.skip_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
-                self.note_end();
+                self.skip_blanks();
                 // The text is there for errors where no white space is allowed.
                 let text = Cow::Borrowed(&self.text[start..self.at]);
                 Token { tok: Tok::Whitespace, offset: start, text }
@@ -64,6 +63,16 @@ impl<'a> Lexer<'a> {
             b'-' if self.byte(1) == Some(b'-') => self.line_comment(),
             b'/' if self.byte(1) == Some(b'*') => self.block_comment(),
             _ => self.operator(byte),
+        }
+    }
+
+    /// Passes over white space, if there is some: in most places nobody asks for it as a token.
+    #[inline]
+    pub(crate) fn skip_blanks(&mut self) {
+        let is_blank = |b| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
+        if self.byte(0).is_some_and(is_blank) {
+            self.skip_while(is_blank);
+            self.note_end();
         }
     }
 

@@ -143,6 +143,9 @@ impl<'a> Parser<'a> {
     /// The kind of the next token; white space and comments before it are consumed.
     fn peek(&mut self) -> Tok {
         loop {
+            if self.peeked.is_none() {
+                self.lexer.skip_blanks();
+            }
             match self.peek_raw() {
                 Tok::Whitespace | Tok::Comment => self.peeked = None,
                 tok => return tok,
