@@ -72,15 +72,16 @@ impl BatchBuilder {
         let rows = piece.times.len();
         let run = SeriesRun { series: ordinal, rows: rows as u32 };
         let is_long = rows * self.empty.len() >= LONG_CELLS;
-        if is_long || self.batch.columns.is_empty() {
-            self.hand_over(ready);
+        if is_long {
+            self.end(ready);
+        }
+        if self.batch.columns.is_empty() {
             // Nothing is copied.
             let time = Column::new(Values::Time(piece.times));
             let columns = std::iter::once(time).chain(piece.columns).collect();
-            let batch = ColumnBatch { rows, runs: vec![run], columns };
-            match is_long {
-                true => ready.push_back(ScanItem::Rows(batch)),
-                false => self.batch = batch,
+            self.batch = ColumnBatch { rows, runs: vec![run], columns };
+            if is_long {
+                self.end(ready);
             }
             return;
         }
@@ -158,11 +159,17 @@ impl BatchBuilder {
         }
     }
 
+    /// Hands over the rows that were gathered, if any; the piece that comes next is taken as it is.
+    fn end(&mut self, ready: &mut VecDeque<ScanItem>) {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.rows > 0 {
+            ready.push_back(ScanItem::Rows(batch));
+        }
+    }
+
     /// Hands over what is left; nothing is added any more.
     pub(super) fn finish(&mut self, ready: &mut VecDeque<ScanItem>) {
-        if self.batch.rows > 0 {
-            ready.push_back(ScanItem::Rows(std::mem::take(&mut self.batch)));
-        }
+        self.end(ready);
         if !self.summaries.spans.is_empty() {
             ready.push_back(ScanItem::Summaries(std::mem::take(&mut self.summaries)));
         }
