@@ -8,7 +8,7 @@ use crate::error::ParseError;
 use crate::regex::translate_regex;
 use crate::token::{Tok, Token};
 
-/// Operands that room is made for at once: as many as wait at a time in an expression of all precedences but one.
+/// Operands, operators and terms that room is made for at once: as many as most conditions have.
 const OPERANDS: usize = 4;
 
 /// An expression and how many levels it has.
@@ -73,7 +73,6 @@ impl Parser<'_> {
     fn tree(&mut self) -> Result<Tree> {
         let first = self.operand()?;
         let Some(mut op) = Operator::of(self.peek()) else { return Ok(first) };
-        // Conditions of a few terms do not grow.
         let mut operands = Vec::with_capacity(OPERANDS);
         operands.push(first);
         let mut waiting: Vec<Operator> = Vec::with_capacity(OPERANDS);

@@ -345,23 +345,21 @@ impl ColumnSource {
 
 /// A tag, row by row.
 fn tag_column(batch: &ColumnBatch, table: &SeriesTable, at: usize, blank: bool) -> Column {
-    let tags = &table.tags[at];
+    let tag = &table.tags[at];
     let mut codes = Vec::with_capacity(batch.rows);
-    let mut all_there = true;
     for run in &batch.runs {
-        let code = tags.codes[run.series as usize];
-        all_there &= blank || !tags.values.get_bytes(code as usize).is_empty();
-        codes.resize(codes.len() + run.rows as usize, code);
+        codes.resize(codes.len() + run.rows as usize, tag.codes[run.series as usize]);
     }
-    let validity = (!all_there).then(|| {
-        codes.iter().map(|code| !tags.values.get_bytes(*code as usize).is_empty()).collect()
-    });
-    Column { values: Values::Dictionary(codes, Arc::clone(&tags.values)), validity }
+    tag_of_codes(tag, codes, blank)
 }
 
 /// A tag of rows, of which the series are given.
 pub(crate) fn tag_of_series(tag: &TagColumn, series: &[u32], blank: bool) -> Column {
-    let codes: Vec<u32> = series.iter().map(|series| tag.codes[*series as usize]).collect();
+    let codes = series.iter().map(|series| tag.codes[*series as usize]).collect();
+    tag_of_codes(tag, codes, blank)
+}
+
+fn tag_of_codes(tag: &TagColumn, codes: Vec<u32>, blank: bool) -> Column {
     // All series have the tag if the least of its values is a text.
     let may_lack = !blank && !tag.values.is_empty() && tag.values.get_bytes(0).is_empty();
     let is_there = |code: &u32| !tag.values.get_bytes(*code as usize).is_empty();

@@ -56,8 +56,9 @@ enum Stretch<'a> {
 /// Fewer rows are written column by column: stretches would take longer to make than they save.
 const STRETCH_ROWS_MIN: usize = 4;
 
-/// So many rows say how long the others are.
+/// So many rows say how long the others are; if they are not, no more room than this was made in vain.
 const MEASURED_ROWS: usize = 32;
+const ROOM_BYTES_MAX: usize = 1 << 20;
 
 /// Writes rows with the commas between them.
 pub(super) fn push_rows<const PRETTY: bool>(
@@ -89,7 +90,7 @@ pub(super) fn push_rows<const PRETTY: bool>(
         if row == measured {
             // The others are about as long: room for them is made at once.
             let bytes = (out.len() - start) / MEASURED_ROWS * (rows.end - row);
-            out.reserve(bytes + bytes / 8);
+            out.reserve((bytes + bytes / 8).min(ROOM_BYTES_MAX));
         }
         match (PRETTY, is_first) {
             (true, true) => out.extend_from_slice(FIRST_ROW_LINE),

@@ -13,8 +13,10 @@ use super::summarise::SpanSummaries;
 /// Rows a batch holds, about: enough to spread its cost.
 const BATCH_ROWS_MIN: usize = 512;
 const BATCH_ROWS_MAX: usize = 8192;
-/// Pieces of so many cells are batches of their own: what a batch costs is less than to copy them.
+/// Pieces of so many cells and rows are batches of their own: what a batch costs by itself, and for each of its
+/// columns, is less than to copy them.
 const LONG_CELLS: usize = 1 << 10;
+const LONG_ROWS: usize = 64;
 /// Cells a batch holds, about: few enough for a core's cache.
 const BATCH_CELLS: usize = 1 << 15;
 /// Spans a batch of summaries holds, about.
@@ -71,7 +73,7 @@ impl BatchBuilder {
     pub(super) fn add(&mut self, ordinal: u32, piece: Piece, ready: &mut VecDeque<ScanItem>) {
         let rows = piece.times.len();
         let run = SeriesRun { series: ordinal, rows: rows as u32 };
-        let is_long = rows * self.empty.len() >= LONG_CELLS;
+        let is_long = rows >= LONG_ROWS && rows * self.empty.len() >= LONG_CELLS;
         if is_long {
             self.end(ready);
         }
