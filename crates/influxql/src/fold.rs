@@ -41,28 +41,31 @@ pub fn reduce(expr: Expr, context: &FoldContext<'_>) -> Expr {
 
 pub(crate) fn fold(expr: Expr, context: &FoldContext<'_>) -> Expr {
     match expr {
-        Expr::Binary { op, lhs, rhs } => {
-            let (lhs, rhs) = (fold(*lhs, context), fold(*rhs, context));
-            match fold_literals(op, &lhs, &rhs, context.zone) {
-                Some(expr) => expr,
-                None => Expr::binary(op, lhs, rhs),
-            }
+        Expr::Binary { op, mut lhs, mut rhs } => {
+            fold_in(&mut lhs, context);
+            fold_in(&mut rhs, context);
+            fold_literals(op, &lhs, &rhs, context.zone).unwrap_or(Expr::Binary { op, lhs, rhs })
         }
         Expr::Logical { op, terms } => {
             fold_logical(op, terms.into_iter().map(|term| fold(term, context)))
         }
         Expr::Paren(inner) => paren(fold(*inner, context)),
-        Expr::Call(Call { name, args }) => match context.now_ns {
+        Expr::Call(Call { name, mut args }) => match context.now_ns {
             Some(now_ns) if name == "now" && args.is_empty() => {
                 Expr::Time(Timestamp::from_ns(now_ns))
             }
             _ => {
-                let args = args.into_iter().map(|arg| fold(arg, context)).collect();
+                args.iter_mut().for_each(|arg| fold_in(arg, context));
                 Expr::Call(Call { name, args })
             }
         },
         leaf => leaf,
     }
+}
+
+/// The same where the expression stands, so that boxes are kept.
+fn fold_in(place: &mut Expr, context: &FoldContext<'_>) {
+    *place = fold(std::mem::replace(place, Expr::Nil), context);
 }
 
 /// Parentheses, kept only around operators.

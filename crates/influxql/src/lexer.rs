@@ -298,8 +298,18 @@ impl<'a> Lexer<'a> {
 }
 
 fn is_word_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b == b'_'
+    IS_WORD_BYTE[usize::from(b)]
 }
+
+static IS_WORD_BYTE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
 
 fn token<'a>(tok: Tok, offset: usize) -> Token<'a> {
     Token { tok, offset, text: Cow::Borrowed("") }

@@ -141,14 +141,23 @@ impl<'a> Parser<'a> {
     }
 
     /// The kind of the next token; white space and comments before it are consumed.
+    #[inline]
     fn peek(&mut self) -> Tok {
+        match &self.peeked {
+            Some(token) if !matches!(token.tok, Tok::Whitespace | Tok::Comment) => token.tok,
+            _ => self.peek_far(),
+        }
+    }
+
+    fn peek_far(&mut self) -> Tok {
         loop {
-            if self.peeked.is_none() {
-                self.lexer.skip_blanks();
-            }
-            match self.peek_raw() {
-                Tok::Whitespace | Tok::Comment => self.peeked = None,
-                tok => return tok,
+            match self.peeked.as_ref().map(|token| token.tok) {
+                Some(Tok::Whitespace | Tok::Comment) => self.peeked = None,
+                Some(tok) => return tok,
+                None => {
+                    self.lexer.skip_blanks();
+                    self.peek_raw();
+                }
             }
         }
     }

@@ -39,23 +39,32 @@ pub fn any<'e>(expr: &'e Expr, test: &mut impl FnMut(&'e Expr) -> bool) -> bool 
 #[must_use]
 pub fn rewrite(expr: Expr, change: &mut impl FnMut(Expr) -> Expr) -> Expr {
     let expr = match expr {
-        Expr::Binary { op, lhs, rhs } => {
-            let lhs = rewrite(*lhs, change);
-            Expr::binary(op, lhs, rewrite(*rhs, change))
+        Expr::Binary { op, mut lhs, mut rhs } => {
+            rewrite_in(&mut lhs, change);
+            rewrite_in(&mut rhs, change);
+            Expr::Binary { op, lhs, rhs }
         }
         Expr::Logical { op, terms } => {
             let terms = terms.into_iter().map(|term| rewrite(term, change));
             // Splicing keeps the form flat when a term has become a run of the same operator.
             Expr::logical(op, terms.collect::<Vec<_>>()).expect("BUG: a run has terms")
         }
-        Expr::Paren(inner) => Expr::Paren(Box::new(rewrite(*inner, change))),
-        Expr::Call(Call { name, args }) => {
-            let args = args.into_iter().map(|arg| rewrite(arg, change)).collect();
+        Expr::Paren(mut inner) => {
+            rewrite_in(&mut inner, change);
+            Expr::Paren(inner)
+        }
+        Expr::Call(Call { name, mut args }) => {
+            args.iter_mut().for_each(|arg| rewrite_in(arg, change));
             Expr::Call(Call { name, args })
         }
         leaf => leaf,
     };
     change(expr)
+}
+
+/// The same where the expression stands, so that boxes are kept.
+fn rewrite_in(place: &mut Expr, change: &mut impl FnMut(Expr) -> Expr) {
+    *place = rewrite(std::mem::replace(place, Expr::Nil), change);
 }
 
 /// All references to names, in order of appearance, repeated as they are; those inside calls too.

@@ -46,8 +46,8 @@ pub(crate) fn unsigned(value: u64) -> ([u8; DIGITS_BYTES], usize) {
 #[derive(Clone, Debug)]
 pub(crate) struct LastNumber {
     value: i64,
-    /// What stands before the last sixteen digits, if there are so many; the eight behind it, the last eight.
-    parts: Option<[u64; 3]>,
+    /// The number before its last eight digits, and these; 0 and whatever if it has no more, or a sign.
+    parts: (u64, u64),
     bytes: [u8; DIGITS_BYTES],
     len: usize,
 }
@@ -55,7 +55,7 @@ pub(crate) struct LastNumber {
 impl LastNumber {
     pub(crate) fn new(value: i64) -> Self {
         let (bytes, len) = signed(value);
-        Self { value, parts: None, bytes, len }
+        Self { value, parts: (0, 0), bytes, len }
     }
 
     /// The digits of `value` at the front of the bytes, and how many there are.
@@ -70,26 +70,22 @@ impl LastNumber {
     fn change(&mut self, value: i64) {
         self.value = value;
         let number = value.unsigned_abs();
-        if value < 0 || number < EIGHT * EIGHT {
-            (self.bytes, self.len) = signed(value);
-            self.parts = None;
-            return;
-        }
         let (upper, low) = (number / EIGHT, number % EIGHT);
-        let (head, middle) = (upper / EIGHT, upper % EIGHT);
-        match self.parts {
-            Some([old_head, old_middle, old_low]) if old_head == head => {
-                let at = self.len - 16;
-                if old_middle != middle {
-                    put_eight(&mut self.bytes, at, middle);
-                }
-                if old_low != low {
-                    put_eight(&mut self.bytes, at + 8, low);
-                }
+        let (old_upper, old_low) = std::mem::replace(&mut self.parts, (upper, low));
+        let head = upper / EIGHT;
+        if value < 0 || upper == 0 {
+            (self.bytes, self.len) = signed(value);
+            self.parts = (0, 0);
+        } else if upper == old_upper {
+            put_eight(&mut self.bytes, self.len - 8, low);
+        } else if head > 0 && head == old_upper / EIGHT {
+            put_eight(&mut self.bytes, self.len - 16, upper % EIGHT);
+            if low != old_low {
+                put_eight(&mut self.bytes, self.len - 8, low);
             }
-            _ => (self.bytes, self.len) = unsigned(number),
+        } else {
+            (self.bytes, self.len) = unsigned(number);
         }
-        self.parts = Some([head, middle, low]);
     }
 }
 

@@ -88,15 +88,12 @@ impl JsonSink {
         self.line(out, depth);
     }
 
-    /// Starts a member of an object.
-    fn member(&self, out: &mut Vec<u8>, depth: usize, is_first: bool, name: &str) {
+    /// Starts a member of an object, whose name has nothing to escape.
+    fn member(&self, out: &mut Vec<u8>, depth: usize, is_first: bool, name: &'static str) {
         self.element(out, depth, is_first);
-        self.name(out, name);
-    }
-
-    fn name(&self, out: &mut Vec<u8>, name: &str) {
-        push_string(out, name.as_bytes());
-        out.extend_from_slice(if self.pretty { b": " } else { b":" });
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(if self.pretty { b"\": " } else { b"\":" });
     }
 
     fn close(&self, out: &mut Vec<u8>, depth: usize, bracket: u8) {
@@ -155,7 +152,9 @@ impl JsonSink {
             self.member(out, SERIES_MEMBER, is_first, "tags");
             out.push(b'{');
             for (at, (key, _)) in header.tags.iter().enumerate() {
-                self.member(out, SERIES_VALUE, at == 0, key);
+                self.element(out, SERIES_VALUE, at == 0);
+                push_string(out, key.as_bytes());
+                out.extend_from_slice(if self.pretty { b": " } else { b":" });
                 gap(out);
             }
             self.close(out, SERIES_MEMBER, b'}');

@@ -11,6 +11,7 @@ mod json;
 mod msgpack;
 mod number;
 mod options;
+mod output;
 pub mod prometheus;
 mod sink;
 mod text;

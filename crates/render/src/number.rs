@@ -1,6 +1,7 @@
 //! Numbers as Go writes them, into a growing buffer.
 
-use crate::digits::{self, DIGITS_BYTES};
+use crate::digits;
+use crate::output::Output;
 
 /// Digits of the numbers below 1000, with their count.
 static SMALL: [[u8; 4]; 1000] = digits(false);
@@ -40,64 +41,45 @@ const fn comma_digits() -> [[u8; 8]; 1000] {
 
 /// Writes a comma and an integer.
 #[inline]
-pub(crate) fn push_comma_i64(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn push_comma_i64(out: &mut impl Output, value: i64) {
     match COMMA_SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {
-        Some(entry) => {
-            let end = out.len() + usize::from(entry[7]);
-            out.extend_from_slice(entry);
-            out.truncate(end);
-        }
+        Some(entry) => out.put_first(entry, usize::from(entry[7])),
         None => {
-            out.push(b',');
+            out.put(b",");
             push_signed(out, value);
         }
     }
 }
 
 /// Writes an integer.
-pub(crate) fn push_i64(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn push_i64(out: &mut impl Output, value: i64) {
     match SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {
-        Some(entry) => push_small(out, *entry),
+        Some(entry) => out.put_first(entry, usize::from(entry[3])),
         None => push_signed(out, value),
     }
 }
 
 /// Writes an unsigned integer.
-pub(crate) fn push_u64(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn push_u64(out: &mut impl Output, value: u64) {
     match SMALL.get(usize::try_from(value).unwrap_or(usize::MAX)) {
-        Some(entry) => push_small(out, *entry),
+        Some(entry) => out.put_first(entry, usize::from(entry[3])),
         None => push_unsigned(out, value),
     }
 }
 
-fn push_signed(out: &mut Vec<u8>, value: i64) {
+fn push_signed(out: &mut impl Output, value: i64) {
     let (bytes, len) = digits::signed(value);
-    push_digits(out, (&bytes, len));
+    out.put_first(&bytes, len);
 }
 
-fn push_unsigned(out: &mut Vec<u8>, value: u64) {
+fn push_unsigned(out: &mut impl Output, value: u64) {
     let (bytes, len) = digits::unsigned(value);
-    push_digits(out, (&bytes, len));
-}
-
-/// All bytes at once and back again are faster than a copy of unknown length.
-#[inline]
-pub(crate) fn push_digits(out: &mut Vec<u8>, (bytes, len): (&[u8; DIGITS_BYTES], usize)) {
-    let end = out.len() + len;
-    out.extend_from_slice(bytes);
-    out.truncate(end);
-}
-
-/// Four bytes at once and back again are faster than a copy of unknown length.
-fn push_small(out: &mut Vec<u8>, entry: [u8; 4]) {
-    let end = out.len() + usize::from(entry[3]);
-    out.extend_from_slice(&entry);
-    out.truncate(end);
+    out.put_first(&bytes, len);
 }
 
 /// Writes a finite float in the shortest form that reads back: plain, or with an exponent below
 /// 1e-6 and from 1e21.
-pub(crate) fn push_json_float(out: &mut Vec<u8>, value: f64) {
+pub(crate) fn push_json_float(out: &mut impl Output, value: f64) {
     if push_whole(out, value) || push_short(out, value) {
         return;
     }
@@ -113,7 +95,7 @@ pub(crate) fn push_json_float(out: &mut Vec<u8>, value: f64) {
 }
 
 /// Writes a finite float in the shortest form that reads back, never with an exponent.
-pub(crate) fn push_plain_float(out: &mut Vec<u8>, value: f64) {
+pub(crate) fn push_plain_float(out: &mut impl Output, value: f64) {
     if push_whole(out, value) || push_short(out, value) {
         return;
     }
@@ -126,7 +108,7 @@ pub(crate) fn push_plain_float(out: &mut Vec<u8>, value: f64) {
 }
 
 /// Writes whole numbers that a float holds exactly; the others are left to do.
-fn push_whole(out: &mut Vec<u8>, value: f64) -> bool {
+fn push_whole(out: &mut impl Output, value: f64) -> bool {
     const EXACT: f64 = (1u64 << 53) as f64;
     let whole = value as i64;
     // The cast saturates, so that the comparison fails for what is too large; -0 keeps its sign.
@@ -143,14 +125,14 @@ fn push_whole(out: &mut Vec<u8>, value: f64) -> bool {
 ///
 /// The nearest float of `n` millionths is found by one exact division. With 15 digits or less no
 /// two decimals share a float, so that these digits, without zeros at the end, are the shortest.
-fn push_short(out: &mut Vec<u8>, value: f64) -> bool {
+fn push_short(out: &mut impl Output, value: f64) -> bool {
     const DIGITS_15: u64 = 1_000_000_000_000_000;
     let millionths = (value.abs() * 1e6 + 0.5) as u64;
     if millionths == 0 || millionths >= DIGITS_15 || millionths as f64 / 1e6 != value.abs() {
         return false;
     }
     if value < 0.0 {
-        out.push(b'-');
+        out.put(b"-");
     }
     push_u64(out, millionths / 1_000_000);
     let rest = (millionths % 1_000_000) as usize;
@@ -159,14 +141,12 @@ fn push_short(out: &mut Vec<u8>, value: f64) -> bool {
     // Zeros at the end are zero bytes at the top of the word; the point never is one.
     let word = u64::from_le_bytes(digits) ^ u64::from_le_bytes([b'0'; 8]);
     let len = 8 - word.leading_zeros() as usize / 8;
-    let end = out.len() + len;
-    out.extend_from_slice(&digits);
-    out.truncate(end);
+    out.put_first(&digits, len);
     true
 }
 
-fn push_without_point_zero(out: &mut Vec<u8>, text: &[u8]) {
-    out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
+fn push_without_point_zero(out: &mut impl Output, text: &[u8]) {
+    out.put(text.strip_suffix(b".0").unwrap_or(text));
 }
 
 /// Splits `d.ddde-x`: the length of the part before the `e`, and the exponent.
@@ -179,27 +159,36 @@ fn exponent_of(text: &[u8]) -> Option<(usize, i32)> {
 }
 
 /// Writes `[-]d[.ddd]` times ten to the `exponent` without an exponent.
-fn push_plain(out: &mut Vec<u8>, text: &[u8], exponent: i32) {
+fn push_plain(out: &mut impl Output, text: &[u8], exponent: i32) {
     let unsigned = text.strip_prefix(b"-").unwrap_or(text);
     if unsigned.len() < text.len() {
-        out.push(b'-');
+        out.put(b"-");
     }
     let fraction = unsigned.get(2..).unwrap_or_default();
     let fraction = if fraction == b"0" { &[][..] } else { fraction };
     if exponent < 0 {
-        out.extend_from_slice(b"0.");
-        out.resize(out.len() + exponent.unsigned_abs() as usize - 1, b'0');
-        out.push(unsigned[0]);
-        out.extend_from_slice(fraction);
+        out.put(b"0.");
+        push_zeros(out, exponent.unsigned_abs() as usize - 1);
+        out.put(&unsigned[..1]);
+        out.put(fraction);
         return;
     }
-    out.push(unsigned[0]);
+    out.put(&unsigned[..1]);
     let whole = (exponent as usize).min(fraction.len());
-    out.extend_from_slice(&fraction[..whole]);
-    out.resize(out.len() + exponent as usize - whole, b'0');
+    out.put(&fraction[..whole]);
+    push_zeros(out, exponent as usize - whole);
     if whole < fraction.len() {
-        out.push(b'.');
-        out.extend_from_slice(&fraction[whole..]);
+        out.put(b".");
+        out.put(&fraction[whole..]);
+    }
+}
+
+fn push_zeros(out: &mut impl Output, mut count: usize) {
+    const ZEROS: [u8; 32] = [b'0'; 32];
+    while count > 0 {
+        let zeros = count.min(ZEROS.len());
+        out.put_first(&ZEROS, zeros);
+        count -= zeros;
     }
 }
 

@@ -1,5 +1,7 @@
 //! JSON strings as Go writes them: `<`, `>`, `&` and the two line separators of Unicode escaped.
 
+use crate::output::Output;
+
 /// What a byte becomes: 0 itself, `u` a `\u00xx`, `?` perhaps a line separator, else `\` and this.
 static ESCAPES: [u8; 256] = escapes();
 
@@ -44,8 +46,8 @@ fn is_plain(chunk: &[u8; 16]) -> bool {
 }
 
 /// Writes `text` (UTF-8) with quotes.
-pub(crate) fn push_string(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
+pub(crate) fn push_string(out: &mut impl Output, text: &[u8]) {
+    out.put(b"\"");
     let mut plain_from = 0;
     for (at, byte) in text.iter().enumerate().skip(plain_len(text)) {
         let escape = ESCAPES[usize::from(*byte)];
@@ -58,22 +60,22 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &[u8]) {
                 Some([0x80, 0xa9]) => b"\\u2029",
                 _ => continue,
             };
-            out.extend_from_slice(&text[plain_from..at]);
-            out.extend_from_slice(separator);
+            out.put(&text[plain_from..at]);
+            out.put(separator);
             plain_from = at + 3;
             continue;
         }
-        out.extend_from_slice(&text[plain_from..at]);
+        out.put(&text[plain_from..at]);
         plain_from = at + 1;
         if escape == b'u' {
             let hex = |digit: u8| b"0123456789abcdef"[usize::from(digit)];
-            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', hex(byte >> 4), hex(byte & 15)]);
+            out.put(&[b'\\', b'u', b'0', b'0', hex(byte >> 4), hex(byte & 15)]);
         } else {
-            out.extend_from_slice(&[b'\\', escape]);
+            out.put(&[b'\\', escape]);
         }
     }
-    out.extend_from_slice(&text[plain_from..]);
-    out.push(b'"');
+    out.put(&text[plain_from..]);
+    out.put(b"\"");
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::ZoneOffset;
 use crate::digits::LastNumber;
-use crate::number::push_digits;
+use crate::output::Output;
 
 const DAY_S: i64 = 86_400;
 /// Length of a quoted time of whole seconds in UTC.
@@ -30,12 +30,13 @@ impl TimeWriter {
 
     /// Writes a time that is a number by now.
     #[inline]
-    pub(crate) fn push_number(&mut self, out: &mut Vec<u8>, number: i64) {
-        push_digits(out, self.number.digits(number));
+    pub(crate) fn push_number(&mut self, out: &mut impl Output, number: i64) {
+        let (bytes, len) = self.number.digits(number);
+        out.put_first(bytes, len);
     }
 
     /// Writes a time with quotes.
-    pub(crate) fn push(&mut self, out: &mut Vec<u8>, time_ns: i64) {
+    pub(crate) fn push(&mut self, out: &mut impl Output, time_ns: i64) {
         let second = time_ns.div_euclid(1_000_000_000);
         let fraction_ns = time_ns.rem_euclid(1_000_000_000) as u32;
         let offset_s = self.offset_s(second, time_ns);
@@ -50,15 +51,15 @@ impl TimeWriter {
         self.text[15..17].copy_from_slice(&pair(minute));
         self.text[18..20].copy_from_slice(&pair(second));
         if fraction_ns == 0 && offset_s == 0 {
-            out.extend_from_slice(&self.text);
+            out.put(&self.text);
             return;
         }
-        out.extend_from_slice(&self.text[..20]);
+        out.put(&self.text[..20]);
         if fraction_ns != 0 {
             push_fraction(out, fraction_ns);
         }
         push_zone(out, offset_s);
-        out.push(b'"');
+        out.put(b"\"");
     }
 
     fn offset_s(&mut self, second: i64, time_ns: i64) -> i64 {
@@ -101,7 +102,7 @@ fn civil(day: i64) -> (u32, u32, u32) {
 }
 
 /// Writes the digits behind the point, without zeros at their end.
-fn push_fraction(out: &mut Vec<u8>, mut fraction_ns: u32) {
+fn push_fraction(out: &mut impl Output, mut fraction_ns: u32) {
     let mut digits = [b'0'; 10];
     digits[0] = b'.';
     for digit in digits[1..].iter_mut().rev() {
@@ -109,21 +110,21 @@ fn push_fraction(out: &mut Vec<u8>, mut fraction_ns: u32) {
         fraction_ns /= 10;
     }
     let len = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
-    out.extend_from_slice(&digits[..len]);
+    out.put(&digits[..len]);
 }
 
 /// Writes `Z` or `+hh:mm`.
-fn push_zone(out: &mut Vec<u8>, offset_s: i64) {
+fn push_zone(out: &mut impl Output, offset_s: i64) {
     if offset_s == 0 {
-        out.push(b'Z');
+        out.put(b"Z");
         return;
     }
     let minutes = offset_s / 60;
-    out.push(if minutes < 0 { b'-' } else { b'+' });
+    out.put(if minutes < 0 { b"-" } else { b"+" });
     let minutes = minutes.unsigned_abs() as u32;
-    out.extend_from_slice(&pair(minutes / 60));
-    out.push(b':');
-    out.extend_from_slice(&pair(minutes % 60));
+    out.put(&pair(minutes / 60));
+    out.put(b":");
+    out.put(&pair(minutes % 60));
 }
 
 #[cfg(test)]
@@ -142,11 +143,12 @@ mod tests {
     fn numbers_one_after_another() {
         let mut writer = TimeWriter::new(None);
         let mut out = Vec::new();
-        for number in [0, 0, 7, i64::MIN, i64::MIN, i64::MAX, -1, 0] {
+        for number in [0, 0, 7, i64::MIN, i64::MIN, i64::MAX, i64::MIN, i64::MAX, -1, 0] {
             writer.push_number(&mut out, number);
             out.push(b' ');
         }
-        let expected = "0 0 7 -9223372036854775808 -9223372036854775808 9223372036854775807 -1 0 ";
+        let (min, max) = ("-9223372036854775808", "9223372036854775807");
+        let expected = format!("0 0 7 {min} {min} {max} {min} {max} -1 0 ");
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -5,33 +5,44 @@ use std::borrow::Cow;
 
 /// Names and values, both still encoded, in their order.
 pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let name_len = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+    let mut from = 0;
+    let pair_ends = memchr::memchr_iter(b'&', text).chain([text.len()]);
+    let pairs = pair_ends.map(move |end| &text[std::mem::replace(&mut from, end + 1)..end]);
+    pairs.filter(|pair| !pair.is_empty()).map(|pair| {
+        let name_len = memchr::memchr(b'=', pair).unwrap_or(pair.len());
         (&pair[..name_len], pair.get(name_len + 1..).unwrap_or_default())
     })
 }
 
 /// The text of a name or value. What is no escape stands for itself; what is not UTF-8 becomes U+FFFD.
 pub(crate) fn decode(encoded: &[u8]) -> Cow<'_, str> {
-    if !encoded.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+    let Some(first) = memchr::memchr2(b'%', b'+', encoded) else {
         return String::from_utf8_lossy(encoded);
-    }
-    let mut decoded = Vec::with_capacity(encoded.len());
-    let mut at = 0;
-    while at < encoded.len() {
-        let (byte, len) = match &encoded[at..] {
-            [b'+', ..] => (b' ', 1),
-            [b'%', high, low, ..] => {
-                let (high, low) = (DIGITS[usize::from(*high)], DIGITS[usize::from(*low)]);
-                if (high | low) < 16 { (high << 4 | low, 3) } else { (b'%', 1) }
-            }
-            rest => (rest[0], 1),
+    };
+    // Decoding makes nothing longer: each byte is written over one that was read.
+    let mut decoded = encoded.to_vec();
+    let (mut at, mut len) = (first, first);
+    while let Some(byte) = decoded.get(at) {
+        let (byte, bytes) = match byte {
+            b'+' => (b' ', 1),
+            b'%' => escaped(&decoded[at..]).map_or((b'%', 1), |byte| (byte, 3)),
+            byte => (*byte, 1),
         };
-        decoded.push(byte);
-        at += len;
+        decoded[len] = byte;
+        len += 1;
+        at += bytes;
     }
+    decoded.truncate(len);
     let lossy = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
     Cow::Owned(String::from_utf8(decoded).unwrap_or_else(|error| lossy(error.into_bytes())))
+}
+
+/// The byte that an escape in front of `text` stands for, if it is one.
+#[inline]
+fn escaped(text: &[u8]) -> Option<u8> {
+    let [_, high, low] = *text.first_chunk()?;
+    let (high, low) = (DIGITS[usize::from(high)], DIGITS[usize::from(low)]);
+    ((high | low) < 16).then_some(high << 4 | low)
 }
 
 /// The values of hexadecimal digits, [`NO_DIGIT`] of other bytes.

@@ -7,6 +7,9 @@ use model::{Name, SeriesHeader};
 
 use crate::text::push_string;
 
+/// Bytes that most heads do not have more of.
+const TEXT_BYTES: usize = 256;
+
 /// The text of a head without the values of its tags, and what it is of.
 #[derive(Debug, Default)]
 pub(super) struct HeadText {
@@ -24,7 +27,8 @@ impl HeadText {
         header: &SeriesHeader,
         write: impl FnOnce(&mut Vec<u8>, &mut dyn FnMut(&Vec<u8>)),
     ) -> Self {
-        let (mut text, mut gaps) = (Vec::new(), Vec::with_capacity(header.tags.len()));
+        let (mut text, mut gaps) =
+            (Vec::with_capacity(TEXT_BYTES), Vec::with_capacity(header.tags.len()));
         write(&mut text, &mut |text| gaps.push(text.len()));
         assert_eq!(gaps.len(), header.tags.len(), "BUG: a head with other tags than its series");
         Self {

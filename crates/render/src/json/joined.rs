@@ -2,6 +2,7 @@
 //! side by side every few rows. To look whether they are the same costs a fraction of writing each of them.
 
 use super::texts::ShortText;
+use crate::output::{Output, Room};
 
 /// Bytes of texts with their commas that are kept together, at most.
 const JOINED_BYTES: usize = 128;
@@ -54,14 +55,12 @@ impl Joined {
 
     /// Writes the texts of a row of the columns it was prepared for, each with the comma before it.
     #[inline]
-    pub(super) fn push(&mut self, out: &mut Vec<u8>, columns: &ShortColumns<'_>, row: usize) {
+    pub(super) fn push(&mut self, out: &mut Room<'_>, columns: &ShortColumns<'_>, row: usize) {
         let place = columns[self.key].0[row] as usize;
         let codes = &self.codes[place * self.width..][..self.width];
         if columns.iter().zip(codes).all(|((of_rows, _), code)| of_rows[row] == *code) {
             let JoinedText(bytes, len) = &self.texts[place];
-            let end = out.len() + len;
-            out.extend_from_slice(bytes);
-            out.truncate(end);
+            out.put_first(bytes, *len);
         } else {
             self.push_new(out, columns, row, place);
         }
@@ -70,14 +69,14 @@ impl Joined {
     /// Writes texts that are not known together, and remembers them if they are short enough.
     fn push_new(
         &mut self,
-        out: &mut Vec<u8>,
+        out: &mut Room<'_>,
         columns: &ShortColumns<'_>,
         row: usize,
         place: usize,
     ) {
         let start = out.len();
         columns.iter().for_each(|(codes, texts)| texts[codes[row] as usize].push(out));
-        let written = &out[start..];
+        let written = out.since(start);
         let JoinedText(bytes, len) = &mut self.texts[place];
         if let Some(room) = bytes.get_mut(..written.len()) {
             room.copy_from_slice(written);
@@ -128,7 +127,9 @@ mod tests {
                 prop_assert!(joined.prepare(&columns));
                 for row in 0..rows.len() {
                     let (mut out, mut expected) = (b"x".to_vec(), b"x".to_vec());
-                    joined.push(&mut out, &columns, row);
+                    let mut room = Room::new(&mut out, 0);
+                    joined.push(&mut room, &columns, row);
+                    room.finish();
                     columns.iter().for_each(|(codes, texts)| texts[codes[row] as usize].push(&mut expected));
                     prop_assert_eq!(out, expected);
                 }

@@ -4,15 +4,17 @@ use std::ops::Range;
 
 use model::{Bitmap, Column, ColumnBatch, Strings, Values};
 
+use super::CELL_BYTES;
 use super::joined::{Joined, ShortColumns};
 use super::texts::Texts;
 use crate::number::{push_comma_i64, push_i64, push_json_float, push_u64};
 use crate::options::Epoch;
+use crate::output::{Output, Room};
 use crate::text::push_string;
 use crate::time::TimeWriter;
 
-/// Before a row's closing bracket.
-const ROW_LINE: &[u8] = b"\n                        ";
+/// A row's closing bracket.
+const ROW_END_LINE: &[u8] = b"\n                        ]";
 /// Up to the opening bracket of the first row, and of the others.
 const FIRST_ROW_LINE: &[u8] = b"\n                        [";
 const NEXT_ROW_LINE: &[u8] = b",\n                        [";
@@ -45,6 +47,8 @@ enum Stretch<'a> {
     Integers(Vec<&'a [i64]>),
     /// Integers with gaps behind another column.
     Gaps(Vec<(&'a [i64], &'a Bitmap)>),
+    /// Floats without gaps behind another column.
+    Floats(Vec<&'a [f64]>),
     /// Dictionaries of short texts without gaps behind another column.
     Short(ShortColumns<'a>),
     /// The same, so many that they are written together.
@@ -66,7 +70,7 @@ pub(super) fn push_rows<const PRETTY: bool>(
     batch: &ColumnBatch,
     texts: &[Option<Texts>],
     rows: Range<usize>,
-    mut is_first: bool,
+    is_first: bool,
     list: Option<usize>,
     (epoch, time, joined): (Option<Epoch>, &mut TimeWriter, &mut Joined),
 ) {
@@ -79,68 +83,82 @@ pub(super) fn push_rows<const PRETTY: bool>(
         (at, cells, column.validity.as_ref())
     };
     let columns = 0..batch.columns.len();
-    let mut stretches = Vec::new();
-    let is_long = rows.len() >= STRETCH_ROWS_MIN;
-    if is_long {
-        columns.clone().for_each(|at| push_column::<PRETTY>(&mut stretches, column(at)));
+    let mut room = Room::new(out, rows.len().saturating_mul((columns.len() + 1) * CELL_BYTES));
+    if PRETTY || rows.len() < STRETCH_ROWS_MIN {
+        for row in rows.clone() {
+            start_row::<PRETTY>(&mut room, is_first && row == rows.start);
+            for at in columns.clone() {
+                let is_plain =
+                    at > 0 && !PRETTY && push_plain(&mut room, row, &batch.columns[at], &texts[at]);
+                if !is_plain {
+                    push_cell::<PRETTY>(&mut room, row, &column(at), time);
+                }
+            }
+            room.put(if PRETTY { ROW_END_LINE } else { b"]" });
+        }
+    } else {
+        let mut stretches = Vec::new();
+        columns.for_each(|at| push_column(&mut stretches, column(at)));
         join_texts(&mut stretches, joined);
+        push_stretches(&mut room, &stretches, rows, is_first, (time, joined));
     }
-    let (start, measured) = (out.len(), rows.start + MEASURED_ROWS);
+    room.finish();
+}
+
+fn start_row<const PRETTY: bool>(room: &mut Room<'_>, is_first: bool) {
+    room.put(match (PRETTY, is_first) {
+        (true, true) => FIRST_ROW_LINE,
+        (true, false) => NEXT_ROW_LINE,
+        (false, true) => b"[",
+        (false, false) => b",[",
+    });
+}
+
+/// Writes rows stretch by stretch.
+#[inline(never)]
+fn push_stretches(
+    room: &mut Room<'_>,
+    stretches: &[Stretch<'_>],
+    rows: Range<usize>,
+    is_first: bool,
+    (time, joined): (&mut TimeWriter, &mut Joined),
+) {
+    let (start, measured) = (room.len(), rows.start + MEASURED_ROWS);
+    room.put(if is_first { b"[" } else { b",[" });
     for row in rows.clone() {
         if row == measured {
             // The others are about as long: room for them is made at once.
-            let bytes = (out.len() - start) / MEASURED_ROWS * (rows.end - row);
-            out.reserve((bytes + bytes / 8).min(ROOM_BYTES_MAX));
+            let bytes = (room.len() - start) / MEASURED_ROWS * (rows.end - row);
+            room.reserve((bytes + bytes / 8).min(ROOM_BYTES_MAX));
         }
-        match (PRETTY, is_first) {
-            (true, true) => out.extend_from_slice(FIRST_ROW_LINE),
-            (true, false) => out.extend_from_slice(NEXT_ROW_LINE),
-            (false, true) => out.push(b'['),
-            (false, false) => out.extend_from_slice(b",["),
+        if row > rows.start {
+            room.put_first(b"],[ ", 3);
         }
-        is_first = false;
-        if is_long {
-            stretches.iter().for_each(|stretch| stretch.push::<PRETTY>(out, row, time, joined));
-        } else {
-            for at in columns.clone() {
-                if !may_join::<PRETTY>(at) || !push_plain(out, row, &batch.columns[at], &texts[at])
-                {
-                    push_cell::<PRETTY>(out, row, &column(at), time);
-                }
-            }
-        }
-        if PRETTY {
-            out.extend_from_slice(ROW_LINE);
-        }
-        out.push(b']');
+        stretches.iter().for_each(|stretch| stretch.push(room, row, time, joined));
     }
-}
-
-/// Whether a column is written with the comma before it.
-fn may_join<const PRETTY: bool>(at: usize) -> bool {
-    at > 0 && !PRETTY
+    room.put(b"]");
 }
 
 /// Writes one cell with the comma before it.
 fn push_cell<const PRETTY: bool>(
-    out: &mut Vec<u8>,
+    room: &mut Room<'_>,
     row: usize,
     (at, cells, validity): &(usize, Cells<'_>, Option<&Bitmap>),
     time: &mut TimeWriter,
 ) {
     if *at > 0 {
-        out.push(b',');
+        room.put(b",");
     }
-    cells.push_or_null::<PRETTY>(out, row, *validity, time);
+    cells.push_or_null::<PRETTY>(room, row, *validity, time);
 }
 
 /// Writes one cell with the comma before it, if it is of the kinds that most are.
 #[inline]
-fn push_plain(out: &mut Vec<u8>, row: usize, column: &Column, texts: &Option<Texts>) -> bool {
+fn push_plain(room: &mut Room<'_>, row: usize, column: &Column, texts: &Option<Texts>) -> bool {
     match (&column.values, &column.validity, texts) {
-        (Values::Integer(values), None, _) => push_comma_i64(out, values[row]),
+        (Values::Integer(values), None, _) => push_comma_i64(room, values[row]),
         (Values::Dictionary(codes, _), None, Some(Texts::Short(texts))) => {
-            texts[codes[row] as usize].push(out);
+            texts[codes[row] as usize].push(room);
         }
         _ => return false,
     }
@@ -149,55 +167,67 @@ fn push_plain(out: &mut Vec<u8>, row: usize, column: &Column, texts: &Option<Tex
 
 impl Stretch<'_> {
     #[inline]
-    fn push<const PRETTY: bool>(
-        &self,
-        out: &mut Vec<u8>,
-        row: usize,
-        time: &mut TimeWriter,
-        joined: &mut Joined,
-    ) {
+    fn push(&self, room: &mut Room<'_>, row: usize, time: &mut TimeWriter, joined: &mut Joined) {
         match self {
-            Stretch::Time(times) => time.push(out, times[row]),
-            Stretch::Epoch(times, epoch) => time.push_number(out, epoch.convert(times[row])),
-            Stretch::Integers(columns) => {
-                columns.iter().for_each(|values| push_comma_i64(out, values[row]));
-            }
-            Stretch::Gaps(columns) => {
+            Stretch::Epoch(times, epoch) => time.push_number(room, epoch.convert(times[row])),
+            Stretch::Integers(columns) => room.within(|room| {
+                columns.iter().for_each(|values| push_comma_i64(room, values[row]));
+            }),
+            Stretch::Joined(columns) => joined.push(room, columns, row),
+            _ => self.push_other(room, row, time),
+        }
+    }
+
+    /// The kinds of which a row has one or two, and whose code would leave the others no registers.
+    #[inline(never)]
+    fn push_other(&self, room: &mut Room<'_>, row: usize, time: &mut TimeWriter) {
+        match self {
+            Stretch::Time(times) => time.push(room, times[row]),
+            Stretch::Gaps(columns) => room.within(|room| {
                 for (values, valid) in columns {
                     if valid.get(row) {
-                        push_comma_i64(out, values[row]);
+                        push_comma_i64(room, values[row]);
                     } else {
-                        out.extend_from_slice(b",null");
+                        room.put(b",null");
                     }
                 }
-            }
-            Stretch::Short(columns) => {
-                for (codes, texts) in columns {
-                    texts[codes[row] as usize].push(out);
+            }),
+            Stretch::Floats(columns) => {
+                for values in columns {
+                    room.put_first(b", ", 1);
+                    push_float(room, values[row]);
                 }
             }
-            Stretch::Joined(columns) => joined.push(out, columns, row),
+            Stretch::Short(columns) => room.within(|room| {
+                for (codes, texts) in columns {
+                    texts[codes[row] as usize].push(room);
+                }
+            }),
             Stretch::Column(at, cells, validity) => {
                 if *at > 0 {
-                    out.push(b',');
+                    room.put(b",");
                 }
-                cells.push_or_null::<PRETTY>(out, row, *validity, time);
+                cells.push_or_null::<false>(room, row, *validity, time);
+            }
+            Stretch::Epoch(..) | Stretch::Integers(_) | Stretch::Joined(_) => {
+                panic!("BUG: it is written where it is told apart")
             }
         }
     }
 }
 
 /// Adds a column: to the stretch before it, if both are alike.
-fn push_column<'a, const PRETTY: bool>(
+fn push_column<'a>(
     stretches: &mut Vec<Stretch<'a>>,
     (at, cells, validity): (usize, Cells<'a>, Option<&'a Bitmap>),
 ) {
-    let may_join = may_join::<PRETTY>(at);
+    // A column is written with the comma before it.
+    let may_join = at > 0;
     match (cells, validity, stretches.last_mut()) {
-        (Cells::Epoch(times, epoch), None, None) if !PRETTY => {
+        (Cells::Epoch(times, epoch), None, None) => {
             stretches.push(Stretch::Epoch(times, epoch));
         }
-        (Cells::Time(times), None, None) if !PRETTY => stretches.push(Stretch::Time(times)),
+        (Cells::Time(times), None, None) => stretches.push(Stretch::Time(times)),
         (Cells::Integer(values), None, last) if may_join => match last {
             Some(Stretch::Integers(columns)) => columns.push(values),
             _ => stretches.push(Stretch::Integers(vec![values])),
@@ -205,6 +235,10 @@ fn push_column<'a, const PRETTY: bool>(
         (Cells::Integer(values), Some(valid), last) if may_join => match last {
             Some(Stretch::Gaps(columns)) => columns.push((values, valid)),
             _ => stretches.push(Stretch::Gaps(vec![(values, valid)])),
+        },
+        (Cells::Float(values), None, last) if may_join => match last {
+            Some(Stretch::Floats(columns)) => columns.push(values),
+            _ => stretches.push(Stretch::Floats(vec![values])),
         },
         (Cells::Escaped(codes, Texts::Short(texts)), None, last) if may_join => match last {
             Some(Stretch::Short(columns)) => columns.push((codes, texts)),
@@ -226,22 +260,22 @@ fn join_texts(stretches: &mut [Stretch<'_>], joined: &mut Joined) {
     }
 }
 
-fn push_list<const PRETTY: bool>(out: &mut Vec<u8>, lines: &str) {
-    out.push(b'[');
+fn push_list<const PRETTY: bool>(out: &mut impl Output, lines: &str) {
+    out.put(b"[");
     for (at, element) in lines.split('\n').enumerate() {
         if at > 0 {
-            out.push(b',');
+            out.put(b",");
         }
         if PRETTY {
-            out.extend_from_slice(CELL_LINE);
-            out.extend_from_slice(b"    ");
+            out.put(CELL_LINE);
+            out.put(b"    ");
         }
         push_string(out, element.as_bytes());
     }
     if PRETTY {
-        out.extend_from_slice(CELL_LINE);
+        out.put(CELL_LINE);
     }
-    out.push(b']');
+    out.put(b"]");
 }
 
 impl<'a> Cells<'a> {
@@ -264,16 +298,16 @@ impl<'a> Cells<'a> {
     #[inline]
     fn push_or_null<const PRETTY: bool>(
         &self,
-        out: &mut Vec<u8>,
+        out: &mut impl Output,
         row: usize,
         validity: Option<&Bitmap>,
         time: &mut TimeWriter,
     ) {
         if PRETTY {
-            out.extend_from_slice(CELL_LINE);
+            out.put(CELL_LINE);
         }
         if validity.is_some_and(|valid| !valid.get(row)) {
-            out.extend_from_slice(b"null");
+            out.put(b"null");
         } else if let Self::List(texts) = self {
             push_list::<PRETTY>(out, texts.get(row));
         } else {
@@ -282,15 +316,15 @@ impl<'a> Cells<'a> {
     }
 
     #[inline]
-    fn push(&self, out: &mut Vec<u8>, row: usize, time: &mut TimeWriter) {
+    fn push(&self, out: &mut impl Output, row: usize, time: &mut TimeWriter) {
         match self {
             Self::Integer(values) => push_i64(out, values[row]),
             Self::Float(values) => push_float(out, values[row]),
             Self::Time(times) => time.push(out, times[row]),
             Self::Epoch(times, epoch) => time.push_number(out, epoch.convert(times[row])),
             Self::Unsigned(values) => push_u64(out, values[row]),
-            Self::Boolean(values) if values.get(row) => out.extend_from_slice(b"true"),
-            Self::Boolean(_) => out.extend_from_slice(b"false"),
+            Self::Boolean(values) if values.get(row) => out.put(b"true"),
+            Self::Boolean(_) => out.put(b"false"),
             Self::Text(texts) | Self::List(texts) => push_string(out, texts.get_bytes(row)),
             Self::Dictionary(codes, texts) => {
                 push_string(out, texts.get_bytes(codes[row] as usize));
@@ -301,10 +335,10 @@ impl<'a> Cells<'a> {
 }
 
 /// JSON has no notation for what is not finite.
-fn push_float(out: &mut Vec<u8>, value: f64) {
+fn push_float(out: &mut impl Output, value: f64) {
     if value.is_finite() {
         push_json_float(out, value);
     } else {
-        out.extend_from_slice(b"null");
+        out.put(b"null");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::{ColumnBatch, Strings, Values};
 
+use crate::output::Output;
 use crate::text::push_string;
 
 /// Bytes of a short text with its comma and quotes, at most.
@@ -71,13 +72,13 @@ impl Texts {
     }
 
     /// Writes a text without a comma.
-    pub(super) fn push(&self, out: &mut Vec<u8>, code: usize) {
+    pub(super) fn push(&self, out: &mut impl Output, code: usize) {
         match self {
             Self::Short(texts) => {
                 let bytes = &texts[code].0;
-                out.extend_from_slice(&bytes[1..usize::from(bytes[SHORT_MAX])]);
+                out.put(&bytes[1..usize::from(bytes[SHORT_MAX])]);
             }
-            Self::Long(bytes, ends) => out.extend_from_slice(&bytes[ends[code]..ends[code + 1]]),
+            Self::Long(bytes, ends) => out.put(&bytes[ends[code]..ends[code + 1]]),
         }
     }
 }
@@ -93,9 +94,7 @@ impl ShortText {
 
     /// Writes a comma and the text.
     #[inline]
-    pub(super) fn push(&self, out: &mut Vec<u8>) {
-        let end = out.len() + usize::from(self.0[SHORT_MAX]);
-        out.extend_from_slice(&self.0);
-        out.truncate(end);
+    pub(super) fn push(&self, out: &mut impl Output) {
+        out.put_first(&self.0, usize::from(self.0[SHORT_MAX]));
     }
 }

@@ -77,7 +77,7 @@ impl<'a> Times<'a> {
     fn decode(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
         let (page, tight) = match &self.form {
             Form::Regular(regular) => {
-                out.extend(rows.map(|row| regular.at(row)));
+                regular.append(rows, out);
                 return Ok(());
             }
             Form::Page { page, tight: None } => return self.decode_page(page, rows, out),

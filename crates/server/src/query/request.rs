@@ -149,7 +149,8 @@ const FORMS: [(&str, Format); 4] = [
 /// Whether a URL asks for indented JSON. Bodies are not asked: their errors have a form, too.
 fn wants_pretty(query: Option<&str>) -> bool {
     query.is_some_and(|text| {
-        text.contains("pretty") && Params::of_url(query).get("pretty") == "true"
+        memchr::memmem::find(text.as_bytes(), b"pretty").is_some()
+            && Params::of_url(query).get("pretty") == "true"
     })
 }
 

@@ -48,6 +48,17 @@ impl Regular {
         self.first.wrapping_add_unsigned((row as u64).wrapping_mul(self.step))
     }
 
+    /// Adds the times of some rows of the block to `out`.
+    pub(super) fn append(self, rows: Range<usize>, out: &mut Vec<i64>) {
+        let mut next = self.at(rows.start);
+        // Each is told from the one before: sums of steps are made side by side, products are not.
+        out.extend(rows.map(|_| {
+            let time = next;
+            next = next.wrapping_add_unsigned(self.step);
+            time
+        }));
+    }
+
     /// The rows inside `time` among `rows`.
     pub(super) fn rows_in(self, rows: &Range<usize>, time: TimeRange) -> Range<usize> {
         let not_before = |time: i64| {
@@ -85,7 +96,10 @@ mod tests {
             let inside = |row: &usize| time.min <= times[*row] && times[*row] <= time.max;
             let wanted: Vec<usize> = rows.clone().filter(inside).collect();
             let regular = Regular::parse(&page, count).expect("the page is regular");
-            prop_assert_eq!((0..count).map(|row| regular.at(row)).collect::<Vec<i64>>(), times);
+            prop_assert_eq!((0..count).map(|row| regular.at(row)).collect::<Vec<i64>>(), times.clone());
+            let mut appended = vec![7];
+            regular.append(rows.clone(), &mut appended);
+            prop_assert_eq!(&appended[1..], &times[rows.clone()]);
             let found = regular.rows_in(&rows, time);
             prop_assert!(found.start >= rows.start && found.end <= rows.end);
             prop_assert_eq!(found.collect::<Vec<usize>>(), wanted);
