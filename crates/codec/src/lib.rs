@@ -11,6 +11,7 @@
 //!
 //! Not here: checksums, null handling (validity is its own page), files.
 
+mod ahead;
 mod bit_stream;
 mod bitpack;
 mod bits;
@@ -28,6 +29,7 @@ mod strings;
 mod together;
 mod wire;
 
+pub use ahead::prefetch;
 pub use bit_stream::{BitReader, BitWriter};
 pub use bits::{
     decode_bool, decode_bool_range, decode_validity, decode_validity_range, encode_bool,

@@ -194,9 +194,8 @@ fn window_scan(reader: &SegmentReader, name: &str, cells: f64) -> Result<(), Seg
             window_ns = windows.index().window_ns();
             let Some(places) = reader.load_windows(&block, 0..FIELDS, &windows)? else { continue };
             for place in places {
-                if let Values::Integer(sums) = &windows.field(place).sums {
-                    sum = sums.iter().fold(sum, |a, b| a.wrapping_add(*b));
-                }
+                let numbers = windows.field(place).numbers().iter();
+                sum = numbers.fold(sum, |all, span| all.wrapping_add(span.sum.cast_signed()));
             }
         }
         Ok(())

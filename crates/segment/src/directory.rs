@@ -12,6 +12,7 @@ use model::{CompareOp, FieldFilter, FieldType, Name, Scalar, SeriesId, TimeRange
 
 use crate::format::Extent;
 use crate::numbers::{Numbers, scalar};
+use crate::reader::Known;
 use crate::rows::RowKey;
 
 pub(crate) mod chunk;
@@ -123,8 +124,10 @@ pub enum Edge {
 /// Cheap to clone. Rows are numbered from 0 in the order of (series, time).
 #[derive(Clone, Debug)]
 pub struct Block {
-    pub(crate) chunk: Arc<Chunk>,
-    pub(crate) index: u32,
+    chunk: Arc<Chunk>,
+    index: u32,
+    /// What was found for it in the cache, if somebody looked ahead.
+    pub(crate) known: Known,
 }
 
 /// What is known of one field of a block without reading it.
@@ -237,6 +240,11 @@ impl Chunk {
 }
 
 impl Block {
+    /// The block at a place of a chunk.
+    pub(crate) fn new(chunk: Arc<Chunk>, index: usize) -> Self {
+        Self { chunk, index: index as u32, known: Known::default() }
+    }
+
     pub(crate) fn entry(&self) -> &BlockEntry {
         &self.chunk.blocks[self.index as usize]
     }

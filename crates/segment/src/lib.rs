@@ -29,5 +29,5 @@ pub use format::{BLOCK_ROWS_LIMIT, MeasurementInfo, MeasurementList, SegmentInfo
 pub use reader::{BlockWalk, Blocks, FieldStats, SegmentReader, VerifyReport};
 pub use rows::SegmentRows;
 pub use runs::Runs;
-pub use windows::{BlockWindows, WindowIndex, WindowSummaries};
+pub use windows::{BlockWindows, SpanNumbers, WindowIndex, WindowSummaries};
 pub use writer::{SegmentWriter, WriterOptions};

@@ -43,21 +43,28 @@ pub struct WindowIndex {
 pub struct BlockWindows {
     index: WindowIndex,
     /// By place of the field's page in the block.
-    fields: Box<[OnceLock<Box<WindowSummaries>>]>,
+    fields: Box<[OnceLock<WindowSummaries>]>,
 }
 
 /// One field over the spans of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowSummaries {
+    /// What is known of a span is side by side: who waits for one part of it from memory has the others.
+    numbers: Box<[SpanNumbers]>,
     /// Values per span; `None`: every row of every span has one.
-    pub counts: Option<Vec<u32>>,
-    /// Sum per span, wrapping for integers. Unspecified where a span has no values, as are
-    /// minimum and maximum.
-    pub sums: Values,
-    /// Smallest value per span.
-    pub mins: Values,
-    /// Largest value per span.
-    pub maxs: Values,
+    counts: Option<Box<[u32]>>,
+}
+
+/// Numbers of the values of a field in a span: their bits, as [`Values::push_bits`] takes them. Unspecified where
+/// there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SpanNumbers {
+    /// Sum, wrapping for integers.
+    pub sum: u64,
+    /// Smallest value.
+    pub min: u64,
+    /// Largest value.
+    pub max: u64,
 }
 
 impl WindowIndex {
@@ -160,7 +167,7 @@ impl BlockWindows {
     }
 
     /// Where the summaries of a field go; `None` if the block has fewer pages.
-    pub(crate) fn cell(&self, place: usize) -> Option<&OnceLock<Box<WindowSummaries>>> {
+    pub(crate) fn cell(&self, place: usize) -> Option<&OnceLock<WindowSummaries>> {
         self.fields.get(place)
     }
 
@@ -187,16 +194,31 @@ impl BlockWindows {
 }
 
 impl WindowSummaries {
+    /// Bytes beside itself, which is part of the block's windows.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let counts = self.counts.as_ref().map_or(0, |c| c.capacity() * 4);
-        let values = [&self.sums, &self.mins, &self.maxs];
-        counts + values.map(Values::memory_bytes).iter().sum::<usize>() + size_of::<Self>()
+        size_of_val(&*self.numbers)
+            + self.counts.as_ref().map_or(0, |counts| size_of_val(&**counts))
+    }
+
+    /// The numbers of every span.
+    #[must_use]
+    pub fn numbers(&self) -> &[SpanNumbers] {
+        &self.numbers
     }
 
     /// Number of values in a span, which has `rows` rows.
     #[must_use]
     pub fn count(&self, span: usize, rows: usize) -> u64 {
-        self.counts.as_ref().map_or(rows as u64, |counts| u64::from(counts[span]))
+        count(self.counts.as_deref(), span, rows)
+    }
+
+    /// Asks for the numbers of a span and of seven behind it, four lines of the processor's cache, so that they are on
+    /// their way from memory.
+    pub fn prefetch(&self, span: usize) {
+        [0, 2, 5, 7]
+            .iter()
+            .filter_map(|more| self.numbers.get(span + more))
+            .for_each(codec::prefetch);
     }
 
     /// Writes the page of one field that has `counts` values in each span; `complete` says that
@@ -260,53 +282,38 @@ impl WindowSummaries {
         }
         let has_counts = flags & FLAG_COUNTS != 0;
         let counts = has_counts.then(|| decode_counts(&mut input, index)).transpose()?;
-        let none = || Values::empty(field_type);
-        let mut summaries = Self { counts, sums: none(), mins: none(), maxs: none() };
-        if flags & FLAG_BOUNDED != 0 {
-            let rows = |span| index.rows(span).len();
-            let counts = (0..spans).map(|span| summaries.count(span, rows(span)));
-            let Bounded { mins, reaches, sums } =
-                bounded::decode(counts, &mut input, sign_of(field_type))?;
-            summaries.mins = match field_type {
-                FieldType::Integer => {
-                    Values::Integer(mins.into_iter().map(u64::cast_signed).collect())
-                }
-                FieldType::Unsigned => Values::Unsigned(mins),
-                _ => return Err(input.fail("bounded sums of a field that is not of integers")),
-            };
-            (summaries.maxs, summaries.sums) = (Values::Unsigned(reaches), Values::Unsigned(sums));
+        let count_of = |span: usize| count(counts.as_deref(), span, index.rows(span).len());
+        let is_integer = matches!(field_type, FieldType::Integer | FieldType::Unsigned);
+        let Bounded { mins, reaches, sums } = if flags & FLAG_BOUNDED != 0 {
+            if !is_integer {
+                return Err(input.fail("bounded sums of a field that is not of integers"));
+            }
+            bounded::decode((0..spans).map(count_of), &mut input, sign_of(field_type))?
         } else {
-            let rest_type = match field_type {
-                FieldType::Float => field_type,
-                _ => FieldType::Unsigned,
-            };
-            summaries.mins = decode_values(input.bytes()?, spans, field_type)?;
-            summaries.maxs = decode_values(input.bytes()?, spans, rest_type)?;
-            summaries.sums = decode_values(input.bytes()?, spans, rest_type)?;
+            let rest_type = if is_integer { FieldType::Unsigned } else { field_type };
+            let mins = decode_bits(input.bytes()?, spans, field_type)?;
+            let reaches = decode_bits(input.bytes()?, spans, rest_type)?;
+            let sums = decode_bits(input.bytes()?, spans, rest_type)?;
             input.end()?;
-        }
-        summaries.undo_differences(index);
-        Ok(summaries)
-    }
-
-    /// Makes maxima and sums of integers from what was written relative to the minimum.
-    fn undo_differences(&mut self, index: &WindowIndex) {
-        let mins: Vec<u64> = match &self.mins {
-            Values::Integer(mins) => mins.iter().map(|v| *v as u64).collect(),
-            Values::Unsigned(mins) => mins.clone(),
-            _ => return,
+            Bounded { mins, reaches, sums }
         };
-        let base = |span: usize| mins[span].wrapping_mul(self.count(span, index.rows(span).len()));
-        let bases: Vec<u64> = (0..mins.len()).map(base).collect();
-        for (values, bases) in [(&mut self.maxs, &mins), (&mut self.sums, &bases)] {
-            let Values::Unsigned(differences) = values else { continue };
-            let sums = differences.iter().zip(bases).map(|(a, b)| a.wrapping_add(*b));
-            *values = match &self.mins {
-                Values::Integer(_) => Values::Integer(sums.map(|v| v as i64).collect()),
-                _ => Values::Unsigned(sums.collect()),
-            };
-        }
+        let numbers = mins.into_iter().zip(reaches).zip(sums).enumerate();
+        let numbers = numbers.map(|(span, ((min, max), sum))| match is_integer {
+            // Written relative to the minimum.
+            true => SpanNumbers {
+                sum: sum.wrapping_add(min.wrapping_mul(count_of(span))),
+                min,
+                max: max.wrapping_add(min),
+            },
+            false => SpanNumbers { sum, min, max },
+        });
+        Ok(Self { numbers: numbers.collect(), counts })
     }
+}
+
+/// Number of values in a span of `rows` rows.
+fn count(counts: Option<&[u32]>, span: usize, rows: usize) -> u64 {
+    counts.map_or(rows as u64, |counts| u64::from(counts[span]))
 }
 
 /// What turns the bits of an integer into those of an unsigned number in the same order, and back.
@@ -336,7 +343,7 @@ fn encode_bits(bits: &[u64], field_type: FieldType, effort: Effort, out: &mut Ve
     }
 }
 
-fn decode_values(bytes: &[u8], count: usize, field_type: FieldType) -> Result<Values, Malformed> {
+fn decode_bits(bytes: &[u8], count: usize, field_type: FieldType) -> Result<Vec<u64>, Malformed> {
     let mut values = Values::empty(field_type);
     match &mut values {
         Values::Float(v) => codec::decode_f64(bytes, count, v)?,
@@ -344,10 +351,15 @@ fn decode_values(bytes: &[u8], count: usize, field_type: FieldType) -> Result<Va
         Values::Unsigned(v) => codec::decode_u64(bytes, count, v)?,
         _ => return Err(Malformed { at: 0, what: "window summaries of a field without".into() }),
     }
-    Ok(values)
+    Ok(match values {
+        Values::Float(v) => v.into_iter().map(f64::to_bits).collect(),
+        Values::Integer(v) => v.into_iter().map(i64::cast_unsigned).collect(),
+        Values::Unsigned(v) => v,
+        _ => panic!("BUG: told above"),
+    })
 }
 
-fn decode_counts(input: &mut Input<'_>, index: &WindowIndex) -> Result<Vec<u32>, Malformed> {
+fn decode_counts(input: &mut Input<'_>, index: &WindowIndex) -> Result<Box<[u32]>, Malformed> {
     let mut counts = Vec::new();
     codec::decode_u64(input.bytes()?, index.len(), &mut counts)?;
     let fits = |(span, count): (usize, &u64)| *count <= index.rows(span).len() as u64;

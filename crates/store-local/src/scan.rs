@@ -405,6 +405,21 @@ impl LocalCursor {
     }
 }
 
+/// Series that are looked ahead for together: enough for their waits to overlap, few enough that what was looked at
+/// is still in the processor's cache when it is read.
+const LOOKED_AHEAD: usize = 8;
+
+impl LocalCursor {
+    /// Gets ready for the next series, if there are several.
+    fn look_ahead(&mut self) {
+        let next = (self.next..self.next + LOOKED_AHEAD).map_while(|at| self.ordinal(at));
+        let series: Vec<_> = next.map(|ordinal| self.plan.series[ordinal as usize]).collect();
+        if series.len() > 1 {
+            self.reader.look_ahead(&series);
+        }
+    }
+}
+
 impl ScanCursor for LocalCursor {
     fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
         while self.ready.is_empty() {
@@ -413,6 +428,9 @@ impl ScanCursor for LocalCursor {
                 self.batch.finish(&mut self.ready);
                 break;
             };
+            if self.next.is_multiple_of(LOOKED_AHEAD) {
+                self.look_ahead();
+            }
             self.next += 1;
             let series = self.plan.series[ordinal as usize];
             let (batch, ready) = (&mut self.batch, &mut self.ready);

@@ -39,11 +39,10 @@ impl OpenChunk {
             Edge::First => this.blocks.find(inside),
             Edge::Last => this.blocks.rfind(inside),
         }?;
-        let index = index as u32;
         if this.blocks.is_empty() {
-            return Some(Block { chunk: this.chunk, index });
+            return Some(Block::new(this.chunk, index));
         }
-        let block = Block { chunk: Arc::clone(&this.chunk), index };
+        let block = Block::new(Arc::clone(&this.chunk), index);
         *open = Some(this);
         Some(block)
     }

@@ -56,13 +56,15 @@ pub(super) fn columns(
     let mut groups = Groups::new(reader, block);
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
-    let (mut touched, mut thawed_at) = (0, Vec::new());
+    let mut thawed_at = Vec::new();
     let (mut extents, mut read_for, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (index, (field, _)) in fields.iter().enumerate() {
         let Some((place, page)) = field.and_then(|field| block.page_place(field)) else { continue };
         match groups.of(place).map(|group| (group.page(place), group.pieces(place, parts))) {
+            // Whoever looked ahead has looked at that.
+            Some((Some(_), _)) if block.known.group(place / GROUP_PAGES).is_some() => {}
             Some((Some(thawed), _)) => {
-                parts.iter().for_each(|rows| touched ^= thawed.touch_entry(rows.start));
+                parts.iter().for_each(|rows| thawed.prefetch_entry(rows.start));
                 thawed_at.push(place);
             }
             Some((None, Some(_))) => {}
@@ -77,9 +79,8 @@ pub(super) fn columns(
     for place in thawed_at {
         let thawed = groups.of(place).and_then(|group| group.page(place));
         let thawed = thawed.expect("BUG: looked for above");
-        parts.iter().for_each(|rows| touched ^= thawed.touch(rows));
+        parts.iter().for_each(|rows| thawed.prefetch(rows));
     }
-    std::hint::black_box(touched);
     let pages = reader.shared.source.pages(&extents, reader.keep_pages)?;
     let mut pages = read_for.into_iter().zip(pages).peekable();
     let mut tight = Vec::new();
@@ -135,7 +136,6 @@ pub(super) fn row(
     // As in `columns`: the pages of several fields are looked for before any is decoded.
     for fields in fields.chunks(GROUP_PAGES) {
         let mut places = [None; GROUP_PAGES];
-        let mut touched = 0;
         for (slot, (field, field_type)) in places.iter_mut().zip(fields) {
             let Some((place, _)) = field.and_then(|field| block.page_place(field)) else {
                 continue;
@@ -143,14 +143,13 @@ pub(super) fn row(
             let group = if reader.keep_pages { groups.of(place) } else { None };
             let thawed = group.and_then(|group| group.page(place));
             let Some(thawed) = thawed.filter(|_| field_type.is_numeric()) else { return Ok(false) };
-            touched ^= thawed.touch_entry(row);
+            thawed.prefetch_entry(row);
             *slot = Some(place);
         }
         for place in places.iter().flatten() {
             let thawed = groups.of(*place).and_then(|group| group.page(*place));
-            touched ^= thawed.map_or(0, |thawed| thawed.touch_row(row));
+            thawed.into_iter().for_each(|thawed| thawed.prefetch_row(row));
         }
-        std::hint::black_box(touched);
         for (place, (_, field_type)) in places.iter().zip(fields) {
             let Some(place) = *place else {
                 out.push(None);

@@ -100,7 +100,9 @@ impl<'a> Groups<'a> {
         let at = self.found.iter().position(|(known, _)| *known == group).unwrap_or_else(|| {
             let (reader, extent) = (self.reader, extent_of(self.block, group));
             let source = &reader.shared.source;
-            let found = if reader.keep_pages {
+            let found = if let Some(known) = self.block.known.group(group) {
+                Some(Arc::clone(known))
+            } else if reader.keep_pages {
                 source.cached(Kind::Thawed, extent)
             } else {
                 source.peek(Kind::Thawed, extent).filter(|_| !reader.is_checking)
@@ -180,7 +182,7 @@ impl<'a> Groups<'a> {
 }
 
 /// What a group goes by: the first of its pages.
-fn extent_of(block: &Block, group: usize) -> &Extent {
+pub(super) fn extent_of(block: &Block, group: usize) -> &Extent {
     &block.pages()[group * GROUP_PAGES].extent
 }
 

@@ -115,43 +115,52 @@ impl Thawed {
         piece.checked_sub(1).map_or(table, |before| self.entry(before).end)..self.entry(piece).end
     }
 
-    /// Looks at the entry of the piece that rows from `row` on start in, so that it is on its way from memory while
-    /// those of other pages are looked for: what is done with it could not begin before. What it gives stands
-    /// for nothing but keeps that from being left out.
-    pub(super) fn touch_entry(&self, row: usize) -> u8 {
+    /// Asks for the entry of the piece that rows from `row` on start in, so that it is on its way from memory while
+    /// those of other pages are looked for: what is done with it could not begin before.
+    pub(super) fn prefetch_entry(&self, row: usize) {
         let at = row.min(self.rows.saturating_sub(1)) / PIECE_ROWS * ENTRY_LEN;
-        self.bytes.get(at).copied().unwrap_or(0)
+        self.bytes.get(at).into_iter().for_each(codec::prefetch);
     }
 
-    /// Looks at the piece that `rows` start in, as far as they need it, so that it is on its way from memory
-    /// while others are looked for. What it gives stands for nothing, as above.
-    pub(super) fn touch(&self, rows: &Range<usize>) -> u8 {
+    /// The same for the pieces that rows start and end in.
+    pub(super) fn prefetch_ends(&self, rows: &Range<usize>) {
+        self.prefetch_entry(rows.start);
+        self.prefetch_entry(rows.end.saturating_sub(1));
+    }
+
+    /// Asks for the piece that `rows` start in, as far as they need it.
+    pub(super) fn prefetch(&self, rows: &Range<usize>) {
         if rows.start >= self.rows {
-            return 0;
+            return;
         }
         let piece = rows.start / PIECE_ROWS;
         let bytes = &self.bytes[self.range(piece)];
         // What stands before the rows is added up; about so many bytes have as many of them.
         let within = (rows.end - piece * PIECE_ROWS).min(PIECE_ROWS);
         let needed = (bytes.len() * within / PIECE_ROWS + CACHE_LINE_LEN).min(bytes.len());
-        let Some(last) = needed.checked_sub(1) else { return 0 };
-        // A branch on how many lines there are would be guessed, often wrongly, and wait for the entry.
-        let lines = [0, 1, 2, 3].map(|line| bytes[last.min(line * CACHE_LINE_LEN)]);
-        let more = bytes[..needed].iter().skip(4 * CACHE_LINE_LEN).step_by(CACHE_LINE_LEN);
-        more.chain(&lines).fold(0, |all, byte| all ^ byte)
+        bytes[..needed].iter().step_by(CACHE_LINE_LEN).for_each(codec::prefetch);
+    }
+
+    /// The same for the pieces that rows start and end in: most ranges have no others, or so many that what they wait
+    /// for hardly counts.
+    pub(super) fn prefetch_pieces(&self, rows: &Range<usize>) {
+        self.prefetch(rows);
+        let last = rows.end.saturating_sub(1) / PIECE_ROWS * PIECE_ROWS;
+        if last > rows.start {
+            self.prefetch(&(last..rows.end));
+        }
     }
 
     /// The same for what [`Self::bits`] reads of a row: the head of its piece, and from a waypoint on.
-    pub(super) fn touch_row(&self, row: usize) -> u8 {
+    pub(super) fn prefetch_row(&self, row: usize) {
         if row >= self.rows {
-            return 0;
+            return;
         }
         let (piece, within) = (row / PIECE_ROWS, row % PIECE_ROWS);
         let bytes = &self.bytes[self.range(piece)];
-        let Some(last) = bytes.len().checked_sub(1) else { return 0 };
         let from = bytes.len() * (within / WAYPOINT_ROWS) / (WAYPOINTS + 1);
         let lines = [0, from, from + CACHE_LINE_LEN, from + 2 * CACHE_LINE_LEN];
-        lines.iter().fold(0, |all, at| all ^ bytes[last.min(*at)])
+        lines.iter().filter_map(|at| bytes.get(*at)).for_each(codec::prefetch);
     }
 
     /// The bits of one entry; `None`: it has no value. The page is one of numbers.
@@ -229,11 +238,12 @@ mod tests {
             around.extend_missing(3);
             let mut found = Column::new(Values::empty(field_type));
             let thawed = Thawed::new(&around, before..before + rows);
-            std::hint::black_box(thawed.touch(&range) ^ thawed.touch_entry(range.start));
+            thawed.prefetch_ends(&range);
+            thawed.prefetch_pieces(&range);
             thawed.decode(range.clone(), &mut found).unwrap();
             prop_assert_eq!(found.len(), range.len());
             for (at, row) in range.enumerate() {
-                std::hint::black_box(thawed.touch_row(row));
+                thawed.prefetch_row(row);
                 let bits = whole.is_valid(row).then(|| expected[row].cast_unsigned());
                 prop_assert_eq!(thawed.bits(row, field_type).unwrap(), bits);
                 prop_assert_eq!(found.is_valid(at), whole.is_valid(row));

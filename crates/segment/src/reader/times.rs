@@ -18,7 +18,7 @@ use super::thaw::LOOKS_BEFORE;
 use super::thawed::Thawed;
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
-use regular::Regular;
+pub(super) use regular::Regular;
 
 /// So few times are decoded at once rather than searched.
 const DECODE_AT_ONCE: usize = 256;

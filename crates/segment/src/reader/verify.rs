@@ -10,7 +10,7 @@ use crate::directory::{Block, Directory, Edges, PageEntry};
 use crate::format::{self, Extent, HEADER_LEN, MeasurementInfo, NO_SERIES};
 use crate::input::Input;
 use crate::numbers::{Number, Numbers};
-use crate::windows::WindowSummaries;
+use crate::windows::{SpanNumbers, WindowSummaries};
 
 /// What a full check of a segment found.
 #[derive(Debug, Default)]
@@ -139,7 +139,7 @@ impl Check<'_> {
                 continue;
             };
             for index in 0..chunk.blocks.len() {
-                let block = Block { chunk: Arc::clone(&chunk), index: index as u32 };
+                let block = Block::new(Arc::clone(&chunk), index);
                 let entry = block.entry();
                 rows += u64::from(entry.rows);
                 blocks += 1;
@@ -278,7 +278,7 @@ impl Check<'_> {
         let agrees = |span: usize| {
             let rows = index.rows(span);
             let count = rows.clone().filter(|row| values.is_valid(*row)).count();
-            let stated = span_numbers(windows, span);
+            let stated = Some(span_numbers(windows, span));
             let found = numbers_of(values, &rows);
             windows.count(span, rows.len()) == count as u64
                 && (count == 0 || agree(field_type, found, stated, count as u32))
@@ -348,16 +348,7 @@ fn numbers_of(column: &Column, rows: &std::ops::Range<usize>) -> Option<Numbers>
     }
 }
 
-fn span_numbers(windows: &WindowSummaries, span: usize) -> Option<Numbers> {
-    let bits = |values: &Values| match values {
-        Values::Integer(v) => Some(v[span] as u64),
-        Values::Unsigned(v) => Some(v[span]),
-        Values::Float(v) => Some(v[span].to_bits()),
-        _ => None,
-    };
-    Some(Numbers {
-        min: bits(&windows.mins)?,
-        max: bits(&windows.maxs)?,
-        sum: bits(&windows.sums)?,
-    })
+fn span_numbers(windows: &WindowSummaries, span: usize) -> Numbers {
+    let SpanNumbers { sum, min, max } = windows.numbers()[span];
+    Numbers { min, max, sum }
 }

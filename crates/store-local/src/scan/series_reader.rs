@@ -102,6 +102,22 @@ impl SeriesReader {
         Ok(())
     }
 
+    /// Gets ready for `series` to be read, one after another.
+    pub(crate) fn look_ahead(&mut self, series: &[SeriesId]) {
+        // Filters leave out most of what would be looked at.
+        if self.rows_per_series.is_some() || !self.filters.is_empty() {
+            return;
+        }
+        for partition in &mut self.partitions {
+            let time = self.time.intersect(&partition.time);
+            for source in &mut partition.sources {
+                if let Source::Segment(segment) = source {
+                    segment.look_ahead(series, time, self.windows.is_some());
+                }
+            }
+        }
+    }
+
     fn read_partition(
         &mut self,
         at: usize,

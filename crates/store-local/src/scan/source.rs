@@ -1,5 +1,6 @@
 //! Sources of rows, as seen by one cursor: a segment, or a memtable (`memtable_source`).
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,12 +38,23 @@ pub(crate) struct SegmentSource {
     tombstones: Vec<Arc<Tombstone>>,
     /// Place of the block that was found last: series are read in their order.
     pub(super) near: usize,
+    /// The next series, as far as was looked ahead.
+    ahead: VecDeque<Ahead>,
     /// Of each series only a few rows are wanted: whole columns of shared blocks are not.
     few: bool,
     /// Of values it matters only whether they are there.
     only_counts: bool,
     shared: Option<SharedBlock>,
     pub(super) counters: Arc<Counters>,
+}
+
+/// A series that was looked ahead for: the first block that can have rows of it, and a walk over the others.
+#[derive(Debug)]
+struct Ahead {
+    series: SeriesId,
+    time: TimeRange,
+    block: Option<Block>,
+    walk: BlockWalk,
 }
 
 /// The block of several series that was read last. The first series of it that is asked for is
@@ -145,6 +157,7 @@ impl SegmentSource {
             fields,
             tombstones,
             near: 0,
+            ahead: VecDeque::new(),
             few: false,
             only_counts: false,
             shared: None,
@@ -182,8 +195,15 @@ impl SegmentSource {
             return Ok(());
         }
         if self.tombstones.is_empty() {
-            let mut walk = self.walk(series, time);
-            while let Some(block) = self.next_block(&mut walk, Edge::First)? {
+            let is_this = |ahead: &Ahead| (ahead.series, ahead.time) == (series, time);
+            let (mut first, mut walk) = match self.ahead.pop_front().filter(is_this) {
+                Some(ahead) => (ahead.block, ahead.walk),
+                None => (None, self.walk(series, time)),
+            };
+            while let Some(block) = match first.take() {
+                None => self.next_block(&mut walk, Edge::First)?,
+                first => first,
+            } {
                 if self.has_values(&block, None) {
                     self.block_span(source, series, time, block, out)?;
                 }
@@ -204,6 +224,30 @@ impl SegmentSource {
             span.hidden = hidden_within(seen.hidden.as_ref(), span.time);
         }
         Ok(())
+    }
+
+    /// Gets ready for the next series to be read, in this order, `with_windows` if window summaries are wanted as well:
+    /// what each of them waits for from memory is on its way for all of them then.
+    pub(crate) fn look_ahead(&mut self, series: &[SeriesId], time: TimeRange, with_windows: bool) {
+        self.ahead.clear();
+        if self.has_tombstones() || self.few || self.only_counts {
+            return;
+        }
+        let (first, last) = self.segment.meta.series;
+        let mut blocks = Vec::new();
+        for series in series.iter().copied().filter(|series| (first..=last).contains(series)) {
+            let mut walk = self.walk(series, time);
+            // What cannot be read is found once more, and reported, by whoever reads it.
+            let Ok(block) = self.next_block(&mut walk, Edge::First) else { break };
+            self.near = block.as_ref().map_or(self.near, Block::place);
+            // Of one that is shared whole columns are read.
+            blocks.extend(block.clone().filter(Block::has_one_series));
+            self.ahead.push_back(Ahead { series, time, block, walk });
+        }
+        self.reader.look_ahead(&mut blocks, &self.fields, time, with_windows);
+        let found = self.ahead.iter_mut().filter_map(|ahead| ahead.block.as_mut());
+        let found = found.filter(|block| block.has_one_series());
+        found.zip(blocks).for_each(|(found, block)| *found = block);
     }
 
     /// Whether tombstones may hide rows.

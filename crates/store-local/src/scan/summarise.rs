@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{FieldSummaries, FieldType, SummaryBatch, SummarySpan, TimeRange, Values};
-use segment::{Block, BlockWindows, SegmentReader, SummaryNumbers, WindowSummaries};
+use segment::{Block, BlockWindows, SegmentReader, SpanNumbers, SummaryNumbers, WindowSummaries};
 use store::{StoreError, SummaryParts, Windows};
 
 use crate::error::segment_error;
@@ -178,7 +178,10 @@ impl SpanSummaries {
         batch.spans.extend(self.spans.iter().map(span));
         match &self.of {
             Summed::Windows(kept, places) => {
-                self.touch(kept, places, parts);
+                if let Some(first) = self.spans.first() {
+                    let fields = places.iter().flatten().map(|place| kept.field(*place));
+                    fields.for_each(|field| field.prefetch(first.at));
+                }
                 for (place, out) in places.iter().zip(&mut batch.fields) {
                     match place {
                         Some(place) => self.add_windows(kept.field(*place), out, parts),
@@ -199,41 +202,24 @@ impl SpanSummaries {
         }
     }
 
-    /// Looks at what will be copied of each field, so that all of it is on its way from memory before
-    /// the first is copied.
-    fn touch(&self, kept: &BlockWindows, places: &[Option<usize>], parts: SummaryParts) {
-        let first = self.spans.first().map_or(0, |span| span.at);
-        let bits = |values: &Values| match values {
-            Values::Float(values) => values[first].to_bits(),
-            Values::Integer(values) => values[first] as u64,
-            Values::Unsigned(values) => values[first],
-            _ => 0,
-        };
-        let touched = places.iter().flatten().fold(0, |all, place| {
-            let field = kept.field(*place);
-            let sum = if parts.sum { bits(&field.sums) } else { 0 };
-            all ^ sum ^ if parts.min_max { bits(&field.mins) ^ bits(&field.maxs) } else { 0 }
-        });
-        std::hint::black_box(touched);
-    }
-
     fn add_windows(&self, kept: &WindowSummaries, out: &mut FieldSummaries, parts: SummaryParts) {
         out.counts.extend(self.spans.iter().map(|span| kept.count(span.at, span.rows)));
         if parts.sum {
-            self.gather(&kept.sums, &mut out.sums);
+            self.gather(kept, |span| span.sum, &mut out.sums);
         }
         if parts.min_max {
-            self.gather(&kept.mins, &mut out.mins);
-            self.gather(&kept.maxs, &mut out.maxs);
+            self.gather(kept, |span| span.min, &mut out.mins);
+            self.gather(kept, |span| span.max, &mut out.maxs);
         }
     }
 
-    fn gather(&self, from: &Values, to: &mut Values) {
-        let at = self.spans.iter().map(|span| span.at);
-        match (from, to) {
-            (Values::Float(from), Values::Float(to)) => to.extend(at.map(|at| from[at])),
-            (Values::Integer(from), Values::Integer(to)) => to.extend(at.map(|at| from[at])),
-            (Values::Unsigned(from), Values::Unsigned(to)) => to.extend(at.map(|at| from[at])),
+    fn gather(&self, from: &WindowSummaries, part: fn(&SpanNumbers) -> u64, to: &mut Values) {
+        let numbers = from.numbers();
+        let bits = self.spans.iter().map(|span| part(&numbers[span.at]));
+        match to {
+            Values::Float(to) => to.extend(bits.map(f64::from_bits)),
+            Values::Integer(to) => to.extend(bits.map(u64::cast_signed)),
+            Values::Unsigned(to) => to.extend(bits),
             _ => panic!("BUG: window summaries are numbers of the field's type"),
         }
     }

@@ -11,21 +11,21 @@ use crate::directory::Block;
 
 /// Regular times: that of row `i` is `first + i * step`, of all rows of the block within 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Regular {
+pub(in crate::reader) struct Regular {
     first: i64,
     step: u64,
 }
 
 impl Regular {
     /// What somebody has left in the directory.
-    pub(super) fn known(block: &Block) -> Option<Self> {
+    pub(in crate::reader) fn known(block: &Block) -> Option<Self> {
         let entry = block.entry();
         entry.known_times.step().map(|step| Self { first: entry.first.1, step })
     }
 
     /// What a page says, unless it is of another kind, does not ascend, or wraps around. Left in the directory if
     /// `remember`.
-    pub(super) fn of_page(page: &[u8], block: &Block, remember: bool) -> Option<Self> {
+    pub(in crate::reader) fn of_page(page: &[u8], block: &Block, remember: bool) -> Option<Self> {
         let found = Self::parse(page, block.rows())?;
         let entry = block.entry();
         if remember && found.first == entry.first.1 {
@@ -43,13 +43,13 @@ impl Regular {
     }
 
     /// The time of a row of the block.
-    pub(super) fn at(self, row: usize) -> i64 {
+    pub(in crate::reader) fn at(self, row: usize) -> i64 {
         // No row of the block is out of range, as was checked.
         self.first.wrapping_add_unsigned((row as u64).wrapping_mul(self.step))
     }
 
     /// Adds the times of some rows of the block to `out`.
-    pub(super) fn append(self, rows: Range<usize>, out: &mut Vec<i64>) {
+    pub(in crate::reader) fn append(self, rows: Range<usize>, out: &mut Vec<i64>) {
         let mut next = self.at(rows.start);
         // Each is told from the one before: sums of steps are made side by side, products are not.
         out.extend(rows.map(|_| {
@@ -60,7 +60,7 @@ impl Regular {
     }
 
     /// The rows inside `time` among `rows`.
-    pub(super) fn rows_in(self, rows: &Range<usize>, time: TimeRange) -> Range<usize> {
+    pub(in crate::reader) fn rows_in(self, rows: &Range<usize>, time: TimeRange) -> Range<usize> {
         let not_before = |time: i64| {
             let distance = if time <= self.first { 0 } else { time.abs_diff(self.first) };
             let steps = usize::try_from(distance.div_ceil(self.step)).unwrap_or(usize::MAX);
