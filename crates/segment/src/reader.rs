@@ -184,18 +184,19 @@ impl SegmentReader {
         BlockWalk::new(directory, KeyRange::new(&(series..=series), time), near)
     }
 
-    /// Gets ready for rows of `blocks` at times inside `time` to be read, `with_windows` if their summaries are
-    /// wanted as well: what reading a block waits for is on its way from memory for all of them then. Gives no
-    /// other results for that, and reads nothing from the disk. Worth it if the blocks are of several series.
+    /// Gets ready for rows of `blocks` at times inside `time` to be read, or summaries of windows in their place that
+    /// are no longer than `windows_ns_max`, if any: what reading a block waits for is on its way from memory for all of
+    /// them then. No result is another for that, and nothing is read from the disk. Worth it if the blocks are of
+    /// several series.
     pub fn look_ahead(
         &self,
-        blocks: &mut [Block],
+        blocks: &mut [&mut Block],
         fields: &[(Option<usize>, FieldType)],
         time: TimeRange,
-        with_windows: bool,
+        windows_ns_max: Option<i64>,
     ) {
         if self.keep_pages {
-            ahead::look_ahead(self, blocks, fields, time, with_windows);
+            ahead::look_ahead(self, blocks, fields, time, windows_ns_max);
         }
     }
 

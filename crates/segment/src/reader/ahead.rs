@@ -19,7 +19,7 @@ use super::thaw::{GROUP_PAGES, ThawedPages, extent_of};
 use super::thawed::Thawed;
 use super::times::Regular;
 use crate::directory::Block;
-use crate::windows::{BlockWindows, WindowSummaries};
+use crate::windows::BlockWindows;
 
 /// What was found in the cache for a block. Empty unless somebody [looked ahead](SegmentReader::look_ahead).
 #[derive(Clone, Debug, Default)]
@@ -44,49 +44,79 @@ impl Known {
 /// See [`SegmentReader::look_ahead`].
 pub(super) fn look_ahead(
     reader: &SegmentReader,
-    blocks: &mut [Block],
+    blocks: &mut [&mut Block],
     fields: &[(Option<usize>, FieldType)],
     time: TimeRange,
-    with_windows: bool,
+    windows_ns_max: Option<i64>,
 ) {
-    let first_place = |block: &Block| {
-        let place = |(field, _): &(Option<usize>, FieldType)| block.page_place((*field)?);
-        fields.iter().find_map(place).map(|(place, _)| place)
-    };
-    for block in &*blocks {
-        let place = first_place(block);
+    for block in blocks.iter() {
+        let place = first_place(block, fields);
         place.into_iter().for_each(|place| codec::prefetch(extent_of(block, place / GROUP_PAGES)));
     }
     let source = &reader.shared.source;
-    for block in &mut *blocks {
-        let Some(place) = first_place(block) else { continue };
+    for block in blocks.iter_mut() {
+        let Some(place) = first_place(block, fields) else { continue };
         let group = place / GROUP_PAGES;
         let pages = source.cached(Kind::Thawed, extent_of(block, group));
         block.known.group = pages.map(|pages| (group, pages));
-        if let (true, Some(extent)) = (with_windows, &block.entry().window_index) {
+        if let (Some(_), Some(extent)) = (windows_ns_max, &block.entry().window_index) {
             block.known.windows = source.cached(Kind::Windows, extent);
         }
     }
-    let rows: Vec<Range<usize>> = blocks.iter().map(|block| rows_within(block, time)).collect();
+    let wanted =
+        blocks.iter().map(|block| Wanted::of(block, rows_within(block, time), windows_ns_max));
+    let wanted: Vec<Wanted> = wanted.collect();
     let each_page = |prefetch: fn(&Thawed, &Range<usize>)| {
-        for (block, rows) in blocks.iter().zip(&rows) {
+        for (block, wanted) in blocks.iter().zip(&wanted) {
             let pages = fields.iter().filter_map(|(field, _)| thawed(block, (*field)?));
-            pages.for_each(|page| prefetch(page, rows));
-        }
-    };
-    let each_summary = |prefetch: fn(&WindowSummaries, usize)| {
-        for (block, rows) in blocks.iter().zip(&rows) {
-            let Some(windows) = block.known.windows() else { continue };
-            let span = windows.index().span_at(rows.start);
-            let cells = fields
-                .iter()
-                .filter_map(|(field, _)| windows.cell(block.page_place((*field)?)?.0)?.get());
-            cells.for_each(|summaries| prefetch(summaries, span));
+            pages.for_each(|page| wanted.rows.iter().for_each(|rows| prefetch(page, rows)));
         }
     };
     each_page(Thawed::prefetch_ends);
-    each_summary(WindowSummaries::prefetch);
+    for (block, wanted) in blocks.iter().zip(&wanted) {
+        if let (Some(windows), Some(span)) = (block.known.windows(), wanted.span) {
+            let place = |field| block.page_place(field).map(|(place, _)| place);
+            let cells = fields.iter().filter_map(|(field, _)| windows.cell(place((*field)?)?));
+            cells.filter_map(|cell| cell.get()).for_each(|summaries| summaries.prefetch(span));
+        }
+    }
     each_page(Thawed::prefetch_pieces);
+}
+
+/// What is probably read of a block.
+struct Wanted {
+    /// One range or, before and behind what is summed up, two; some may be empty.
+    rows: [Range<usize>; 2],
+    /// The first span whose summary is read.
+    span: Option<usize>,
+}
+
+impl Wanted {
+    /// Of `rows` of a block.
+    fn of(block: &Block, rows: Range<usize>, windows_ns_max: Option<i64>) -> Self {
+        let usable = |windows: &&Arc<BlockWindows>| {
+            windows_ns_max.is_some_and(|max| windows.index().window_ns() <= max)
+        };
+        let Some(windows) = block.known.windows().filter(usable).filter(|_| !rows.is_empty())
+        else {
+            return Self { rows: [rows, 0..0], span: None };
+        };
+        let index = windows.index();
+        let (first, last) = (index.span_at(rows.start), index.span_at(rows.end - 1));
+        let (of_first, of_last) = (index.rows(first), index.rows(last));
+        let before =
+            rows.start..if of_first.start < rows.start { of_first.end } else { rows.start };
+        let behind = if of_last.end > rows.end { of_last.start } else { rows.end }..rows.end;
+        Self {
+            rows: [before, behind],
+            span: Some(first + usize::from(of_first.start < rows.start)),
+        }
+    }
+}
+
+/// Where the first of some fields is that a block has.
+fn first_place(block: &Block, fields: &[(Option<usize>, FieldType)]) -> Option<usize> {
+    fields.iter().find_map(|(field, _)| block.page_place((*field)?)).map(|(place, _)| place)
 }
 
 /// Rows of a block that has rows of one series, at times inside `time`; all of them if that is not known.

@@ -93,7 +93,9 @@ impl<'a> Groups<'a> {
 
     /// The group of the page at a place of the block, if any of it was touched.
     pub(super) fn of(&mut self, place: usize) -> Option<&Arc<ThawedPages>> {
-        self.slot(place / GROUP_PAGES).as_ref()
+        let (group, block) = (place / GROUP_PAGES, self.block);
+        // Counting a reference is a wait of its own where several threads do it.
+        block.known.group(group).or_else(|| self.slot(group).as_ref())
     }
 
     fn slot(&mut self, group: usize) -> &mut Option<Arc<ThawedPages>> {

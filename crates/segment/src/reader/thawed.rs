@@ -124,13 +124,16 @@ impl Thawed {
 
     /// The same for the pieces that rows start and end in.
     pub(super) fn prefetch_ends(&self, rows: &Range<usize>) {
+        if rows.is_empty() {
+            return;
+        }
         self.prefetch_entry(rows.start);
-        self.prefetch_entry(rows.end.saturating_sub(1));
+        self.prefetch_entry(rows.end - 1);
     }
 
     /// Asks for the piece that `rows` start in, as far as they need it.
     pub(super) fn prefetch(&self, rows: &Range<usize>) {
-        if rows.start >= self.rows {
+        if rows.is_empty() || rows.start >= self.rows {
             return;
         }
         let piece = rows.start / PIECE_ROWS;

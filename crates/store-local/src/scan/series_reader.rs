@@ -108,11 +108,12 @@ impl SeriesReader {
         if self.rows_per_series.is_some() || !self.filters.is_empty() {
             return;
         }
+        let windows_ns_max = self.windows.map(|windows| windows.every_ns.unwrap_or(i64::MAX));
         for partition in &mut self.partitions {
             let time = self.time.intersect(&partition.time);
             for source in &mut partition.sources {
                 if let Source::Segment(segment) = source {
-                    segment.look_ahead(series, time, self.windows.is_some());
+                    segment.look_ahead(series, time, windows_ns_max);
                 }
             }
         }

@@ -226,28 +226,30 @@ impl SegmentSource {
         Ok(())
     }
 
-    /// Gets ready for the next series to be read, in this order, `with_windows` if window summaries are wanted as well:
-    /// what each of them waits for from memory is on its way for all of them then.
-    pub(crate) fn look_ahead(&mut self, series: &[SeriesId], time: TimeRange, with_windows: bool) {
+    /// Gets ready for the next series to be read, in this order, or summaries of windows that are no longer than
+    /// `windows_ns_max`: what each of them waits for from memory is on its way for all of them then.
+    pub(crate) fn look_ahead(
+        &mut self,
+        series: &[SeriesId],
+        time: TimeRange,
+        windows_ns_max: Option<i64>,
+    ) {
         self.ahead.clear();
         if self.has_tombstones() || self.few || self.only_counts {
             return;
         }
         let (first, last) = self.segment.meta.series;
-        let mut blocks = Vec::new();
         for series in series.iter().copied().filter(|series| (first..=last).contains(series)) {
             let mut walk = self.walk(series, time);
             // What cannot be read is found once more, and reported, by whoever reads it.
             let Ok(block) = self.next_block(&mut walk, Edge::First) else { break };
             self.near = block.as_ref().map_or(self.near, Block::place);
-            // Of one that is shared whole columns are read.
-            blocks.extend(block.clone().filter(Block::has_one_series));
             self.ahead.push_back(Ahead { series, time, block, walk });
         }
-        self.reader.look_ahead(&mut blocks, &self.fields, time, with_windows);
-        let found = self.ahead.iter_mut().filter_map(|ahead| ahead.block.as_mut());
-        let found = found.filter(|block| block.has_one_series());
-        found.zip(blocks).for_each(|(found, block)| *found = block);
+        let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.block.as_mut());
+        // Of one that is shared whole columns are read.
+        let mut blocks: Vec<&mut Block> = blocks.filter(|block| block.has_one_series()).collect();
+        self.reader.look_ahead(&mut blocks, &self.fields, time, windows_ns_max);
     }
 
     /// Whether tombstones may hide rows.
