@@ -4,6 +4,7 @@
 //! a partition its sources (segments, memtables) are read side by side, and only where their times
 //! overlap are rows merged, later writes over earlier ones.
 
+mod ahead;
 mod batch_builder;
 mod counters;
 mod edge;

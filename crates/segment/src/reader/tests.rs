@@ -235,6 +235,39 @@ fn dense_blocks_have_windows_that_answer_for_their_rows() {
 }
 
 #[test]
+fn who_looks_ahead_reads_the_same() {
+    let (mut spec, plain) = crate::testing::regular(3000, 3, 10);
+    spec.options.effort = codec::Effort::Cold;
+    spec.options.window_rows_min = Some(256);
+    let reader = open(write(&spec, &plain).0).unwrap();
+    let fields: Vec<_> = reader.directory("m0").unwrap().unwrap().fields().to_vec();
+    let fields: Vec<_> = fields.iter().enumerate().map(|(at, (_, t))| (Some(at), *t)).collect();
+    let read = |block: &Block| {
+        let parts = [20..100, 700..1300];
+        let columns = fields.iter().flat_map(|(_, t)| [*t, *t]);
+        let mut columns: Vec<_> = columns.map(|t| Column::new(Values::empty(t))).collect();
+        reader.columns(block, &parts, &fields, &mut columns).unwrap();
+        let windows = reader.windows(block).unwrap().expect("dense blocks have windows");
+        let place = reader.load_windows(block, [0], &windows).unwrap().expect("of each field")[0];
+        (columns, windows.field(place).clone())
+    };
+    let first = blocks(&reader, "m0");
+    let expected: Vec<_> = first.iter().map(read).collect();
+    // After some looks pages are thawed.
+    (0..2 * super::thaw::LOOKS_BEFORE)
+        .for_each(|_| drop(first.iter().map(read).collect::<Vec<_>>()));
+    let times = [TimeRange::ALL, TimeRange::EMPTY, first[0].time()];
+    for (time, windows_ns_max) in times.into_iter().flat_map(|t| [(t, None), (t, Some(i64::MAX))]) {
+        let mut ahead = blocks(&reader, "m0");
+        let mut places: Vec<&mut Block> = ahead.iter_mut().collect();
+        reader.look_ahead(&mut places, &fields, time, windows_ns_max);
+        assert!(ahead.iter().all(|block| block.known.group(0).is_some()));
+        assert!(ahead.iter().all(|b| b.known.windows().is_some() == windows_ns_max.is_some()));
+        assert_eq!(ahead.iter().map(read).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
 fn long_directories_are_cut_in_chunks() {
     let (mut spec, plain) = crate::testing::regular(3000, 3, 10);
     spec.options.block_rows_max = 2;

@@ -8,6 +8,7 @@ use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
 use segment::{Block, BlockWalk, Directory, Edge, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
+use super::ahead::Ahead;
 use super::counters::Counters;
 use super::edge::edge_of;
 use super::filter;
@@ -30,7 +31,7 @@ pub(crate) enum Source {
 /// A segment as a source.
 #[derive(Debug)]
 pub(crate) struct SegmentSource {
-    segment: Arc<Segment>,
+    pub(super) segment: Arc<Segment>,
     pub(super) reader: SegmentReader,
     directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
@@ -39,22 +40,13 @@ pub(crate) struct SegmentSource {
     /// Place of the block that was found last: series are read in their order.
     pub(super) near: usize,
     /// The next series, as far as was looked ahead.
-    ahead: VecDeque<Ahead>,
+    pub(super) ahead: VecDeque<Ahead>,
     /// Of each series only a few rows are wanted: whole columns of shared blocks are not.
-    few: bool,
+    pub(super) few: bool,
     /// Of values it matters only whether they are there.
-    only_counts: bool,
+    pub(super) only_counts: bool,
     shared: Option<SharedBlock>,
     pub(super) counters: Arc<Counters>,
-}
-
-/// A series that was looked ahead for: the first block that can have rows of it, and a walk over the others.
-#[derive(Debug)]
-struct Ahead {
-    series: SeriesId,
-    time: TimeRange,
-    block: Option<Block>,
-    walk: BlockWalk,
 }
 
 /// The block of several series that was read last. The first series of it that is asked for is
@@ -195,11 +187,7 @@ impl SegmentSource {
             return Ok(());
         }
         if self.tombstones.is_empty() {
-            let is_this = |ahead: &Ahead| (ahead.series, ahead.time) == (series, time);
-            let (mut first, mut walk) = match self.ahead.pop_front().filter(is_this) {
-                Some(ahead) => (ahead.block, ahead.walk),
-                None => (None, self.walk(series, time)),
-            };
+            let (mut first, mut walk) = self.begin(series, time);
             while let Some(block) = match first.take() {
                 None => self.next_block(&mut walk, Edge::First)?,
                 first => first,
@@ -224,32 +212,6 @@ impl SegmentSource {
             span.hidden = hidden_within(seen.hidden.as_ref(), span.time);
         }
         Ok(())
-    }
-
-    /// Gets ready for the next series to be read, in this order, or summaries of windows that are no longer than
-    /// `windows_ns_max`: what each of them waits for from memory is on its way for all of them then.
-    pub(crate) fn look_ahead(
-        &mut self,
-        series: &[SeriesId],
-        time: TimeRange,
-        windows_ns_max: Option<i64>,
-    ) {
-        self.ahead.clear();
-        if self.has_tombstones() || self.few || self.only_counts {
-            return;
-        }
-        let (first, last) = self.segment.meta.series;
-        for series in series.iter().copied().filter(|series| (first..=last).contains(series)) {
-            let mut walk = self.walk(series, time);
-            // What cannot be read is found once more, and reported, by whoever reads it.
-            let Ok(block) = self.next_block(&mut walk, Edge::First) else { break };
-            self.near = block.as_ref().map_or(self.near, Block::place);
-            self.ahead.push_back(Ahead { series, time, block, walk });
-        }
-        let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.block.as_mut());
-        // Of one that is shared whole columns are read.
-        let mut blocks: Vec<&mut Block> = blocks.filter(|block| block.has_one_series()).collect();
-        self.reader.look_ahead(&mut blocks, &self.fields, time, windows_ns_max);
     }
 
     /// Whether tombstones may hide rows.
