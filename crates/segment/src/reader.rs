@@ -37,6 +37,7 @@ mod thawed;
 mod times;
 mod verify;
 
+pub use ahead::Expected;
 pub(crate) use ahead::Known;
 pub use blocks::{BlockWalk, Blocks};
 pub(crate) use column::PageShape;
@@ -184,19 +185,18 @@ impl SegmentReader {
         BlockWalk::new(directory, KeyRange::new(&(series..=series), time), near)
     }
 
-    /// Gets ready for rows of `blocks` at times inside `time` to be read, or summaries of windows in their place that
-    /// are no longer than `windows_ns_max`, if any: what reading a block waits for is on its way from memory for all of
-    /// them then. No result is another for that, and nothing is read from the disk. Worth it if the blocks are of
-    /// several series.
+    /// Gets ready for what is `expected` to be read of `blocks`, at times inside `time`: what reading a block waits for
+    /// is on its way from memory for all of them then. No result is another for that, and nothing is read from the
+    /// disk. Worth it if the blocks are of several series.
     pub fn look_ahead(
         &self,
         blocks: &mut [&mut Block],
         fields: &[(Option<usize>, FieldType)],
         time: TimeRange,
-        windows_ns_max: Option<i64>,
+        expected: Expected,
     ) {
         if self.keep_pages {
-            ahead::look_ahead(self, blocks, fields, time, windows_ns_max);
+            ahead::look_ahead(self, blocks, fields, time, expected);
         }
     }
 

@@ -18,8 +18,8 @@ use super::source::Kind;
 use super::thaw::{GROUP_PAGES, ThawedPages, extent_of};
 use super::thawed::Thawed;
 use super::times::Regular;
-use crate::directory::Block;
-use crate::windows::BlockWindows;
+use crate::directory::{Block, Edge};
+use crate::windows::{BlockWindows, WindowIndex};
 
 /// What was found in the cache for a block. Empty unless somebody [looked ahead](SegmentReader::look_ahead).
 #[derive(Clone, Debug, Default)]
@@ -41,13 +41,24 @@ impl Known {
     }
 }
 
+/// What will be read of blocks, as far as whoever looks ahead knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// All rows.
+    Rows,
+    /// Summaries of windows that are no longer than this, nanoseconds, in place of the rows that they sum up.
+    Summaries(i64),
+    /// One row, the first or the last.
+    Row(Edge),
+}
+
 /// See [`SegmentReader::look_ahead`].
 pub(super) fn look_ahead(
     reader: &SegmentReader,
     blocks: &mut [&mut Block],
     fields: &[(Option<usize>, FieldType)],
     time: TimeRange,
-    windows_ns_max: Option<i64>,
+    expected: Expected,
 ) {
     for block in blocks.iter() {
         let place = first_place(block, fields);
@@ -59,13 +70,12 @@ pub(super) fn look_ahead(
         let group = place / GROUP_PAGES;
         let pages = source.cached(Kind::Thawed, extent_of(block, group));
         block.known.group = pages.map(|pages| (group, pages));
-        if let (Some(_), Some(extent)) = (windows_ns_max, &block.entry().window_index) {
+        if let (Expected::Summaries(_), Some(extent)) = (expected, &block.entry().window_index) {
             block.known.windows = source.cached(Kind::Windows, extent);
         }
     }
-    let wanted =
-        blocks.iter().map(|block| Wanted::of(block, rows_within(block, time), windows_ns_max));
-    let wanted: Vec<Wanted> = wanted.collect();
+    let wanted: Vec<Wanted> =
+        blocks.iter().map(|block| Wanted::of(block, time, expected)).collect();
     let each_page = |prefetch: fn(&Thawed, &Range<usize>)| {
         for (block, wanted) in blocks.iter().zip(&wanted) {
             let pages = fields.iter().filter_map(|(field, _)| thawed(block, (*field)?));
@@ -80,7 +90,12 @@ pub(super) fn look_ahead(
             cells.filter_map(|cell| cell.get()).for_each(|summaries| summaries.prefetch(span));
         }
     }
-    each_page(Thawed::prefetch_pieces);
+    match expected {
+        Expected::Row(_) => each_page(|page, rows| {
+            rows.clone().for_each(|row| page.prefetch_row(row));
+        }),
+        Expected::Rows | Expected::Summaries(_) => each_page(Thawed::prefetch_pieces),
+    }
 }
 
 /// What is probably read of a block.
@@ -92,25 +107,34 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Of `rows` of a block.
-    fn of(block: &Block, rows: Range<usize>, windows_ns_max: Option<i64>) -> Self {
-        let usable = |windows: &&Arc<BlockWindows>| {
-            windows_ns_max.is_some_and(|max| windows.index().window_ns() <= max)
-        };
-        let Some(windows) = block.known.windows().filter(usable).filter(|_| !rows.is_empty())
-        else {
-            return Self { rows: [rows, 0..0], span: None };
-        };
-        let index = windows.index();
+    /// Of a block, of its rows at times inside `time`.
+    fn of(block: &Block, time: TimeRange, expected: Expected) -> Self {
+        let rows = rows_within(block, time);
+        let only = |rows: Range<usize>| Self { rows: [rows, 0..0], span: None };
+        match expected {
+            _ if rows.is_empty() => only(0..0),
+            Expected::Rows => only(rows),
+            // The directory has the rows at the ends of a block.
+            Expected::Row(_) if time.covers(&block.time()) => only(0..0),
+            Expected::Row(Edge::First) => only(rows.start..rows.start + 1),
+            Expected::Row(Edge::Last) => only(rows.end - 1..rows.end),
+            Expected::Summaries(windows_ns_max) => match block.known.windows() {
+                Some(windows) if windows.index().window_ns() <= windows_ns_max => {
+                    Self::around(windows.index(), rows)
+                }
+                _ => only(rows),
+            },
+        }
+    }
+
+    /// What no summary covers of some rows, at least one.
+    fn around(index: &WindowIndex, rows: Range<usize>) -> Self {
         let (first, last) = (index.span_at(rows.start), index.span_at(rows.end - 1));
         let (of_first, of_last) = (index.rows(first), index.rows(last));
-        let before =
-            rows.start..if of_first.start < rows.start { of_first.end } else { rows.start };
+        let is_cut = of_first.start < rows.start;
+        let before = rows.start..if is_cut { of_first.end } else { rows.start };
         let behind = if of_last.end > rows.end { of_last.start } else { rows.end }..rows.end;
-        Self {
-            rows: [before, behind],
-            span: Some(first + usize::from(of_first.start < rows.start)),
-        }
+        Self { rows: [before, behind], span: Some(first + usize::from(is_cut)) }
     }
 }
 

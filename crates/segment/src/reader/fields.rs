@@ -143,10 +143,14 @@ pub(super) fn row(
             let group = if reader.keep_pages { groups.of(place) } else { None };
             let thawed = group.and_then(|group| group.page(place));
             let Some(thawed) = thawed.filter(|_| field_type.is_numeric()) else { return Ok(false) };
-            thawed.prefetch_entry(row);
             *slot = Some(place);
+            if block.known.group(place / GROUP_PAGES).is_none() {
+                thawed.prefetch_entry(row);
+            }
         }
-        for place in places.iter().flatten() {
+        // Whoever looked ahead has looked at that.
+        let unknown = |place: &&usize| block.known.group(**place / GROUP_PAGES).is_none();
+        for place in places.iter().flatten().filter(unknown) {
             let thawed = groups.of(*place).and_then(|group| group.page(*place));
             thawed.into_iter().for_each(|thawed| thawed.prefetch_row(row));
         }

@@ -9,7 +9,7 @@ use crate::testing::{
     ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, open, read, scalar_of, specs, write,
     write_thawed,
 };
-use crate::{Block, Edge, SegmentReader};
+use crate::{Block, Edge, Expected, SegmentReader};
 
 fn wanted(
     measurement: &PlainMeasurement,
@@ -256,13 +256,25 @@ fn who_looks_ahead_reads_the_same() {
     // After some looks pages are thawed.
     (0..2 * super::thaw::LOOKS_BEFORE)
         .for_each(|_| drop(first.iter().map(read).collect::<Vec<_>>()));
-    let times = [TimeRange::ALL, TimeRange::EMPTY, first[0].time()];
-    for (time, windows_ns_max) in times.into_iter().flat_map(|t| [(t, None), (t, Some(i64::MAX))]) {
+    let of_first = first[0].time();
+    let some = TimeRange::new(of_first.min + 1, of_first.max - 1);
+    let times = [TimeRange::ALL, TimeRange::EMPTY, of_first, some];
+    let read_row = |block: &Block| {
+        let mut row = Vec::new();
+        assert!(reader.row(block, &fields[..1], 1234, &mut row).unwrap());
+        row
+    };
+    let rows: Vec<_> = first.iter().map(read_row).collect();
+    let all = [Expected::Rows, Expected::Summaries(1), Expected::Summaries(i64::MAX)];
+    let all = all.into_iter().chain([Edge::First, Edge::Last].map(Expected::Row));
+    for (wanted, time) in all.flat_map(|wanted| times.map(|time| (wanted, time))) {
         let mut ahead = blocks(&reader, "m0");
         let mut places: Vec<&mut Block> = ahead.iter_mut().collect();
-        reader.look_ahead(&mut places, &fields, time, windows_ns_max);
+        reader.look_ahead(&mut places, &fields, time, wanted);
         assert!(ahead.iter().all(|block| block.known.group(0).is_some()));
-        assert!(ahead.iter().all(|b| b.known.windows().is_some() == windows_ns_max.is_some()));
+        let has_windows = matches!(wanted, Expected::Summaries(_));
+        assert!(ahead.iter().all(|block| block.known.windows().is_some() == has_windows));
+        assert_eq!(ahead.iter().map(read_row).collect::<Vec<_>>(), rows);
         assert_eq!(ahead.iter().map(read).collect::<Vec<_>>(), expected);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use model::{FieldFilter, SeriesId, TimeRange};
-use segment::Edge;
+use segment::{Edge, Expected};
 use store::{StoreError, TimeOrder, Windows};
 
 use super::filter;
@@ -104,19 +104,33 @@ impl SeriesReader {
 
     /// Gets ready for `series` to be read, one after another.
     pub(crate) fn look_ahead(&mut self, series: &[SeriesId]) {
-        // Filters leave out most of what would be looked at.
-        if self.rows_per_series.is_some() || !self.filters.is_empty() {
-            return;
-        }
-        let windows_ns_max = self.windows.map(|windows| windows.every_ns.unwrap_or(i64::MAX));
-        for partition in &mut self.partitions {
+        let edge = self.edge();
+        let expected = match (self.rows_per_series, &self.windows) {
+            // Filters leave out most of what would be looked at.
+            _ if !self.filters.is_empty() => return,
+            (None, None) => Expected::Rows,
+            (None, Some(windows)) => Expected::Summaries(windows.every_ns.unwrap_or(i64::MAX)),
+            (Some(1), None) => Expected::Row(edge),
+            (Some(_), _) => return,
+        };
+        let is_row = matches!(expected, Expected::Row(_));
+        // One row is mostly in the first partition, if it is read from one end there at all.
+        let only = is_row
+            .then(|| if edge == Edge::First { 0 } else { self.partitions.len().saturating_sub(1) });
+        for (at, partition) in self.partitions.iter_mut().enumerate() {
+            let is_left_out = is_row && (only != Some(at) || partition.sources.len() > 1);
             let time = self.time.intersect(&partition.time);
             for source in &mut partition.sources {
-                if let Source::Segment(segment) = source {
-                    segment.look_ahead(series, time, windows_ns_max);
+                if let (Source::Segment(segment), false) = (source, is_left_out) {
+                    segment.look_ahead(series, time, expected);
                 }
             }
         }
+    }
+
+    /// The end of a series that is read first.
+    fn edge(&self) -> Edge {
+        if self.order == TimeOrder::Descending { Edge::Last } else { Edge::First }
     }
 
     fn read_partition(
@@ -169,15 +183,18 @@ impl SeriesReader {
         wanted: &mut usize,
         emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
-        let descending = self.order == TimeOrder::Descending;
-        let edge = if descending { Edge::Last } else { Edge::First };
-        let mut walk = self.only_segment(at).walk(series, time);
+        let edge = self.edge();
+        let (mut first, mut walk) = self.only_segment(at).begin(series, time, edge);
         let mut spans = Vec::new();
         let mut row = std::mem::take(&mut self.row);
         let (may_be_edge, with_any) = (self.filters.is_empty(), self.with_any.clone());
         while *wanted > 0 {
             let segment = self.only_segment(at);
-            let Some(block) = segment.next_block(&mut walk, edge)? else { break };
+            let next = match first.take() {
+                None => segment.next_block(&mut walk, edge)?,
+                first => first,
+            };
+            let Some(block) = next else { break };
             if !segment.has_values(&block, with_any.as_deref()) {
                 continue;
             }

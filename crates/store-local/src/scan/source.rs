@@ -187,7 +187,7 @@ impl SegmentSource {
             return Ok(());
         }
         if self.tombstones.is_empty() {
-            let (mut first, mut walk) = self.begin(series, time);
+            let (mut first, mut walk) = self.begin(series, time, Edge::First);
             while let Some(block) = match first.take() {
                 None => self.next_block(&mut walk, Edge::First)?,
                 first => first,
