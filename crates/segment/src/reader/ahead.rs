@@ -74,6 +74,12 @@ pub(super) fn look_ahead(
             block.known.windows = source.cached(Kind::Windows, extent);
         }
     }
+    for block in blocks.iter() {
+        fields
+            .iter()
+            .filter_map(|(field, _)| *field)
+            .for_each(|field| prefetch_field(block, field));
+    }
     let wanted: Vec<Wanted> =
         blocks.iter().map(|block| Wanted::of(block, time, expected)).collect();
     let each_page = |prefetch: fn(&Thawed, &Range<usize>)| {
@@ -150,6 +156,15 @@ fn rows_within(block: &Block, time: TimeRange) -> Range<usize> {
         Some(regular) => regular.rows_in(&all, time),
         None => all,
     }
+}
+
+/// Asks for what the block's objects of the cache say of a field.
+fn prefetch_field(block: &Block, field: usize) {
+    let Some((place, _)) = block.page_place(field) else { return };
+    let pages = block.known.group(place / GROUP_PAGES);
+    pages.into_iter().for_each(|pages| pages.prefetch(place));
+    let cell = block.known.windows().and_then(|windows| windows.cell(place));
+    cell.into_iter().for_each(codec::prefetch);
 }
 
 fn thawed(block: &Block, field: usize) -> Option<&Thawed> {

@@ -62,6 +62,11 @@ impl ThawedPages {
         self.pages[place % GROUP_PAGES].marks.get()
     }
 
+    /// Asks for what is said of the page at a place of the block.
+    pub(super) fn prefetch(&self, place: usize) {
+        codec::prefetch(&self.thawed[place % GROUP_PAGES]);
+    }
+
     /// The thawed form of the page at a place of the block, if there is one.
     pub(super) fn page(&self, place: usize) -> Option<&Thawed> {
         self.thawed[place % GROUP_PAGES].get()

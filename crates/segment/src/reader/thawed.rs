@@ -128,7 +128,9 @@ impl Thawed {
             return;
         }
         self.prefetch_entry(rows.start);
-        self.prefetch_entry(rows.end - 1);
+        if rows.len() > PIECE_ROWS {
+            self.prefetch_entry(rows.end - 1);
+        }
     }
 
     /// Asks for the piece that `rows` start in, as far as they need it.
