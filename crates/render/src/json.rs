@@ -93,7 +93,12 @@ impl JsonSink {
         self.element(out, depth, is_first);
         out.push(b'"');
         out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(if self.pretty { b"\": " } else { b"\":" });
+        out.push(b'"');
+        self.colon(out);
+    }
+
+    fn colon(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if self.pretty { b": " } else { b":" });
     }
 
     fn close(&self, out: &mut Vec<u8>, depth: usize, bracket: u8) {
@@ -154,7 +159,7 @@ impl JsonSink {
             for (at, (key, _)) in header.tags.iter().enumerate() {
                 self.element(out, SERIES_VALUE, at == 0);
                 push_string(out, key.as_bytes());
-                out.extend_from_slice(if self.pretty { b": " } else { b":" });
+                self.colon(out);
                 gap(out);
             }
             self.close(out, SERIES_MEMBER, b'}');

@@ -60,6 +60,8 @@ pub(super) fn look_ahead(
     time: TimeRange,
     expected: Expected,
 ) {
+    // What one group has: of wide tables the others would be waited for in vain, or pushed out again.
+    let fields = &fields[..fields.len().min(GROUP_PAGES)];
     for block in blocks.iter() {
         let place = first_place(block, fields);
         place.into_iter().for_each(|place| codec::prefetch(extent_of(block, place / GROUP_PAGES)));

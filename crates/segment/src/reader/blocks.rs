@@ -21,6 +21,8 @@ pub struct BlockWalk {
     chunks: Range<usize>,
     front: Option<OpenChunk>,
     back: Option<OpenChunk>,
+    /// The next block from one end, found before somebody asks for it.
+    peeked: Option<(Edge, Block)>,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,14 @@ impl OpenChunk {
 
 impl BlockWalk {
     pub(crate) fn new(directory: &Directory, keys: KeyRange, near: usize) -> Self {
-        Self { keys, near, chunks: directory.chunks_for(&keys), front: None, back: None }
+        Self {
+            keys,
+            near,
+            chunks: directory.chunks_for(&keys),
+            front: None,
+            back: None,
+            peeked: None,
+        }
     }
 
     /// The next block from one end, with what the walk was begun with.
@@ -66,7 +75,11 @@ impl BlockWalk {
         reader: &SegmentReader,
         directory: &Directory,
     ) -> Result<Option<Block>, SegmentError> {
-        let Self { keys, near, chunks, front, back } = self;
+        if let Some((from, block)) = self.peeked.take() {
+            assert_eq!(from, edge, "BUG: a block was looked at from the other end");
+            return Ok(Some(block));
+        }
+        let Self { keys, near, chunks, front, back, .. } = self;
         let (this, other) = match edge {
             Edge::First => (front, back),
             Edge::Last => (back, front),
@@ -88,6 +101,31 @@ impl BlockWalk {
                 *this = Some(OpenChunk { chunk, blocks });
             }
         }
+    }
+}
+
+impl BlockWalk {
+    /// Finds the block that [`next_from`](Self::next_from) gives next from this end, the only one it may be asked for
+    /// then, and leaves it where it is.
+    ///
+    /// # Errors
+    /// As `next_from`.
+    ///
+    /// # Panics
+    /// As `next_from`.
+    pub fn peek_from(
+        &mut self,
+        edge: Edge,
+        reader: &SegmentReader,
+        directory: &Directory,
+    ) -> Result<Option<&mut Block>, SegmentError> {
+        self.peeked = self.next_from(edge, reader, directory)?.map(|block| (edge, block));
+        Ok(self.peeked())
+    }
+
+    /// The block that was found by [`peek_from`](Self::peek_from).
+    pub fn peeked(&mut self) -> Option<&mut Block> {
+        self.peeked.as_mut().map(|(_, block)| block)
     }
 }
 

@@ -13,9 +13,7 @@ use super::source::SegmentSource;
 pub(super) struct Ahead {
     /// What it was, and from which end.
     key: (SeriesId, TimeRange, Edge),
-    /// The first block from there that can have rows of it.
-    block: Option<Block>,
-    /// A walk over the others.
+    /// A walk over the blocks that can have rows of it, the first of which was found.
     walk: BlockWalk,
 }
 
@@ -31,32 +29,28 @@ impl SegmentSource {
         if self.has_tombstones() || self.few != is_row || self.only_counts {
             return;
         }
-        let (first, last) = self.segment.meta.series;
-        for series in series.iter().copied().filter(|series| (first..=last).contains(series)) {
+        for series in series.iter().copied() {
+            if !self.may_have(series, time) {
+                continue;
+            }
             let mut walk = self.walk(series, time);
             // What cannot be read is found once more, and reported, by whoever reads it.
-            let Ok(block) = self.next_block(&mut walk, edge) else { break };
-            self.near = block.as_ref().map_or(self.near, Block::place);
-            self.ahead.push_back(Ahead { key: (series, time, edge), block, walk });
+            let Ok(block) = self.peek_block(&mut walk, edge) else { break };
+            self.near = block.map_or(self.near, |block| block.place());
+            self.ahead.push_back(Ahead { key: (series, time, edge), walk });
         }
-        let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.block.as_mut());
+        let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.walk.peeked());
         // Of one that is shared whole columns are read.
         let mut blocks: Vec<&mut Block> = blocks.filter(|block| block.has_one_series()).collect();
         self.reader.look_ahead(&mut blocks, &self.fields, time, expected);
     }
 
-    /// A walk over the blocks that can have rows of a series within `time`, and the first of them from one end, if it
-    /// is known.
-    pub(super) fn begin(
-        &mut self,
-        series: SeriesId,
-        time: TimeRange,
-        edge: Edge,
-    ) -> (Option<Block>, BlockWalk) {
+    /// A walk from one end over the blocks that can have rows of a series within `time`.
+    pub(super) fn begin(&mut self, series: SeriesId, time: TimeRange, edge: Edge) -> BlockWalk {
         let is_this = |ahead: &Ahead| ahead.key == (series, time, edge);
         match self.ahead.pop_front().filter(is_this) {
-            Some(ahead) => (ahead.block, ahead.walk),
-            None => (None, self.walk(series, time)),
+            Some(ahead) => ahead.walk,
+            None => self.walk(series, time),
         }
     }
 }

@@ -184,17 +184,13 @@ impl SeriesReader {
         emit: &mut dyn FnMut(Emitted<'_>),
     ) -> Result<(), StoreError> {
         let edge = self.edge();
-        let (mut first, mut walk) = self.only_segment(at).begin(series, time, edge);
+        let mut walk = self.only_segment(at).begin(series, time, edge);
         let mut spans = Vec::new();
         let mut row = std::mem::take(&mut self.row);
         let (may_be_edge, with_any) = (self.filters.is_empty(), self.with_any.clone());
         while *wanted > 0 {
             let segment = self.only_segment(at);
-            let next = match first.take() {
-                None => segment.next_block(&mut walk, edge)?,
-                first => first,
-            };
-            let Some(block) = next else { break };
+            let Some(block) = segment.next_block(&mut walk, edge)? else { break };
             if !segment.has_values(&block, with_any.as_deref()) {
                 continue;
             }

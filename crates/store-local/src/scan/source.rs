@@ -31,7 +31,7 @@ pub(crate) enum Source {
 /// A segment as a source.
 #[derive(Debug)]
 pub(crate) struct SegmentSource {
-    pub(super) segment: Arc<Segment>,
+    segment: Arc<Segment>,
     pub(super) reader: SegmentReader,
     directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
@@ -182,16 +182,12 @@ impl SegmentSource {
         time: TimeRange,
         out: &mut Vec<Span>,
     ) -> Result<(), StoreError> {
-        let (first, last) = self.segment.meta.series;
-        if series < first || last < series || !self.segment.meta.time.overlaps(&time) {
+        if !self.may_have(series, time) {
             return Ok(());
         }
         if self.tombstones.is_empty() {
-            let (mut first, mut walk) = self.begin(series, time, Edge::First);
-            while let Some(block) = match first.take() {
-                None => self.next_block(&mut walk, Edge::First)?,
-                first => first,
-            } {
+            let mut walk = self.begin(series, time, Edge::First);
+            while let Some(block) = self.next_block(&mut walk, Edge::First)? {
                 if self.has_values(&block, None) {
                     self.block_span(source, series, time, block, out)?;
                 }
@@ -212,6 +208,21 @@ impl SegmentSource {
             span.hidden = hidden_within(seen.hidden.as_ref(), span.time);
         }
         Ok(())
+    }
+
+    /// The block that [`Self::next_block`] gives next from this end, left where it is.
+    pub(super) fn peek_block<'w>(
+        &self,
+        walk: &'w mut BlockWalk,
+        edge: Edge,
+    ) -> Result<Option<&'w mut Block>, StoreError> {
+        walk.peek_from(edge, &self.reader, &self.directory).map_err(segment_error)
+    }
+
+    /// Whether the segment can have rows of a series within `time`.
+    pub(super) fn may_have(&self, series: SeriesId, time: TimeRange) -> bool {
+        let (first, last) = self.segment.meta.series;
+        (first..=last).contains(&series) && self.segment.meta.time.overlaps(&time)
     }
 
     /// Whether tombstones may hide rows.

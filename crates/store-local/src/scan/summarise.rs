@@ -178,7 +178,7 @@ impl SpanSummaries {
         batch.spans.extend(self.spans.iter().map(span));
         match &self.of {
             Summed::Windows(kept, places) => {
-                if let Some(first) = self.spans.first() {
+                if let (Some(first), true) = (self.spans.first(), parts.sum || parts.min_max) {
                     let fields = places.iter().flatten().map(|place| kept.field(*place));
                     fields.for_each(|field| field.prefetch(first.at));
                 }
