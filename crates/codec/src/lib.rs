@@ -46,7 +46,7 @@ pub use int::{
     integer_at, integer_from, regular_i64, visit_i64,
 };
 pub use simd::simd_name;
-pub use strings::{decode_strings, decode_strings_range, encode_strings};
+pub use strings::{TextPlace, decode_strings, decode_strings_range, encode_strings};
 pub use together::{NumbersOut, PagePart, decode_together};
 
 /// The most values one page may hold.

@@ -1,4 +1,5 @@
-//! Pages of strings: arbitrary bytes, addressed by offsets as in Arrow.
+//! Pages of strings: arbitrary bytes, addressed by offsets as in Arrow; decoded to places in a text, which equal
+//! strings may share.
 //!
 //! Encodings: one string; lengths and bytes; a dictionary and codes; lengths and compressed blocks.
 //! Lengths and codes are integer pages, so that equal lengths and runs of codes cost next to
@@ -108,49 +109,49 @@ fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8
     out.extend_from_slice(bytes);
 }
 
+/// Where a decoded string is: its first byte and its length.
+pub type TextPlace = (u32, u32);
+
 /// Appends the `count` strings of a page; as [`decode_strings_range`].
 pub fn decode_strings(
     bytes: &[u8],
     count: usize,
     max_bytes: usize,
-    out_offsets: &mut Vec<u32>,
+    out_places: &mut Vec<TextPlace>,
     out_bytes: &mut Vec<u8>,
 ) -> Result<()> {
-    decode_strings_range(bytes, count, 0..count, max_bytes, out_offsets, out_bytes)
+    decode_strings_range(bytes, count, 0..count, max_bytes, out_places, out_bytes)
 }
 
 /// Appends the given strings of a page of `count`.
 ///
-/// Every string appends its end to `out_offsets`; when that is empty, the start of the first is
-/// appended before. Nothing larger than `max_bytes` is decoded: neither the strings nor, where there
-/// is one, the dictionary. Both vectors are left as they were on error.
+/// Every string appends its place in `out_bytes`. Strings of a dictionary share its text, unless theirs is less. Nothing
+/// larger than `max_bytes` is decoded: neither the strings, as if none were shared, nor, where there is one, the
+/// dictionary. Both vectors are left as they were on error.
 pub fn decode_strings_range(
     bytes: &[u8],
     count: usize,
     range: Range<usize>,
     max_bytes: usize,
-    out_offsets: &mut Vec<u32>,
+    out_places: &mut Vec<TextPlace>,
     out_bytes: &mut Vec<u8>,
 ) -> Result<()> {
     check_range(&range, count)?;
-    let before = (out_offsets.len(), out_bytes.len());
+    let before = (out_places.len(), out_bytes.len());
     let room = (u32::MAX as usize).saturating_sub(out_bytes.len());
     let mut output =
-        Output { offsets: out_offsets, bytes: out_bytes, max_bytes: max_bytes.min(room) };
-    if output.offsets.is_empty() {
-        output.offsets.push(before.1 as u32);
-    }
+        Output { places: out_places, bytes: out_bytes, max_bytes: max_bytes.min(room) };
     decode(bytes, count, range, true, &mut output).inspect_err(|_| {
-        out_offsets.truncate(before.0);
+        out_places.truncate(before.0);
         out_bytes.truncate(before.1);
     })
 }
 
 /// Where decoded strings go.
 struct Output<'a> {
-    offsets: &'a mut Vec<u32>,
+    places: &'a mut Vec<TextPlace>,
     bytes: &'a mut Vec<u8>,
-    /// What may still be appended; keeps every offset below 2^32.
+    /// What may still be appended; keeps every place below 2^32.
     max_bytes: usize,
 }
 
@@ -162,12 +163,13 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Appends the ends of strings whose bytes follow what is there; their sum has been checked.
+    /// Appends the places of strings whose bytes follow what is there; their sum has been checked.
     fn push_lengths(&mut self, lengths: &[u64]) {
-        let mut end = self.bytes.len() as u64;
-        self.offsets.extend(lengths.iter().map(|length| {
-            end += length;
-            end as u32
+        let mut start = self.bytes.len() as u32;
+        self.places.extend(lengths.iter().map(|length| {
+            let place = (start, *length as u32);
+            start += place.1;
+            place
         }));
     }
 }
@@ -210,12 +212,11 @@ fn decode(
 
 fn decode_constant(string: &[u8], range: Range<usize>, output: &mut Output<'_>) -> Result<()> {
     output.check((string.len() as u64).saturating_mul(range.len() as u64))?;
-    let mut end = output.bytes.len();
-    for _ in range {
+    let place = (output.bytes.len() as u32, string.len() as u32);
+    if !range.is_empty() {
         output.bytes.extend_from_slice(string);
-        end += string.len();
-        output.offsets.push(end as u32);
     }
+    output.places.resize(output.places.len() + range.len(), place);
     Ok(())
 }
 

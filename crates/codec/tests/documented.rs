@@ -66,7 +66,7 @@ fn strings() {
     let page = listed("values \"a\", \"\", and \"c\" NUL U+00E9 in UTF-8");
     let (offsets, bytes) = (vec![0u32, 1, 1, 5], "ac\0\u{e9}".as_bytes().to_vec());
     assert!(is_written(&page, |effort, out| codec::encode_strings(&offsets, &bytes, effort, out)));
-    let (mut got_offsets, mut got_bytes) = (Vec::new(), Vec::new());
-    codec::decode_strings(&page, 3, 100, &mut got_offsets, &mut got_bytes).unwrap();
-    assert_eq!((got_offsets, got_bytes), (offsets, bytes));
+    let (mut places, mut text) = (Vec::new(), Vec::new());
+    codec::decode_strings(&page, 3, 100, &mut places, &mut text).unwrap();
+    assert_eq!((places, text), (vec![(0, 1), (1, 0), (1, 4)], bytes));
 }

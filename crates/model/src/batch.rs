@@ -192,7 +192,7 @@ impl Values {
             Self::Float(v) => v.resize(v.len() + count, 0.0),
             Self::Unsigned(v) => v.resize(v.len() + count, 0),
             Self::Boolean(v) => v.extend_filled(count, false),
-            Self::String(v) => (0..count).for_each(|_| v.push("")),
+            Self::String(v) => v.extend_empty(count),
             Self::Dictionary(v, _) => v.resize(v.len() + count, 0),
         }
     }
@@ -204,7 +204,8 @@ impl Values {
             Self::Float(v) => v.reserve(count),
             Self::Unsigned(v) => v.reserve(count),
             Self::Dictionary(v, _) => v.reserve(count),
-            Self::Boolean(_) | Self::String(_) => {}
+            Self::String(v) => v.reserve(count),
+            Self::Boolean(_) => {}
         }
     }
 
@@ -216,7 +217,7 @@ impl Values {
             Self::Float(v) => v.capacity() * 8,
             Self::Unsigned(v) => v.capacity() * 8,
             Self::Boolean(v) => v.words().len() * 8,
-            Self::String(v) => v.bytes().len() + v.offsets().len() * 4,
+            Self::String(v) => v.memory_bytes(),
             Self::Dictionary(v, _) => v.capacity() * 4,
         }
     }

@@ -1,20 +1,33 @@
-//! A column of UTF-8 strings in Arrow's memory layout.
+//! A column of UTF-8 strings: where each is, and their text.
+//!
+//! Equal strings may share their text (the entry of a dictionary, a state that stays): a column of a thousand rows and
+//! five states is a thousand places and five texts. So a place says more than its text: strings with one place are
+//! equal, and what was found for one holds for the other ([`Memo`]).
 
-/// Strings one after another, with their boundaries.
+use crate::Bitmap;
+
+/// Where a string is: its first byte and its length.
+pub type TextPlace = (u32, u32);
+
+/// Strings by their places in a text.
 ///
-/// Invariant: `offsets` starts with 0, ascends, ends with `bytes.len()`, and each string between
-/// two offsets is UTF-8. A column holds less than 4 GiB of text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Invariant: the text is UTF-8 and each place lies within it, on boundaries of characters. A column holds less than
+/// 4 GiB of text.
+#[derive(Clone, Debug, Default)]
 pub struct Strings {
-    offsets: Vec<u32>,
+    places: Vec<TextPlace>,
     bytes: Vec<u8>,
+    /// Sum of the lengths.
+    text_bytes: usize,
 }
 
-impl Default for Strings {
-    fn default() -> Self {
-        Self { offsets: vec![0], bytes: Vec::new() }
+impl PartialEq for Strings {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.all_bytes().eq(other.all_bytes())
     }
 }
+
+impl Eq for Strings {}
 
 impl Strings {
     /// No strings.
@@ -23,47 +36,83 @@ impl Strings {
         Self::default()
     }
 
-    /// Takes over decoded parts, after checking the invariant. `None` if it does not hold.
+    /// Strings one after another, by their boundaries: these start with 0, ascend and end with the length of
+    /// `bytes`. `None` if they do not, or a string is not UTF-8.
     #[must_use]
-    pub fn from_parts(offsets: Vec<u32>, bytes: Vec<u8>) -> Option<Self> {
+    pub fn from_parts(offsets: &[u32], bytes: Vec<u8>) -> Option<Self> {
         if offsets.first() != Some(&0) || *offsets.last()? as usize != bytes.len() {
             return None;
         }
+        let place = |w: &[u32]| Some((w[0], w[1].checked_sub(w[0])?));
+        Self::from_places(offsets.windows(2).map(place).collect::<Option<_>>()?, bytes)
+    }
+
+    /// Takes over decoded parts, after checking the invariant. `None` if it does not hold.
+    #[must_use]
+    pub fn from_places(places: Vec<TextPlace>, bytes: Vec<u8>) -> Option<Self> {
+        u32::try_from(bytes.len()).ok()?;
         let text = std::str::from_utf8(&bytes).ok()?;
-        let ascending = offsets.windows(2).all(|w| w[0] <= w[1]);
-        let cut_well = ascending && offsets.iter().all(|at| text.is_char_boundary(*at as usize));
-        cut_well.then_some(Self { offsets, bytes })
+        let end = |place: &TextPlace| u64::from(place.0) + u64::from(place.1);
+        if places.iter().map(end).max().unwrap_or(0) > bytes.len() as u64 {
+            return None;
+        }
+        let is_cut_well = |place: &TextPlace| {
+            text.is_char_boundary(place.0 as usize) && text.is_char_boundary(end(place) as usize)
+        };
+        if !text.is_ascii() && !places.iter().all(is_cut_well) {
+            return None;
+        }
+        let text_bytes = places.iter().map(|place| place.1 as usize).sum();
+        Some(Self { places, bytes, text_bytes })
     }
 
     /// Removes all strings and keeps their memory for others.
     pub fn clear(&mut self) {
-        self.offsets.truncate(1);
+        self.places.clear();
         self.bytes.clear();
+        self.text_bytes = 0;
     }
 
     /// Number of strings.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.places.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.places.is_empty()
     }
 
     /// The string at `index`.
     #[must_use]
     pub fn get(&self, index: usize) -> &str {
-        let range = self.offsets[index] as usize..self.offsets[index + 1] as usize;
-        std::str::from_utf8(&self.bytes[range]).expect("BUG: a string column holds UTF-8")
+        std::str::from_utf8(self.get_bytes(index)).expect("BUG: a string column holds UTF-8")
     }
 
     /// The bytes of the string at `index`, without the cost of proving them UTF-8 again.
+    #[inline]
     #[must_use]
     pub fn get_bytes(&self, index: usize) -> &[u8] {
-        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+        self.bytes_at(self.places[index])
+    }
+
+    /// Where the strings are, in order. Two with the same place are equal.
+    #[must_use]
+    pub fn places(&self) -> &[TextPlace] {
+        &self.places
+    }
+
+    /// The bytes of the string at one of [`Strings::places`].
+    #[inline]
+    #[must_use]
+    pub fn bytes_at(&self, (start, len): TextPlace) -> &[u8] {
+        &self.bytes[start as usize..start as usize + len as usize]
+    }
+
+    fn all_bytes(&self) -> impl Iterator<Item = &[u8]> {
+        self.places.iter().map(|place| self.bytes_at(*place))
     }
 
     /// Adds one string.
@@ -71,9 +120,40 @@ impl Strings {
     /// # Panics
     /// If the column would hold 4 GiB or more: callers bound their batches far below.
     pub fn push(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
-        let end = u32::try_from(self.bytes.len()).expect("BUG: a string column passed 4 GiB");
-        self.offsets.push(end);
+        self.push_bytes(text.as_bytes());
+    }
+
+    /// Adds one string, which shares its text with the last one if they are equal.
+    ///
+    /// # Panics
+    /// As [`Strings::push`].
+    pub fn push_repeated(&mut self, text: &str) {
+        match self.places.last() {
+            Some(last) if self.bytes_at(*last) == text.as_bytes() => self.push_place(*last),
+            _ => self.push(text),
+        }
+    }
+
+    fn push_bytes(&mut self, text: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(text);
+        assert!(u32::try_from(self.bytes.len()).is_ok(), "BUG: a string column passed 4 GiB");
+        self.push_place((start, text.len() as u32));
+    }
+
+    fn push_place(&mut self, place: TextPlace) {
+        self.places.push(place);
+        self.text_bytes += place.1 as usize;
+    }
+
+    /// Adds `count` empty strings.
+    pub fn extend_empty(&mut self, count: usize) {
+        self.places.resize(self.places.len() + count, EMPTY);
+    }
+
+    /// Makes room for the places of `count` more strings.
+    pub fn reserve(&mut self, count: usize) {
+        self.places.reserve(count);
     }
 
     /// Adds the strings `range` of `other`.
@@ -81,13 +161,7 @@ impl Strings {
     /// # Panics
     /// As [`Strings::push`].
     pub fn extend_from(&mut self, other: &Self, range: std::ops::Range<usize>) {
-        let first = other.offsets[range.start];
-        let base = u32::try_from(self.bytes.len()).expect("BUG: a string column passed 4 GiB");
-        let end = other.offsets[range.end];
-        self.bytes.extend_from_slice(&other.bytes[first as usize..end as usize]);
-        assert!(u32::try_from(self.bytes.len()).is_ok(), "BUG: a string column passed 4 GiB");
-        self.offsets
-            .extend(other.offsets[range.start + 1..=range.end].iter().map(|at| at - first + base));
+        self.extend_places(other, other.places[range].iter().copied());
     }
 
     /// The strings at some indexes, in that order.
@@ -96,14 +170,54 @@ impl Strings {
     /// As [`Strings::push`].
     #[must_use]
     pub fn take(&self, indexes: impl Iterator<Item = usize>) -> Self {
+        self.take_some(indexes.map(Some))
+    }
+
+    /// The strings at some indexes, in that order, and empty ones for those without.
+    ///
+    /// # Panics
+    /// As [`Strings::push`].
+    #[must_use]
+    pub fn take_some(&self, indexes: impl Iterator<Item = Option<usize>>) -> Self {
         let mut taken = Self::new();
-        taken.offsets.reserve(indexes.size_hint().0);
-        for index in indexes {
-            taken.bytes.extend_from_slice(self.get_bytes(index));
-            let end = u32::try_from(taken.bytes.len());
-            taken.offsets.push(end.expect("BUG: a string column passed 4 GiB"));
-        }
+        taken.extend_places(self, indexes.map(|index| index.map_or(EMPTY, |at| self.places[at])));
         taken
+    }
+
+    /// Adds strings by their places in `other`, with no more text than they have.
+    fn extend_places(&mut self, other: &Self, places: impl Iterator<Item = TextPlace>) {
+        let (had, base) = (self.places.len(), self.bytes.len());
+        let (mut start, mut end, mut text_bytes) = (u32::MAX, 0, 0);
+        self.places.extend(places.inspect(|place| {
+            if place.1 > 0 {
+                start = start.min(place.0);
+                end = end.max(place.0 + place.1);
+                text_bytes += place.1 as usize;
+            }
+        }));
+        self.text_bytes += text_bytes;
+        let added = &mut self.places[had..];
+        if text_bytes == 0 {
+            return added.fill(EMPTY);
+        }
+        if (end - start) as usize <= text_bytes {
+            // One piece of text, which strings may share.
+            self.bytes.extend_from_slice(&other.bytes[start as usize..end as usize]);
+            for place in added {
+                *place =
+                    if place.1 > 0 { (base as u32 + (place.0 - start), place.1) } else { EMPTY };
+            }
+        } else {
+            let mut last = (EMPTY, EMPTY);
+            for place in added {
+                if *place != last.0 {
+                    last = (*place, (self.bytes.len() as u32, place.1));
+                    self.bytes.extend_from_slice(other.bytes_at(*place));
+                }
+                *place = last.1;
+            }
+        }
+        assert!(u32::try_from(self.bytes.len()).is_ok(), "BUG: a string column passed 4 GiB");
     }
 
     /// Puts empty strings among those from `at` on: one for each `false`; the strings that are there are the
@@ -112,32 +226,82 @@ impl Strings {
     /// # Panics
     /// If there are not as many strings as `true` ones.
     pub fn spread(&mut self, at: usize, present: impl Iterator<Item = bool>) {
-        let ends = self.offsets.split_off(at + 1);
-        let (mut end, mut ends) = (self.offsets[at], ends.into_iter());
-        self.offsets.extend(present.map(|is_there| {
-            if is_there {
-                end = ends.next().expect("BUG: fewer strings than rows that have one");
-            }
-            end
+        let mut there = self.places.split_off(at).into_iter();
+        self.places.extend(present.map(|is_there| {
+            let next = is_there.then(|| there.next());
+            next.map_or(EMPTY, |place| place.expect("BUG: fewer strings than rows that have one"))
         }));
-        assert!(ends.next().is_none(), "BUG: more strings than rows that have one");
+        assert!(there.next().is_none(), "BUG: more strings than rows that have one");
     }
 
-    /// The boundaries: one more than there are strings.
+    /// The rows whose strings satisfy `holds`, which is asked once for most that share their text.
     #[must_use]
-    pub fn offsets(&self) -> &[u32] {
-        &self.offsets
+    pub fn matching(&self, mut holds: impl FnMut(&[u8]) -> bool) -> Bitmap {
+        if self.bytes.len() >= self.text_bytes {
+            return self.all_bytes().map(holds).collect();
+        }
+        let mut known = Memo::default();
+        self.places.iter().map(|place| known.get(*place, || holds(self.bytes_at(*place)))).collect()
     }
 
-    /// All text, one string after another.
+    /// Sum of the strings' lengths, as if none shared its text.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    pub fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
+    /// Bytes of memory the strings take, for budgets.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.places.len() * size_of::<TextPlace>()
     }
 
     /// The strings in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
         (0..self.len()).map(|at| self.get(at))
+    }
+}
+
+/// The place of an empty string: in any text, the empty one as well.
+const EMPTY: TextPlace = (0, 0);
+
+/// Places a [`Memo`] remembers. A power of two.
+const REMEMBERED: usize = 64;
+
+/// What was found for strings of one column by their places: of those met before, the last ones. Each string is asked
+/// about once as long as there are not many.
+#[derive(Debug)]
+pub struct Memo<T> {
+    last: Option<(TextPlace, T)>,
+    found: [Option<(TextPlace, T)>; REMEMBERED],
+}
+
+impl<T: Copy> Default for Memo<T> {
+    fn default() -> Self {
+        Self { last: None, found: [None; REMEMBERED] }
+    }
+}
+
+impl<T: Copy> Memo<T> {
+    /// What `find` says of the string at `place`, or said before. All places must be of one column.
+    #[inline]
+    pub fn get(&mut self, place: TextPlace, find: impl FnOnce() -> T) -> T {
+        match self.last {
+            Some((last, found)) if last == place => return found,
+            _ => {}
+        }
+        // Fibonacci hashing of the first byte's place: that of two strings is one only if one is empty.
+        let entry = &mut self.found[(place.0.wrapping_mul(0x9e37_79b1) >> 26) as usize];
+        let found = match entry {
+            Some((known, found)) if *known == place => *found,
+            _ => {
+                let found = find();
+                *entry = Some((place, found));
+                found
+            }
+        };
+        self.last = Some((place, found));
+        found
     }
 }
 
@@ -153,6 +317,8 @@ impl<'a> FromIterator<&'a str> for Strings {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -169,5 +335,82 @@ mod tests {
         texts.spread(1, [false, true, false, false, true, false].into_iter());
         let spread: Vec<&str> = texts.iter().collect();
         assert_eq!(spread, ["before", "", "x", "", "", "yz", ""]);
+    }
+
+    /// What a column of strings is: each of them.
+    fn each(strings: &Strings) -> Vec<&str> {
+        strings.iter().collect()
+    }
+
+    #[test]
+    fn parts_that_break_the_invariant_are_refused() {
+        let text = || "aüb".as_bytes().to_vec();
+        assert!(Strings::from_parts(&[0, 1, 3, 4], text()).is_some());
+        for offsets in [&[][..], &[1, 4], &[0, 3], &[0, 3, 1, 4], &[0, 2, 4]] {
+            assert_eq!(Strings::from_parts(offsets, text()), None, "{offsets:?}");
+        }
+        assert!(Strings::from_places(vec![(3, 1), (0, 3), (0, 0)], text()).is_some());
+        for place in [(0, 5), (5, 0), (2, 1), (0, 2), (u32::MAX, u32::MAX)] {
+            assert_eq!(Strings::from_places(vec![place], text()), None, "{place:?}");
+        }
+        assert_eq!(Strings::from_places(Vec::new(), vec![0xff]), None);
+    }
+
+    #[test]
+    fn a_memo_asks_once_for_what_it_remembers() {
+        let mut asked = Vec::new();
+        let mut memo = Memo::default();
+        for place in [(0, 1), (0, 1), (7, 2), (0, 1), (7, 3), (7, 2)] {
+            let found = memo.get(place, || {
+                asked.push(place);
+                place.0 + place.1
+            });
+            assert_eq!(found, place.0 + place.1);
+        }
+        assert_eq!(asked, [(0, 1), (7, 2), (7, 3), (7, 2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn strings_are_those_of_a_list_however_they_share_text(
+            words in prop::collection::vec("[aü]{0,3}", 1..6),
+            codes in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+            picked in prop::collection::vec(prop::option::of(any::<prop::sample::Index>()), 0..40),
+            (from, to) in (0..40_usize, 0..40_usize),
+        ) {
+            // A dictionary and places in it.
+            let dictionary: Strings = words.iter().map(String::as_str).collect();
+            let codes: Vec<usize> = codes.iter().map(|code| code.index(words.len())).collect();
+            let places = codes.iter().map(|code| dictionary.places()[*code]).collect();
+            let shared = Strings::from_places(places, dictionary.bytes.clone()).unwrap();
+            let model: Vec<&str> = codes.iter().map(|code| words[*code].as_str()).collect();
+            prop_assert_eq!(each(&shared), model.clone());
+            prop_assert_eq!(&shared, &model.iter().copied().collect::<Strings>());
+            prop_assert_eq!(shared.text_bytes(), model.iter().map(|s| s.len()).sum::<usize>());
+            let found = shared.matching(|text| text.starts_with(b"a"));
+            let expected: Bitmap = model.iter().map(|text| text.starts_with('a')).collect();
+            prop_assert_eq!(found, expected);
+
+            let range = from.min(to).min(model.len())..from.max(to).min(model.len());
+            let mut extended: Strings = ["x", "", "x"].into_iter().collect();
+            extended.extend_from(&shared, range.clone());
+            extended.push_repeated("x");
+            extended.push_repeated("x");
+            extended.extend_empty(1);
+            let joined = [&["x", "", "x"], &model[range], &["x", "x", ""]].concat();
+            prop_assert_eq!(each(&extended), joined.clone());
+            prop_assert_eq!(extended.text_bytes(), joined.concat().len());
+            prop_assert!(extended.bytes.len() <= extended.text_bytes());
+
+            if !model.is_empty() {
+                let picked: Vec<_> =
+                    picked.iter().map(|at| at.as_ref().map(|at| at.index(model.len()))).collect();
+                let taken = shared.take_some(picked.iter().copied());
+                let expected: Vec<&str> =
+                    picked.iter().map(|at| at.map_or("", |at| model[at])).collect();
+                prop_assert_eq!(each(&taken), expected);
+                prop_assert!(taken.bytes.len() <= taken.text_bytes());
+            }
+        }
     }
 }

@@ -432,10 +432,10 @@ impl OpenMeasurement {
 fn check_text(rows: &SegmentRows) -> Result<(), SegmentError> {
     for column in &rows.columns {
         let Values::String(strings) = &column.values else { continue };
-        if strings.bytes().len() <= BLOCK_TEXT_LIMIT {
+        if strings.text_bytes() <= BLOCK_TEXT_LIMIT {
             continue;
         }
-        let lens = strings.offsets().windows(2).map(|w| (w[1] - w[0]) as usize);
+        let lens = strings.places().iter().map(|(_, len)| *len as usize);
         if let Some(bytes) = lens.max().filter(|len| *len > BLOCK_TEXT_LIMIT) {
             return Err(SegmentError::StringTooLong { bytes, limit_bytes: BLOCK_TEXT_LIMIT });
         }

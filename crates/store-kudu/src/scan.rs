@@ -129,7 +129,7 @@ impl KuduScan {
         let keys: Vec<&Series> = found.iter().collect();
         let table = series_table(&keys, &request.tags)?;
         let bytes: usize =
-            table.tags.iter().map(|t| t.codes.len() * 4 + t.values.bytes().len()).sum();
+            table.tags.iter().map(|t| t.codes.len() * 4 + t.values.memory_bytes()).sum();
         drop(found);
         held.resize(bytes + view.series.len() * 16)?;
         Ok(Self { view: Arc::new(view), table, _held: held })

@@ -5,11 +5,13 @@
 //! overlap are rows merged, later writes over earlier ones.
 
 mod ahead;
+mod apart;
 mod batch_builder;
 mod counters;
 mod edge;
 mod filter;
 mod memtable_source;
+mod merge;
 mod nearest;
 mod piece;
 mod selected;

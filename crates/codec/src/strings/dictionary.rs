@@ -76,31 +76,35 @@ pub(super) fn decode(
         return Err(DecodeError::Corrupt("number of dictionary entries"));
     }
     let n_entries = n_entries as usize;
-    let mut entries = Entries::default();
-    let mut into_entries = Output {
-        offsets: &mut entries.offsets,
-        bytes: &mut entries.bytes,
-        max_bytes: output.max_bytes,
-    };
+    let (mut entries, mut text) = (Vec::new(), Vec::new());
+    let mut into_entries =
+        Output { places: &mut entries, bytes: &mut text, max_bytes: output.max_bytes };
     let nested = reader.length_prefixed()?;
     decode_page(nested, n_entries, 0..n_entries, false, &mut into_entries)?;
-    let entries = Strings { offsets: &entries.offsets, bytes: &entries.bytes };
 
     let mut codes = Vec::new();
     decode_u64_range(reader.rest(), count, range, &mut codes)?;
     let mut total = 0u64;
     for &code in &codes {
-        if code >= n_entries as u64 {
+        let Some((_, len)) = entries.get(code as usize) else {
             return Err(DecodeError::Corrupt("code outside the dictionary"));
-        }
-        total += entries.get(code as usize).len() as u64;
+        };
+        total += u64::from(*len);
     }
     output.check(total)?;
-    output.bytes.reserve(total as usize);
-    output.offsets.reserve(codes.len());
+    output.places.reserve(codes.len());
+    if text.len() as u64 <= total {
+        let base = output.bytes.len() as u32;
+        output.bytes.extend_from_slice(&text);
+        entries.iter_mut().for_each(|(start, _)| *start += base);
+        output.places.extend(codes.iter().map(|code| entries[*code as usize]));
+        return Ok(());
+    }
+    // A few strings of many: the others are not wanted.
     for &code in &codes {
-        output.bytes.extend_from_slice(entries.get(code as usize));
-        output.offsets.push(output.bytes.len() as u32);
+        let (start, len) = entries[code as usize];
+        output.places.push((output.bytes.len() as u32, len));
+        output.bytes.extend_from_slice(&text[start as usize..start as usize + len as usize]);
     }
     Ok(())
 }

@@ -26,6 +26,12 @@ fn columns() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![random, few, lines, constant]
 }
 
+/// The strings at some places.
+fn decoded(places: &[TextPlace], text: &[u8]) -> Vec<Vec<u8>> {
+    let string = |(start, len): &TextPlace| text[*start as usize..][..*len as usize].to_vec();
+    places.iter().map(string).collect()
+}
+
 fn effort() -> impl Strategy<Value = Effort> {
     prop_oneof![Just(Effort::Fast), Just(Effort::Hot), Just(Effort::Cold)]
 }
@@ -39,19 +45,20 @@ proptest! {
         let (offsets, bytes) = to_columns(&strings);
         let mut page = Vec::new();
         encode_strings(&offsets, &bytes, effort, &mut page);
-        let (mut got_offsets, mut got_bytes) = (Vec::new(), Vec::new());
-        decode_strings(&page, n, 1 << 20, &mut got_offsets, &mut got_bytes).unwrap();
-        prop_assert_eq!(&got_offsets, &offsets);
-        prop_assert_eq!(&got_bytes, &bytes);
+        let (mut places, mut text) = (Vec::new(), Vec::new());
+        decode_strings(&page, n, 1 << 20, &mut places, &mut text).unwrap();
+        prop_assert_eq!(&decoded(&places, &text), &strings);
+        prop_assert!(text.len() <= bytes.len());
 
         let (a, b) = ((from * n as f64) as usize, (to * n as f64) as usize);
         let range = a.min(b)..a.max(b);
         // Appends to what is there.
-        decode_strings_range(
-            &page, n, range.clone(), 1 << 20, &mut got_offsets, &mut got_bytes,
-        ).unwrap();
-        let joined: Vec<Vec<u8>> = strings.iter().chain(&strings[range]).cloned().collect();
-        prop_assert_eq!((got_offsets, got_bytes), to_columns(&joined));
+        let before = text.len();
+        decode_strings_range(&page, n, range.clone(), 1 << 20, &mut places, &mut text).unwrap();
+        let joined: Vec<Vec<u8>> = strings.iter().chain(&strings[range.clone()]).cloned().collect();
+        prop_assert_eq!(decoded(&places, &text), joined);
+        let of_range: usize = strings[range].iter().map(Vec::len).sum();
+        prop_assert!(text.len() - before <= of_range);
     }
 
     #[test]
@@ -60,10 +67,9 @@ proptest! {
         let from = strings.len() / 3;
         let mut page = Vec::new();
         encode_strings(&offsets[from..], &bytes, effort, &mut page);
-        let (mut got_offsets, mut got_bytes) = (Vec::new(), Vec::new());
-        decode_strings(&page, strings.len() - from, 1 << 20, &mut got_offsets, &mut got_bytes)
-            .unwrap();
-        prop_assert_eq!((got_offsets, got_bytes), to_columns(&strings[from..]));
+        let (mut places, mut text) = (Vec::new(), Vec::new());
+        decode_strings(&page, strings.len() - from, 1 << 20, &mut places, &mut text).unwrap();
+        prop_assert_eq!(decoded(&places, &text), strings[from..].to_vec());
     }
 }
 
@@ -75,11 +81,11 @@ fn the_limit_holds_and_leaves_the_output_alone() {
     for effort in [Effort::Fast, Effort::Hot, Effort::Cold] {
         let mut page = Vec::new();
         encode_strings(&offsets, &bytes, effort, &mut page);
-        let (mut got_offsets, mut got_bytes) = (vec![0, 1], vec![b'x']);
+        let (mut places, mut text) = (vec![(0, 1)], vec![b'x']);
         let max = bytes.len() - 1;
-        let result = decode_strings(&page, 2000, max, &mut got_offsets, &mut got_bytes);
+        let result = decode_strings(&page, 2000, max, &mut places, &mut text);
         assert!(matches!(result, Err(DecodeError::TooManyBytes { .. })), "{effort:?}");
-        assert_eq!((got_offsets, got_bytes), (vec![0, 1], vec![b'x']));
+        assert_eq!((places, text), (vec![(0, 1)], vec![b'x']));
     }
 }
 
@@ -94,9 +100,10 @@ fn blocks_are_read_one_by_one() {
         encode_strings(&offsets, &bytes, effort, &mut page);
         assert_eq!(crate::encoding_name(&page), name);
         for range in [0..1, 3440..3460, 8990..9000, 0..9000] {
-            let (mut o, mut b) = (Vec::new(), Vec::new());
-            decode_strings_range(&page, 9000, range.clone(), 1 << 20, &mut o, &mut b).unwrap();
-            assert_eq!((o, b), to_columns(&strings[range]));
+            let (mut places, mut text) = (Vec::new(), Vec::new());
+            decode_strings_range(&page, 9000, range.clone(), 1 << 20, &mut places, &mut text)
+                .unwrap();
+            assert_eq!(decoded(&places, &text), strings[range]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Bitmap, Column, ColumnBatch, FieldType, Scalar, SeriesRun, Strings, Values};
+use model::{Bitmap, Column, ColumnBatch, FieldType, Scalar, SeriesRun, Values};
 
 /// One cell; `None`: no value.
 pub(crate) type Cell = Option<Scalar>;
@@ -69,15 +69,8 @@ fn picked(column: &Column, rows: &[u32], has_gaps: bool) -> Column {
         Values::Unsigned(v) => Values::Unsigned(pick(v, rows, has_gaps)),
         Values::Boolean(v) => Values::Boolean(rows.iter().map(|r| v.get(place(*r))).collect()),
         Values::String(v) => {
-            let mut out = Strings::new();
-            for row in rows {
-                if *row >= ABSENT {
-                    out.push("");
-                } else {
-                    out.extend_from(v, *row as usize..*row as usize + 1);
-                }
-            }
-            Values::String(out)
+            let some = rows.iter().map(|row| (*row < ABSENT).then_some(*row as usize));
+            Values::String(v.take_some(some))
         }
         Values::Dictionary(codes, texts) => {
             Values::Dictionary(pick(codes, rows, has_gaps), Arc::clone(texts))

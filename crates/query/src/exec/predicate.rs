@@ -125,7 +125,7 @@ fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option
         (Values::Unsigned(v), Scalar::Integer(c)) if *c >= 0 => bits_for(op, v, c.cast_unsigned()),
         (Values::String(v), Scalar::String(c)) if is_equality(op) => {
             let want = op == CompareOp::Equal;
-            (0..v.len()).map(|row| (v.get_bytes(row) == c.as_bytes()) == want).collect()
+            v.matching(|text| (text == c.as_bytes()) == want)
         }
         (Values::Dictionary(codes, texts), Scalar::String(c)) if is_equality(op) => {
             let want = op == CompareOp::Equal;
@@ -198,9 +198,13 @@ fn text(values: &Values, row: usize) -> &[u8] {
     }
 }
 
+fn utf8(text: &[u8]) -> &str {
+    std::str::from_utf8(text).expect("BUG: a string column holds UTF-8")
+}
+
 fn matches(column: &Column, regex: &Regex, negated: bool, rows: usize) -> Bitmap {
     let bits = match &column.values {
-        Values::String(v) => v.iter().map(|text| regex.is_match(text) != negated).collect(),
+        Values::String(v) => v.matching(|text| regex.is_match(utf8(text)) != negated),
         Values::Dictionary(codes, texts) => {
             let holds: Vec<bool> = texts.iter().map(|t| regex.is_match(t) != negated).collect();
             bits_of(codes, |code| holds[code as usize])

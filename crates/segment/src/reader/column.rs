@@ -222,11 +222,11 @@ fn decode_strings(
     out: &mut Strings,
 ) -> Result<(), Malformed> {
     let text_bytes = input.bounded(BLOCK_TEXT_LIMIT as u64, "the length of a page's text")?;
-    let (mut offsets, mut bytes) = (Vec::new(), Vec::new());
+    let (mut places, mut bytes) = (Vec::new(), Vec::new());
     let rows = range.len();
-    codec::decode_strings_range(input.rest(), count, range, text_bytes, &mut offsets, &mut bytes)
+    codec::decode_strings_range(input.rest(), count, range, text_bytes, &mut places, &mut bytes)
         .map_err(|e| input.fail(e.to_string()))?;
-    let strings = Strings::from_parts(offsets, bytes);
+    let strings = Strings::from_places(places, bytes);
     let strings = strings.filter(|s| s.len() == rows);
     let strings = strings.ok_or_else(|| input.fail("a string is not UTF-8"))?;
     if out.is_empty() {

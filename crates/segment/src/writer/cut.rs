@@ -41,25 +41,19 @@ pub(crate) fn rows_that_fit(
     let mut texts = Vec::new();
     for (mine, theirs) in pending.columns.iter().zip(&rows.columns) {
         if let (Values::String(mine), Values::String(theirs)) = (&mine.values, &theirs.values) {
-            room = room.saturating_sub(mine.bytes().len());
-            texts.push(&theirs.offsets()[at..=at + fit]);
+            room = room.saturating_sub(mine.text_bytes());
+            texts.push(&theirs.places()[at..at + fit]);
         }
     }
-    let text_of = |rows: usize| -> usize { texts.iter().map(|t| (t[rows] - t[0]) as usize).sum() };
-    let fit =
-        if text_of(fit) <= room { fit } else { last_where(fit, |rows| text_of(rows) <= room) };
+    let text_of = |row: usize| -> usize { texts.iter().map(|places| places[row].1 as usize).sum() };
+    let mut text = 0;
+    let fits = |row: &usize| {
+        text += text_of(*row);
+        text <= room
+    };
+    let fit = (0..fit).take_while(fits).count();
     // A row longer than the limit of a block gets a block of its own.
     if pending.is_empty() { fit.max(1) } else { fit }
-}
-
-/// The largest number below `end` that `holds`, which it does up to somewhere and for 0.
-fn last_where(end: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, end);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { low = middle } else { high = middle }
-    }
-    low
 }
 
 /// A series with as large a part of a full block gets blocks of its own: they are read without

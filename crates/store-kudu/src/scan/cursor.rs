@@ -180,7 +180,8 @@ impl Item {
             column.extend_from(source, from..end);
             self.bytes += match &source.values {
                 Values::String(texts) => {
-                    (texts.offsets()[end] - texts.offsets()[from]) as usize + rows * 4
+                    let lens = texts.places()[from..end].iter().map(|(_, len)| *len as usize);
+                    lens.sum::<usize>() + rows * 8
                 }
                 _ => rows * 8,
             };

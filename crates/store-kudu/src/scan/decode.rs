@@ -273,7 +273,7 @@ fn texts(view: ColumnView<'_>) -> Result<Strings, StoreError> {
     if offsets.is_empty() {
         return Ok(Strings::new());
     }
-    Strings::from_parts(offsets, bytes)
+    Strings::from_parts(&offsets, bytes)
         .ok_or_else(|| unintelligible("of data", "text that is not UTF-8"))
 }
 

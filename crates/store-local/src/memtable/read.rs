@@ -120,11 +120,10 @@ impl<'a> Wanted<'a> {
         if few.rows > FEW_ROWS_MAX {
             return None;
         }
-        let bound = self.bound(few, counted)?;
+        let within = self.bound(few, counted)?;
         let mut found = Vec::new();
-        self.shard.for_each_row(self.series, self.time, |row| {
-            let is_within = if few.from_end { row.time_ns >= bound } else { row.time_ns <= bound };
-            if is_within && self.has(&row) {
+        self.shard.for_each_row(self.series, within, |row| {
+            if within.contains(row.time_ns) && self.has(&row) {
                 found.push(row);
             }
         });
@@ -139,7 +138,10 @@ impl<'a> Wanted<'a> {
         let late_max = self.series.rows.late_max;
         // All that is wanted may be later than any row that is not in order.
         let (mut left, mut is_whole) = (few.rows, self.time.min > late_max);
-        self.shard.rows_until_enough(self.series, self.time, few.from_end, |row| {
+        // From the end nothing is behind what is in order.
+        let after_late = TimeRange { min: self.time.min.max(late_max), max: self.time.max };
+        let time = if few.from_end { after_late } else { self.time };
+        self.shard.rows_until_enough(self.series, time, few.from_end, |row| {
             if row.time_ns <= late_max {
                 return ControlFlow::Continue(());
             }
@@ -166,30 +168,35 @@ impl<'a> Wanted<'a> {
         (found, is_whole)
     }
 
-    /// The time of the last of the rows that `few` wants; `None` if there are fewer.
-    fn bound(&self, few: &Few, counted: &[&Positions]) -> Option<i64> {
+    /// The times that the rows are within that `few` wants; `None` if there are fewer.
+    fn bound(&self, few: &Few, counted: &[&Positions]) -> Option<TimeRange> {
+        let (series, mut within) = (self.series, self.time);
         // The nearest times so far, as distances from the end that is read from, descending.
         let mut nearest: Vec<i64> = Vec::with_capacity(few.rows + 1);
-        self.shard.for_each_row(self.series, self.time, |row| {
+        self.shard.rows_still_wanted(series, self.time, few.from_end, |row| {
+            if !within.contains(row.time_ns) || !self.has(&row) || !has_any(&row, counted) {
+                return within;
+            }
             let distance = if few.from_end { !row.time_ns } else { row.time_ns };
-            let is_full = nearest.len() == few.rows;
-            if is_full && nearest.first().is_some_and(|farthest| distance >= *farthest) {
-                return;
-            }
-            if !self.has(&row) || !has_any(&row, counted) {
-                return;
-            }
             let at = nearest.partition_point(|other| *other > distance);
             if nearest.get(at) == Some(&distance) {
-                return;
+                return within;
             }
             nearest.insert(at, distance);
-            if is_full {
+            if nearest.len() > few.rows {
                 nearest.remove(0);
             }
+            if nearest.len() == few.rows {
+                let farthest = nearest[0];
+                if few.from_end {
+                    within.min = !farthest;
+                } else {
+                    within.max = farthest;
+                }
+            }
+            within
         });
-        let farthest = nearest.first().filter(|_| nearest.len() == few.rows)?;
-        Some(if few.from_end { !*farthest } else { *farthest })
+        (nearest.len() == few.rows).then_some(within)
     }
 
     fn sort(&self, found: &mut [StoredRow<'_>]) {
@@ -283,7 +290,8 @@ impl<'a> SlotColumn<'a> {
         }
         if self.field_type == FieldType::String {
             let text = slot.map_or(&b""[..], |s| self.shard.string(s));
-            self.strings.push(std::str::from_utf8(text).expect("BUG: stored text is UTF-8"));
+            let text = std::str::from_utf8(text).expect("BUG: stored text is UTF-8");
+            self.strings.push_repeated(text);
         }
         self.slots.push(slot.unwrap_or(0));
     }

@@ -236,6 +236,41 @@ impl Shard {
         };
     }
 
+    /// Calls `visit` with the rows of a series, those within `time` at least, chunk by chunk from one end of their
+    /// arrival; `visit` says which times still matter, a part of those it said before.
+    pub(super) fn rows_still_wanted<'a>(
+        &'a self,
+        series: Series<'_>,
+        mut time: TimeRange,
+        from_end: bool,
+        mut visit: impl FnMut(StoredRow<'a>) -> TimeRange,
+    ) {
+        if series.full.is_empty() {
+            return series.rows.for_each_chunk(&self.arena, |chunk| {
+                self.chunk_rows(chunk, |row| time = visit(row));
+            });
+        }
+        let last = (series.rows.last_chunk + 1, series.rows.free);
+        if from_end {
+            self.chunk_rows(last, |row| time = visit(row));
+            for chunk in series.full.iter().rev() {
+                if chunk.max_time_so_far < time.min {
+                    return;
+                }
+                if chunk.min_time <= time.max {
+                    self.chunk_rows((chunk.start, chunk.end), |row| time = visit(row));
+                }
+            }
+        } else {
+            for chunk in series.full {
+                if chunk.max_time_so_far >= time.min && chunk.min_time <= time.max {
+                    self.chunk_rows((chunk.start, chunk.end), |row| time = visit(row));
+                }
+            }
+            self.chunk_rows(last, |row| time = visit(row));
+        }
+    }
+
     /// Calls `visit` with the rows between two addresses of one chunk.
     #[inline]
     fn chunk_rows<'a>(&'a self, chunk: (u32, u32), visit: impl FnMut(StoredRow<'a>)) {

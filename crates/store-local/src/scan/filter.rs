@@ -15,11 +15,11 @@ pub(crate) fn matching(column: &Column, op: CompareOp, value: &Scalar) -> Bitmap
         }
         (Values::String(v), Scalar::String(x)) => {
             // Texts order as their bytes do.
-            let (texts, wanted) = ((0..v.len()).map(|row| v.get_bytes(row)), x.as_bytes());
+            let wanted = x.as_bytes();
             match op {
-                CompareOp::Equal => texts.map(|text| text == wanted).collect(),
-                CompareOp::NotEqual => texts.map(|text| text != wanted).collect(),
-                _ => texts.map(|text| op.holds(text.cmp(wanted))).collect(),
+                CompareOp::Equal => v.matching(|text| text == wanted),
+                CompareOp::NotEqual => v.matching(|text| text != wanted),
+                _ => v.matching(|text| op.holds(text.cmp(wanted))),
             }
         }
         _ => Bitmap::filled(column.len(), false),

@@ -74,7 +74,11 @@ impl Source {
     }
 
     /// Cuts a span in two: its rows before a time that can be stored, and those from it on.
-    fn cut(&self, span: Span, time_ns: i64) -> Result<(Option<Span>, Option<Span>), StoreError> {
+    pub(super) fn cut(
+        &self,
+        span: Span,
+        time_ns: i64,
+    ) -> Result<(Option<Span>, Option<Span>), StoreError> {
         let Span { source, time, rows, hidden } = span;
         let before = TimeRange { min: i64::MIN, max: time_ns.saturating_sub(1) };
         let behind = TimeRange { min: time_ns, max: i64::MAX };

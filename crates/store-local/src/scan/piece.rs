@@ -1,4 +1,6 @@
-//! Rows of one series in columns, and what can be done with them: cut, select, reverse, merge.
+//! Rows of one series in columns, and what can be done with them: cut, select, reverse (`merge` has the rest).
+
+use std::ops::Range;
 
 use model::{Bitmap, Column, Strings, Values};
 
@@ -71,8 +73,7 @@ impl Piece {
         if at == rows {
             return Self::default();
         }
-        let others: Vec<u32> = (at as u32..rows as u32).collect();
-        let columns = self.columns.iter().map(|column| gather(column, &others)).collect();
+        let columns = self.columns.iter().map(|column| part(column, at..rows)).collect();
         let times = self.times[at..].to_vec();
         self.truncate(at);
         Self { times, columns }
@@ -81,8 +82,8 @@ impl Piece {
     /// Leaves only the first rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         if rows < self.times.len() {
-            let first: Bitmap = (0..self.times.len()).map(|row| row < rows).collect();
-            self.select(&first);
+            self.times.truncate(rows);
+            self.columns.iter_mut().for_each(|column| *column = part(column, 0..rows));
         }
     }
 
@@ -110,6 +111,26 @@ impl Piece {
     }
 }
 
+/// A column of the same type without entries and without room for any.
+pub(super) fn empty_like(column: &Column) -> Column {
+    Column::new(match &column.values {
+        Values::Float(_) => Values::Float(Vec::new()),
+        Values::Integer(_) => Values::Integer(Vec::new()),
+        Values::Unsigned(_) => Values::Unsigned(Vec::new()),
+        Values::Boolean(_) => Values::Boolean(Bitmap::new()),
+        Values::String(_) => Values::String(Strings::new()),
+        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not the type of a field"),
+    })
+}
+
+/// Neighbouring entries of a column.
+fn part(column: &Column, rows: Range<usize>) -> Column {
+    let mut part = empty_like(column);
+    part.values.reserve(rows.len());
+    part.extend_from(column, rows);
+    part
+}
+
 /// The entries `order` of a column, in that order.
 pub(super) fn gather(column: &Column, order: &[u32]) -> Column {
     let pick = |at: &u32| *at as usize;
@@ -129,55 +150,11 @@ pub(super) fn gather(column: &Column, order: &[u32]) -> Column {
     Column { values, validity }
 }
 
-/// Merges pieces whose times overlap, oldest writes first: of each time and field the value of the
-/// latest piece that has one.
-pub(crate) fn merge(pieces: &[Piece]) -> Piece {
-    let mut keys: Vec<(i64, u32, u32)> = Vec::new();
-    for (at, piece) in pieces.iter().enumerate() {
-        let rows = piece.times.iter().enumerate();
-        keys.extend(rows.map(|(row, time)| (*time, at as u32, row as u32)));
-    }
-    keys.sort_unstable();
-    let groups: Vec<&[(i64, u32, u32)]> = keys.chunk_by(|a, b| a.0 == b.0).collect();
-    let times = groups.iter().map(|group| group[0].0).collect();
-    let fields = pieces.first().map_or(0, |p| p.columns.len());
-    let columns = (0..fields).map(|field| merge_column(pieces, field, &groups)).collect();
-    Piece { times, columns }
-}
-
-fn merge_column(pieces: &[Piece], field: usize, groups: &[&[(i64, u32, u32)]]) -> Column {
-    let empty = match &pieces[0].columns[field].values {
-        Values::Float(_) => Values::Float(Vec::new()),
-        Values::Integer(_) => Values::Integer(Vec::new()),
-        Values::Unsigned(_) => Values::Unsigned(Vec::new()),
-        Values::Boolean(_) => Values::Boolean(Bitmap::new()),
-        Values::String(_) => Values::String(Strings::new()),
-        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not the type of a field"),
-    };
-    let mut merged = Column::new(empty);
-    for group in groups {
-        let has = |key: &&&(i64, u32, u32)| {
-            pieces[key.1 as usize].columns[field].is_valid(key.2 as usize)
-        };
-        match group.iter().rev().find(|key| has(&key)) {
-            Some((_, piece, row)) => {
-                let (column, row) = (&pieces[*piece as usize].columns[field], *row as usize);
-                merged.extend_from(column, row..row + 1);
-            }
-            None => merged.extend_missing(1),
-        }
-    }
-    // A merge can fill every gap.
-    if merged.validity.as_ref().is_some_and(|v| v.count_ones() == groups.len()) {
-        merged.validity = None;
-    }
-    merged
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::merge::merge;
     use super::*;
     use proptest::prelude::*;
 

@@ -7,9 +7,11 @@ use model::{FieldFilter, SeriesId, TimeRange};
 use segment::{Edge, Expected};
 use store::{StoreError, TimeOrder, Windows};
 
+use super::apart::apart;
 use super::filter;
+use super::merge::merge;
 use super::nearest::take_nearest;
-use super::piece::{Piece, merge};
+use super::piece::Piece;
 use super::source::{SegmentSource, Source};
 use super::span::{Span, SpanRows, clusters, has_time_within};
 use super::summarise::{Cut, SpanSummaries};
@@ -159,7 +161,9 @@ impl SeriesReader {
         let mut clusters = match spans.len() {
             0 => return Ok(()),
             1 => vec![spans],
-            _ => clusters(spans),
+            // Where a few rows are wanted they are looked for in all spans together.
+            _ if self.rows_per_series.is_some() => clusters(spans),
+            _ => apart(&partition.sources, spans)?,
         };
         if self.order == TimeOrder::Descending {
             clusters.reverse();

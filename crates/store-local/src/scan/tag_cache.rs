@@ -85,10 +85,7 @@ impl TagCache {
 }
 
 fn bytes_of(column: &TagColumn) -> usize {
-    size_of::<TagColumn>()
-        + column.codes.len() * 4
-        + column.values.bytes().len()
-        + column.values.len() * 4
+    size_of::<TagColumn>() + column.codes.len() * 4 + column.values.memory_bytes()
 }
 
 #[cfg(test)]

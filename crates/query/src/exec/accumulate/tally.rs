@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use model::{Column, FieldType, Scalar, Strings, Values};
+use model::{Column, FieldType, Memo, Scalar, Strings, Values};
 
 use super::kernels;
 use super::slots::{BySlot, Run, targets};
@@ -78,6 +78,7 @@ impl Tally {
     /// Adds the rows of `runs` that have a value; those of a run are in order of time, forwards or backwards.
     /// `column` has the tally's type.
     pub(crate) fn add_rows(&mut self, column: &Column, times: &[i64], runs: &[Run]) {
+        let mut numbers = Memo::default();
         for run in runs {
             let (start, end) = (run.start as usize, run.end as usize);
             kernels::valid_stretches(column.validity.as_ref(), start, end, |from, to| {
@@ -97,7 +98,11 @@ impl Tally {
                         self.add_whole(run.slot, &bits, times, |v| v);
                     }
                     Values::String(v) => {
-                        self.add_texts(run.slot, (from..to).map(|r| v.get_bytes(r)), times);
+                        for (place, time) in v.places()[from..to].iter().zip(times) {
+                            let text = || self.texts.number(v.bytes_at(*place), &self.hasher);
+                            let number = numbers.get(*place, text);
+                            self.add(run.slot, number.into(), Occurrences::one(*time));
+                        }
                     }
                     Values::Dictionary(codes, texts) => {
                         let texts =
@@ -286,7 +291,7 @@ impl Texts {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.texts.bytes().len() + self.texts.len() * 4 + self.places.allocation_size()
+        self.texts.memory_bytes() + self.places.allocation_size()
     }
 }
 

@@ -265,11 +265,11 @@ fn read_strings(block: &[u8], count: usize, strings: &mut Vec<u8>) -> Option<Vec
     let mut reader = Reader::new(block, "text column");
     let len = reader.varint().ok().filter(|len| *len <= COLUMN_TEXT_BYTES_MAX)?;
     let encoded = reader.rest();
-    let (mut offsets, mut text) = (Vec::new(), Vec::new());
-    codec::decode_strings(encoded, count, len as usize, &mut offsets, &mut text).ok()?;
+    let (mut places, mut text) = (Vec::new(), Vec::new());
+    codec::decode_strings(encoded, count, len as usize, &mut places, &mut text).ok()?;
     std::str::from_utf8(&text).ok()?;
     let base = u32::try_from(strings.len()).ok()?;
     base.checked_add(u32::try_from(text.len()).ok()?)?;
     strings.extend_from_slice(&text);
-    Some(offsets.windows(2).map(|w| string_slot(base + w[0], w[1] - w[0])).collect())
+    Some(places.iter().map(|(start, len)| string_slot(base + start, *len)).collect())
 }
