@@ -120,30 +120,11 @@ impl Strings {
     /// # Panics
     /// If the column would hold 4 GiB or more: callers bound their batches far below.
     pub fn push(&mut self, text: &str) {
-        self.push_bytes(text.as_bytes());
-    }
-
-    /// Adds one string, which shares its text with the last one if they are equal.
-    ///
-    /// # Panics
-    /// As [`Strings::push`].
-    pub fn push_repeated(&mut self, text: &str) {
-        match self.places.last() {
-            Some(last) if self.bytes_at(*last) == text.as_bytes() => self.push_place(*last),
-            _ => self.push(text),
-        }
-    }
-
-    fn push_bytes(&mut self, text: &[u8]) {
         let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(text);
+        self.bytes.extend_from_slice(text.as_bytes());
         assert!(u32::try_from(self.bytes.len()).is_ok(), "BUG: a string column passed 4 GiB");
-        self.push_place((start, text.len() as u32));
-    }
-
-    fn push_place(&mut self, place: TextPlace) {
-        self.places.push(place);
-        self.text_bytes += place.1 as usize;
+        self.places.push((start, text.len() as u32));
+        self.text_bytes += text.len();
     }
 
     /// Adds `count` empty strings.
@@ -394,10 +375,8 @@ mod tests {
             let range = from.min(to).min(model.len())..from.max(to).min(model.len());
             let mut extended: Strings = ["x", "", "x"].into_iter().collect();
             extended.extend_from(&shared, range.clone());
-            extended.push_repeated("x");
-            extended.push_repeated("x");
             extended.extend_empty(1);
-            let joined = [&["x", "", "x"], &model[range], &["x", "x", ""]].concat();
+            let joined = [&["x", "", "x"], &model[range], &[""]].concat();
             prop_assert_eq!(each(&extended), joined.clone());
             prop_assert_eq!(extended.text_bytes(), joined.concat().len());
             prop_assert!(extended.bytes.len() <= extended.text_bytes());

@@ -8,6 +8,7 @@
 mod arena;
 mod read;
 mod shard;
+mod texts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};

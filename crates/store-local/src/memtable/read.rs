@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, FieldType, Strings, TimeRange, Values};
+use model::{
+    Bitmap, Column, FieldType, Memo, Strings, TextPlace, TimeRange, Values, string_slot_parts,
+};
 
 use super::LayoutTable;
 use super::shard::{Series, Shard, StoredRow};
@@ -33,6 +35,9 @@ pub(crate) struct Few {
 /// Most rows that are looked for one by one among rows that are not in order.
 const FEW_ROWS_MAX: usize = 64;
 
+/// Rows that are looked at together, field after field: they stay in the first cache meanwhile.
+const ROWS_AT_ONCE: usize = 64;
+
 /// Copies the rows of a series within `time` that have one of `fields`, as far as these go; with `few` at
 /// least those.
 pub(super) fn read(
@@ -53,24 +58,20 @@ pub(super) fn read(
         Some(some) => some.iter().map(|field| &positions[*field]).collect(),
         None => positions.iter().collect(),
     };
-    let found = few.and_then(|few| wanted.few(few, &counted));
-    let mut found = found.unwrap_or_else(|| wanted.all());
+    let columns = fields.iter().map(|(_, t)| SlotColumn::new(shard, *t)).collect();
+    let mut block = BlockBuilder { times: Vec::new(), positions: &positions, columns };
+    let Some(mut found) = few.and_then(|few| wanted.few(few, &counted)) else {
+        wanted.all(&mut block);
+        return block.finish();
+    };
     if few.is_some_and(|few| few.is_alone && few.with_any.is_some())
         // What was written later to the same time completes a row.
         && found.windows(2).all(|two| two[0].time_ns != two[1].time_ns)
     {
         found.retain(|row| has_any(row, &counted));
     }
-    let mut times: Vec<i64> = found.iter().map(|row| row.time_ns).collect();
-    times.dedup();
-    let mut columns: Vec<SlotColumn<'_>> =
-        fields.iter().map(|(_, t)| SlotColumn::new(shard, *t, times.len())).collect();
-    if times.len() == found.len() {
-        distinct_rows(&found, &positions, &mut columns);
-    } else {
-        merged_rows(&found, &positions, &mut columns);
-    }
-    SeriesBlock { times, columns: columns.into_iter().map(SlotColumn::finish).collect() }
+    block.add(&found);
+    block.finish()
 }
 
 /// Which rows of a series are wanted.
@@ -90,19 +91,35 @@ impl<'a> Wanted<'a> {
             && self.with_field[row.layout as usize]
     }
 
-    /// All rows, in order of time.
-    fn all(&self) -> Vec<StoredRow<'a>> {
+    /// Adds all rows to `block`, in order of time.
+    fn all(&self, block: &mut BlockBuilder<'a, '_>) {
         let rows = self.series.rows;
         let is_everything = self.time.min <= rows.min_time && self.time.max >= rows.max_time;
-        let capacity = if is_everything { rows.rows as usize } else { 0 };
-        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(capacity);
+        let expected = if is_everything { rows.rows as usize } else { 0 };
+        block.reserve(expected);
+        if rows.is_ascending() {
+            // Rows are looked at again while the first cache has them.
+            let mut group = Vec::with_capacity(ROWS_AT_ONCE);
+            self.shard.for_each_row(self.series, self.time, |row| {
+                if self.has(&row) {
+                    group.push(row);
+                    if group.len() == ROWS_AT_ONCE {
+                        block.add_distinct(&group);
+                        group.clear();
+                    }
+                }
+            });
+            block.add_distinct(&group);
+            return;
+        }
+        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(expected);
         self.shard.for_each_row(self.series, self.time, |row| {
             if self.has(&row) {
                 found.push(row);
             }
         });
         self.sort(&mut found);
-        found
+        block.add(&found);
     }
 
     /// Rows until there are as many as `few` says, in order of time; `None`: all are needed.
@@ -227,77 +244,130 @@ impl Positions {
     }
 }
 
-/// Rows that are looked at together, field after field: they stay in the first cache meanwhile.
-const ROWS_AT_ONCE: usize = 64;
+/// Builds the columns of a series' rows, which are added in order of time.
+struct BlockBuilder<'a, 'p> {
+    times: Vec<i64>,
+    positions: &'p [Positions],
+    columns: Vec<SlotColumn<'a>>,
+}
 
-/// Adds rows that all have different times.
-fn distinct_rows(rows: &[StoredRow<'_>], positions: &[Positions], columns: &mut [SlotColumn<'_>]) {
-    for group in rows.chunks(ROWS_AT_ONCE) {
-        let layout = group[0].layout;
-        let alike = group.iter().all(|row| row.layout == layout);
-        for (positions, column) in positions.iter().zip(&mut *columns) {
-            match positions.0[layout as usize] {
-                Some(at) if alike => column.extend(group.iter().map(|row| row.values[at as usize])),
-                _ => group.iter().for_each(|row| column.push(positions.slot(row))),
+impl BlockBuilder<'_, '_> {
+    fn reserve(&mut self, rows: usize) {
+        self.times.reserve(rows);
+        self.columns.iter_mut().for_each(|column| column.reserve(rows));
+    }
+
+    /// Adds rows, of which several may have the same time.
+    fn add(&mut self, rows: &[StoredRow<'_>]) {
+        if rows.windows(2).all(|two| two[0].time_ns != two[1].time_ns) {
+            rows.chunks(ROWS_AT_ONCE).for_each(|group| self.add_distinct(group));
+        } else {
+            self.add_merged(rows);
+        }
+    }
+
+    /// Adds a few rows that all have different times.
+    fn add_distinct(&mut self, rows: &[StoredRow<'_>]) {
+        let Some(first) = rows.first() else { return };
+        self.times.extend(rows.iter().map(|row| row.time_ns));
+        let alike = rows.iter().all(|row| row.layout == first.layout);
+        for (positions, column) in self.positions.iter().zip(&mut self.columns) {
+            match positions.0[first.layout as usize] {
+                Some(at) if alike => column.extend(rows.iter().map(|row| row.values[at as usize])),
+                _ => rows.iter().for_each(|row| column.push(positions.slot(row))),
             }
         }
     }
-}
 
-/// Adds sorted rows some of which share a time: the last value of each time counts.
-fn merged_rows(rows: &[StoredRow<'_>], positions: &[Positions], columns: &mut [SlotColumn<'_>]) {
-    for group in rows.chunk_by(|a, b| a.time_ns == b.time_ns) {
-        for (positions, column) in positions.iter().zip(&mut *columns) {
-            column.push(group.iter().rev().find_map(|row| positions.slot(row)));
+    /// Adds sorted rows some of which share a time: the last value of each time counts.
+    fn add_merged(&mut self, rows: &[StoredRow<'_>]) {
+        for group in rows.chunk_by(|a, b| a.time_ns == b.time_ns) {
+            self.times.push(group[0].time_ns);
+            for (positions, column) in self.positions.iter().zip(&mut self.columns) {
+                column.push(group.iter().rev().find_map(|row| positions.slot(row)));
+            }
         }
+    }
+
+    fn finish(self) -> SeriesBlock {
+        let columns = self.columns.into_iter().map(SlotColumn::finish).collect();
+        SeriesBlock { times: self.times, columns }
     }
 }
 
 /// Builds a column from slots of a shard.
 struct SlotColumn<'a> {
-    shard: &'a Shard,
     field_type: FieldType,
+    /// Values; of texts nothing.
     slots: Vec<u64>,
-    strings: Strings,
+    texts: Option<Texts<'a>>,
     missing: Vec<u32>,
 }
 
+/// Texts out of a shard: those of one slot there share their text here, too.
+struct Texts<'a> {
+    shard: &'a Shard,
+    places: Vec<TextPlace>,
+    bytes: Vec<u8>,
+    known: Box<Memo<TextPlace>>,
+}
+
+impl Texts<'_> {
+    fn push(&mut self, slot: Option<u64>) {
+        let Some(slot) = slot else { return self.places.push((0, 0)) };
+        let stored = string_slot_parts(slot);
+        self.places.push(self.known.get(stored, || {
+            let start = u32::try_from(self.bytes.len()).expect("BUG: a memtable of 4 GiB of text");
+            self.bytes.extend_from_slice(self.shard.text(stored));
+            (start, stored.1)
+        }));
+    }
+}
+
 impl<'a> SlotColumn<'a> {
-    fn new(shard: &'a Shard, field_type: FieldType, capacity: usize) -> Self {
-        Self {
+    fn new(shard: &'a Shard, field_type: FieldType) -> Self {
+        let texts = (field_type == FieldType::String).then(|| Texts {
             shard,
-            field_type,
-            slots: Vec::with_capacity(capacity),
-            strings: Strings::new(),
-            missing: Vec::new(),
+            places: Vec::new(),
+            bytes: Vec::new(),
+            known: Box::default(),
+        });
+        Self { field_type, slots: Vec::new(), texts, missing: Vec::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.texts.as_ref().map_or(self.slots.len(), |texts| texts.places.len())
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        match &mut self.texts {
+            Some(texts) => texts.places.reserve(rows),
+            None => self.slots.reserve(rows),
         }
     }
 
     /// Adds rows that all have a value.
     #[inline]
     fn extend(&mut self, slots: impl Iterator<Item = u64>) {
-        if self.field_type == FieldType::String {
-            slots.for_each(|slot| self.push(Some(slot)));
-        } else {
-            self.slots.extend(slots);
+        match &mut self.texts {
+            Some(texts) => slots.for_each(|slot| texts.push(Some(slot))),
+            None => self.slots.extend(slots),
         }
     }
 
     #[inline]
     fn push(&mut self, slot: Option<u64>) {
         if slot.is_none() {
-            self.missing.push(self.slots.len() as u32);
+            self.missing.push(self.len() as u32);
         }
-        if self.field_type == FieldType::String {
-            let text = slot.map_or(&b""[..], |s| self.shard.string(s));
-            let text = std::str::from_utf8(text).expect("BUG: stored text is UTF-8");
-            self.strings.push_repeated(text);
+        match &mut self.texts {
+            Some(texts) => texts.push(slot),
+            None => self.slots.push(slot.unwrap_or(0)),
         }
-        self.slots.push(slot.unwrap_or(0));
     }
 
     fn finish(self) -> Column {
-        let rows = self.slots.len();
+        let rows = self.len();
         let values = match self.field_type {
             FieldType::Float => Values::Float(self.slots.into_iter().map(f64::from_bits).collect()),
             FieldType::Integer => {
@@ -307,7 +377,11 @@ impl<'a> SlotColumn<'a> {
             FieldType::Boolean => {
                 Values::Boolean(self.slots.into_iter().map(|slot| slot != 0).collect())
             }
-            FieldType::String => Values::String(self.strings),
+            FieldType::String => {
+                let texts = self.texts.expect("BUG: a column of texts has them");
+                let texts = Strings::from_places(texts.places, texts.bytes);
+                Values::String(texts.expect("BUG: stored text is UTF-8"))
+            }
         };
         let validity = (!self.missing.is_empty()).then(|| {
             let mut map = Bitmap::filled(rows, true);

@@ -13,9 +13,10 @@ use std::ops::ControlFlow;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use model::{FieldType, SeriesId, TimeRange, string_slot, string_slot_parts};
+use model::{FieldType, SeriesId, TextPlace, TimeRange, string_slot_parts};
 
 use super::arena::{Arena, CHUNK_WORDS_MAX};
+use super::texts::RecentTexts;
 use crate::rows::MeasurementNo;
 
 /// Words of a row before its values: its time, and a word that packs its layout, the number of its
@@ -55,6 +56,7 @@ pub(super) struct Shard {
     full_chunks: usize,
     arena: Arena<u64>,
     text: Arena<u8>,
+    recent: RecentTexts,
     /// Rows added so far: the next row's arrival number.
     rows: u32,
 }
@@ -114,6 +116,7 @@ pub(super) struct Appender<'a> {
     full_chunks: &'a mut usize,
     arena: &'a mut Arena<u64>,
     text: &'a mut Arena<u8>,
+    recent: &'a mut RecentTexts,
     rows: &'a mut u32,
 }
 
@@ -145,7 +148,9 @@ impl Appender<'_> {
         if has_strings {
             for (slot, field_type) in row[ROW_HEADER_WORDS..].iter_mut().zip(types) {
                 if *field_type == FieldType::String {
-                    *slot = copy_string(*slot, strings, self.text);
+                    let (start, len) = string_slot_parts(*slot);
+                    let text = &strings[start as usize..start as usize + len as usize];
+                    *slot = self.recent.slot(text, self.text);
                 }
             }
         }
@@ -175,6 +180,7 @@ impl Shard {
             full_chunks: &mut self.full_chunks,
             arena: &mut self.arena,
             text: &mut self.text,
+            recent: &mut self.recent,
             rows: &mut self.rows,
         }
     }
@@ -282,9 +288,8 @@ impl Shard {
         self.rows
     }
 
-    /// The text of a string slot of a stored row.
-    pub(super) fn string(&self, slot: u64) -> &[u8] {
-        let (start, len) = string_slot_parts(slot);
+    /// The text that a string slot of a stored row stands for.
+    pub(super) fn text(&self, (start, len): TextPlace) -> &[u8] {
         self.text.items(start, len as usize)
     }
 
@@ -294,6 +299,7 @@ impl Shard {
         let long = size_of::<(SeriesId, Vec<FullChunk>)>() + 1;
         self.arena.bytes()
             + self.text.bytes()
+            + self.recent.bytes()
             + self.series.capacity() * entry
             + self.long.capacity() * long
             // As long as it may be for having grown by doubling.
@@ -444,10 +450,4 @@ fn unpack(word: u64) -> (u32, usize, u32) {
     let len = (word >> ARRIVAL_BITS) as usize & ((1 << LEN_BITS) - 1);
     let arrival = word as u32 & ((1 << ARRIVAL_BITS) - 1);
     ((word >> (LEN_BITS + ARRIVAL_BITS)) as u32, len, arrival)
-}
-
-/// Copies the text of `slot` in `from`; returns its slot in the copy.
-fn copy_string(slot: u64, from: &[u8], to: &mut Arena<u8>) -> u64 {
-    let (start, len) = string_slot_parts(slot);
-    string_slot(to.copy(&from[start as usize..start as usize + len as usize]), len)
 }

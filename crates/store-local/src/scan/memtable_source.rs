@@ -48,4 +48,17 @@ impl MemtableSource {
             }
         }
     }
+
+    /// All rows of a series within `time` from one end to some row, `rows` of them at least if there are as many.
+    pub(super) fn end(
+        &self,
+        series: SeriesId,
+        time: TimeRange,
+        rows: usize,
+        from_end: bool,
+    ) -> Option<Piece> {
+        let few = Few { rows, from_end, with_any: None, is_alone: true };
+        let block = self.table.read_few(series, time, &self.pin, &self.fields, Some(&few))?;
+        Some(Piece { times: block.times, columns: block.columns })
+    }
 }

@@ -151,6 +151,14 @@ impl SeriesReader {
         {
             return self.read_end(at, series, time, wanted, emit);
         }
+        if let [Source::Memtable(memtable)] = partition.sources.as_slice()
+            && self.rows_per_series.is_some()
+            && !self.filters.is_empty()
+            && memtable.tombstones.is_empty()
+        {
+            self.read_memtable_end(at, series, time, wanted, emit);
+            return Ok(());
+        }
         let mut spans = Vec::new();
         for (source_no, source) in partition.sources.iter_mut().enumerate() {
             source.spans(source_no, series, time, &mut spans)?;
@@ -217,6 +225,38 @@ impl SeriesReader {
         }
         self.row = row;
         Ok(())
+    }
+
+    /// Reads a few rows of a partition that is a memtable and nothing else, of those that satisfy the filters: so many
+    /// from the wanted end, and more as long as not enough of them do.
+    fn read_memtable_end(
+        &self,
+        at: usize,
+        series: SeriesId,
+        mut time: TimeRange,
+        wanted: &mut usize,
+        emit: &mut dyn FnMut(Emitted<'_>),
+    ) {
+        let [Source::Memtable(memtable)] = self.partitions[at].sources.as_slice() else {
+            panic!("BUG: the partition was looked at before")
+        };
+        let from_end = self.order == TimeOrder::Descending;
+        let mut take = self.first_take(*wanted);
+        while *wanted > 0 && !time.is_empty() {
+            let Some(piece) = memtable.end(series, time, take, from_end) else { break };
+            let (Some(first), Some(last)) = (piece.times.first(), piece.times.last()) else {
+                break;
+            };
+            if piece.times.len() < take {
+                time = TimeRange::EMPTY;
+            } else if from_end {
+                time.max = first.saturating_sub(1);
+            } else {
+                time.min = last.saturating_add(1);
+            }
+            self.hand_out(piece, wanted, emit);
+            take = take.saturating_mul(GROWTH);
+        }
     }
 
     fn only_segment(&mut self, at: usize) -> &mut SegmentSource {

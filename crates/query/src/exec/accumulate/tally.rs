@@ -1,6 +1,9 @@
 //! Functions that ask which values there are, and how often: every value is kept once a slot, with how often it
 //! occurs and when first and last. Memory follows the values that differ, not the rows.
 //!
+//! Mostly all rows of a slot come one after another (a host, an hour of it), and a small table of their values is all it
+//! takes. Only of slots that come again, as hours do with the next host, values are found in one table for all.
+//!
 //! Values are told apart by 64 bits, texts by a number that each gets. Integers that lie close to each other are
 //! counted by their distance from the smallest of their run, without a lookup a row.
 
@@ -18,13 +21,22 @@ use crate::functions::values::{self, Occurrences, Value};
 /// Integers of a run within this distance are counted in a table: one that the first-level cache holds.
 const TABLE_VALUES: u64 = 2048;
 
+/// A table with so many times the places of what is in it is given up, rather than cleared.
+const SPARSE: usize = 32;
+
 /// The values of many slots, each once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     function: Function,
     input: FieldType,
     entries: Vec<Entry>,
-    /// Places in `entries`, by slot and value.
+    /// The slot that was added to last, if any.
+    open: Option<u32>,
+    /// Places in `entries` of its values, if it was not met before.
+    of_open: HashTable<u32>,
+    /// What is known of each slot.
+    slots: Vec<Met>,
+    /// Places in `entries` by slot and value, of slots that came again.
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
     /// Where the value was that was looked up last: neighbours are often equal.
@@ -42,6 +54,17 @@ struct Entry {
     /// As it was met first in time: a zero has two signs.
     bits: u64,
     found: Occurrences,
+}
+
+/// How often a slot was met.
+#[derive(Clone, Copy, Debug, Default)]
+enum Met {
+    #[default]
+    Never,
+    /// Once; its entries are those from one on, up to another, which is known once it is over.
+    Once { from: u32, to: u32 },
+    /// Several times: its entries are in the table for all.
+    Again,
 }
 
 /// What a run has of a value: rows of the run.
@@ -66,6 +89,9 @@ impl Tally {
             function,
             input,
             entries: Vec::new(),
+            open: None,
+            of_open: HashTable::new(),
+            slots: Vec::new(),
             places: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             near: 0,
@@ -160,30 +186,82 @@ impl Tally {
     }
 
     /// Adds occurrences of a value.
+    #[inline]
     fn add(&mut self, slot: u32, bits: u64, found: Occurrences) {
-        let input = self.input;
-        let identity = identity(input, bits);
-        let is_it =
-            |entry: &Entry| entry.slot == slot && self::identity(input, entry.bits) == identity;
+        let identity = identity(self.input, bits);
+        let is_it = |entry: &Entry| {
+            entry.slot == slot && self::identity(self.input, entry.bits) == identity
+        };
         if !self.entries.get(self.near).is_some_and(is_it) {
-            let (entries, hasher) = (&mut self.entries, &self.hasher);
-            let hash =
-                |entry: &Entry| hasher.hash_one((entry.slot, self::identity(input, entry.bits)));
             let new = Entry { slot, bits, found: Occurrences { count: 0, ..found } };
-            let is_at = |at: &u32| is_it(&entries[*at as usize]);
-            let place = self.places.find(hash(&new), is_at).copied();
-            self.near = place.map_or(entries.len(), |at| at as usize);
-            if place.is_none() {
-                let (at, hash_new) = (entries.len() as u32, hash(&new));
-                entries.push(new);
-                self.places.insert_unique(hash_new, at, |at| hash(&entries[*at as usize]));
-            }
+            self.near = self.place(new) as usize;
         }
         let entry = &mut self.entries[self.near];
         if found.first < entry.found.first {
             entry.bits = bits;
         }
         entry.found.add(found);
+    }
+
+    /// The place of the entry with the slot and the value of `new`, which is added if there is none.
+    fn place(&mut self, new: Entry) -> u32 {
+        if self.open != Some(new.slot) {
+            self.turn_to(new.slot);
+        }
+        let (input, entries, hasher) = (self.input, &mut self.entries, &self.hasher);
+        let wanted = identity(input, new.bits);
+        let at = entries.len() as u32;
+        let found = if matches!(self.slots[new.slot as usize], Met::Once { .. }) {
+            let value = |at: &u32| identity(input, entries[*at as usize].bits);
+            let hash = |at: &u32| hasher.hash_one(value(at));
+            let is_it = |at: &u32| value(at) == wanted;
+            *self.of_open.entry(hasher.hash_one(wanted), is_it, hash).or_insert(at).get()
+        } else {
+            let key = |at: &u32| {
+                (entries[*at as usize].slot, identity(input, entries[*at as usize].bits))
+            };
+            let wanted = (new.slot, wanted);
+            let hash = |at: &u32| hasher.hash_one(key(at));
+            let is_it = |at: &u32| key(at) == wanted;
+            *self.places.entry(hasher.hash_one(wanted), is_it, hash).or_insert(at).get()
+        };
+        if found == at {
+            entries.push(new);
+        }
+        found
+    }
+
+    /// Gets ready for values of another slot than before.
+    fn turn_to(&mut self, slot: u32) {
+        let now = self.entries.len() as u32;
+        if let Some(open) = self.open.replace(slot)
+            && let Met::Once { to, .. } = &mut self.slots[open as usize]
+        {
+            *to = now;
+        }
+        // A slot of many values does not make those after it clear as much.
+        if self.of_open.capacity() > SPARSE * self.of_open.len().max(SPARSE) {
+            self.of_open = HashTable::new();
+        }
+        self.of_open.clear();
+        if self.slots.len() <= slot as usize {
+            self.slots.resize(slot as usize + 1, Met::Never);
+        }
+        match self.slots[slot as usize] {
+            Met::Never => self.slots[slot as usize] = Met::Once { from: now, to: now },
+            Met::Once { from, to } => {
+                let (input, entries, hasher) = (self.input, &self.entries, &self.hasher);
+                let hash = |at: &u32| {
+                    let entry = &entries[*at as usize];
+                    hasher.hash_one((entry.slot, identity(input, entry.bits)))
+                };
+                for at in from..to {
+                    self.places.insert_unique(hash(&at), at, hash);
+                }
+                self.slots[slot as usize] = Met::Again;
+            }
+            Met::Again => {}
+        }
     }
 
     /// Adds the values of another set: their slot `from` is `to` here.
@@ -261,6 +339,8 @@ impl Tally {
     /// Bytes of memory taken.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
+            + self.slots.capacity() * size_of::<Met>()
+            + self.of_open.allocation_size()
             + self.places.allocation_size()
             + self.texts.memory_bytes()
     }
