@@ -125,6 +125,46 @@ impl Bitmap {
         }
     }
 
+    /// Puts defaults among the values from `at` on, which are those of the set bits in `range`: one for each other bit.
+    ///
+    /// # Panics
+    /// If there are not as many values as set bits.
+    pub fn spread<T: Copy + Default>(
+        &self,
+        range: std::ops::Range<usize>,
+        values: &mut Vec<T>,
+        at: usize,
+    ) {
+        let mut source = values.len();
+        values.resize(at + range.len(), T::default());
+        // Backwards, so that no value is overwritten before it has moved.
+        let mut end = range.end;
+        while end > range.start && source - at < end - range.start {
+            let start = ((end - 1) / 64 * 64).max(range.start);
+            let len = end - start;
+            let mask = u64::MAX >> (64 - len);
+            let mut word = self.words[start / 64] >> (start % 64) & mask;
+            let count = word.count_ones() as usize;
+            source -= count;
+            if word == mask {
+                let target = at + (start - range.start);
+                values.copy_within(source..source + len, target);
+            } else {
+                // They may lie where others go to.
+                let mut moved = [T::default(); 64];
+                moved[..count].copy_from_slice(&values[source..source + count]);
+                let target = &mut values[at + (start - range.start)..][..len];
+                target.fill(T::default());
+                for value in &moved[..count] {
+                    target[word.trailing_zeros() as usize] = *value;
+                    word &= word - 1;
+                }
+            }
+            end = start;
+        }
+        assert!(source >= at, "BUG: fewer values than rows that have one");
+    }
+
     /// Number of set bits.
     #[must_use]
     pub fn count_ones(&self) -> usize {
@@ -208,6 +248,29 @@ mod tests {
             let ones: Vec<_> = (0..model.len()).filter(|i| model[*i]).collect();
             prop_assert_eq!(map.count_ones(), ones.len());
             prop_assert_eq!(map.ones().collect::<Vec<_>>(), ones);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_spread_by_the_bits(
+            bools in prop::collection::vec(prop::bool::weighted(0.8), 0..400),
+            kind in 0..3,
+            cut in any::<(u16, u16)>(),
+        ) {
+            // Many, few, all.
+            let bits: Bitmap = bools.iter().map(|b| (*b ^ (kind == 1)) || kind == 2).collect();
+            let n = bits.len();
+            let (a, b) = (cut.0 as usize % (n + 1), cut.1 as usize % (n + 1));
+            let range = a.min(b)..a.max(b);
+            let expected: Vec<u64> = std::iter::once(7)
+                .chain(range.clone().map(|i| if bits.get(i) { i as u64 + 1 } else { 0 }))
+                .collect();
+            let mut values: Vec<u64> = std::iter::once(7)
+                .chain(range.clone().filter(|i| bits.get(*i)).map(|i| i as u64 + 1))
+                .collect();
+            bits.spread(range, &mut values, 1);
+            prop_assert_eq!(values, expected);
         }
     }
 }

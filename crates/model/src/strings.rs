@@ -142,7 +142,8 @@ impl Strings {
     /// # Panics
     /// As [`Strings::push`].
     pub fn extend_from(&mut self, other: &Self, range: std::ops::Range<usize>) {
-        self.extend_places(other, other.places[range].iter().copied());
+        self.places.extend_from_slice(&other.places[range.clone()]);
+        self.take_over(range.len(), other);
     }
 
     /// The strings at some indexes, in that order.
@@ -161,32 +162,32 @@ impl Strings {
     #[must_use]
     pub fn take_some(&self, indexes: impl Iterator<Item = Option<usize>>) -> Self {
         let mut taken = Self::new();
-        taken.extend_places(self, indexes.map(|index| index.map_or(EMPTY, |at| self.places[at])));
+        taken.places.extend(indexes.map(|index| index.map_or(EMPTY, |at| self.places[at])));
+        taken.take_over(taken.len(), self);
         taken
     }
 
-    /// Adds strings by their places in `other`, with no more text than they have.
-    fn extend_places(&mut self, other: &Self, places: impl Iterator<Item = TextPlace>) {
-        let (had, base) = (self.places.len(), self.bytes.len());
+    /// Copies the text of the last `count` strings, whose places are those in `other` so far; no more of it than they
+    /// have.
+    fn take_over(&mut self, count: usize, other: &Self) {
+        let from = self.places.len() - count;
+        let added = &mut self.places[from..];
         let (mut start, mut end, mut text_bytes) = (u32::MAX, 0, 0);
-        self.places.extend(places.inspect(|place| {
-            if place.1 > 0 {
-                start = start.min(place.0);
-                end = end.max(place.0 + place.1);
-                text_bytes += place.1 as usize;
-            }
-        }));
+        for (at, len) in &*added {
+            start = start.min(if *len > 0 { *at } else { u32::MAX });
+            end = end.max(if *len > 0 { at + len } else { 0 });
+            text_bytes += *len as usize;
+        }
         self.text_bytes += text_bytes;
-        let added = &mut self.places[had..];
         if text_bytes == 0 {
             return added.fill(EMPTY);
         }
         if (end - start) as usize <= text_bytes {
             // One piece of text, which strings may share.
+            let moved = (self.bytes.len() as u32).wrapping_sub(start);
             self.bytes.extend_from_slice(&other.bytes[start as usize..end as usize]);
-            for place in added {
-                *place =
-                    if place.1 > 0 { (base as u32 + (place.0 - start), place.1) } else { EMPTY };
+            for (at, len) in added {
+                *at = if *len > 0 { at.wrapping_add(moved) } else { 0 };
             }
         } else {
             let mut last = (EMPTY, EMPTY);
@@ -201,18 +202,13 @@ impl Strings {
         assert!(u32::try_from(self.bytes.len()).is_ok(), "BUG: a string column passed 4 GiB");
     }
 
-    /// Puts empty strings among those from `at` on: one for each `false`; the strings that are there are the
-    /// `true` ones.
+    /// Puts empty strings among those from `at` on, which are those of the set bits in `rows` of `present`: one for each
+    /// other bit.
     ///
     /// # Panics
-    /// If there are not as many strings as `true` ones.
-    pub fn spread(&mut self, at: usize, present: impl Iterator<Item = bool>) {
-        let mut there = self.places.split_off(at).into_iter();
-        self.places.extend(present.map(|is_there| {
-            let next = is_there.then(|| there.next());
-            next.map_or(EMPTY, |place| place.expect("BUG: fewer strings than rows that have one"))
-        }));
-        assert!(there.next().is_none(), "BUG: more strings than rows that have one");
+    /// If there are not as many strings as set bits.
+    pub fn spread(&mut self, at: usize, present: &Bitmap, rows: std::ops::Range<usize>) {
+        present.spread(rows, &mut self.places, at);
     }
 
     /// The rows whose strings satisfy `holds`, which is asked once for most that share their text.
@@ -221,8 +217,12 @@ impl Strings {
         if self.bytes.len() >= self.text_bytes {
             return self.all_bytes().map(holds).collect();
         }
-        let mut known = Memo::default();
-        self.places.iter().map(|place| known.get(*place, || holds(self.bytes_at(*place)))).collect()
+        let (mut known, mut rows) = (Memo::default(), Bitmap::new());
+        for run in self.places.chunk_by(|a, b| a == b) {
+            let holds = known.get(run[0], || holds(self.bytes_at(run[0])));
+            rows.extend_filled(run.len(), holds);
+        }
+        rows
     }
 
     /// Sum of the strings' lengths, as if none shared its text.
@@ -313,7 +313,8 @@ mod tests {
     #[test]
     fn empty_strings_are_put_among_others() {
         let mut texts: Strings = ["before", "x", "yz"].into_iter().collect();
-        texts.spread(1, [false, true, false, false, true, false].into_iter());
+        let present = [true, false, true, false, false, true, false].into_iter().collect();
+        texts.spread(1, &present, 1..7);
         let spread: Vec<&str> = texts.iter().collect();
         assert_eq!(spread, ["before", "", "x", "", "", "yz", ""]);
     }

@@ -240,9 +240,9 @@ fn decode_strings(
 /// Makes room for missing values among those from `at` on.
 fn spread(values: &mut Values, at: usize, present: &Bitmap, rows: Range<usize>) {
     match values {
-        Values::Integer(v) => bits::spread(v, at, present, rows),
-        Values::Unsigned(v) => bits::spread(v, at, present, rows),
-        Values::Float(v) => bits::spread(v, at, present, rows),
+        Values::Integer(v) => present.spread(rows, v, at),
+        Values::Unsigned(v) => present.spread(rows, v, at),
+        Values::Float(v) => present.spread(rows, v, at),
         Values::Boolean(v) => {
             let (mut all, mut next) = (Bitmap::new(), at);
             all.extend_from(v, 0..at);
@@ -255,7 +255,7 @@ fn spread(values: &mut Values, at: usize, present: &Bitmap, rows: Range<usize>) 
             }
             *v = all;
         }
-        Values::String(v) => v.spread(at, rows.map(|row| present.get(row))),
+        Values::String(v) => v.spread(at, present, rows),
         Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
     }
 }

@@ -9,7 +9,7 @@ use model::{
 
 use super::LayoutTable;
 use super::shard::{Series, Shard, StoredRow};
-use crate::rows::FieldNo;
+use crate::rows::{FieldNo, MeasurementNo};
 
 /// Rows of one series, sorted by time, no time twice.
 #[derive(Clone, Debug, Default)]
@@ -48,9 +48,11 @@ pub(super) fn read(
     fields: &[(FieldNo, FieldType)],
     few: Option<&Few>,
 ) -> SeriesBlock {
-    let positions: Vec<Positions> =
-        fields.iter().map(|(field, _)| Positions::new(layouts, *field)).collect();
-    let has_field = |layout: usize| positions.iter().any(|of| of.0[layout].is_some());
+    let positions: Vec<Positions> = fields
+        .iter()
+        .map(|(field, _)| Positions::new(layouts, *field, series.rows.measurement))
+        .collect();
+    let has_field = |layout: usize| positions.iter().any(|of| of.by_layout[layout].is_some());
     let with_field = (0..layouts.layouts.len()).map(has_field).collect();
     let wanted = Wanted { shard, series, time, arrived_before, with_field };
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
@@ -229,18 +231,28 @@ fn has_any(row: &StoredRow<'_>, fields: &[&Positions]) -> bool {
     fields.iter().any(|of| of.slot(row).is_some())
 }
 
-/// Where a field's value stands in rows of each layout.
-struct Positions(Vec<Option<u32>>);
+/// Where a field's value stands in rows of a measurement.
+struct Positions {
+    by_layout: Vec<Option<u32>>,
+    /// Its place in all of the measurement's rows, where there is one.
+    everywhere: Option<u32>,
+}
 
 impl Positions {
-    fn new(layouts: &LayoutTable, field: FieldNo) -> Self {
+    fn new(layouts: &LayoutTable, field: FieldNo, measurement: MeasurementNo) -> Self {
         let position = |fields: &[FieldNo]| fields.iter().position(|f| *f == field);
-        Self(layouts.iter().map(|l| position(&l.fields).map(|p| p as u32)).collect())
+        let by_layout: Vec<Option<u32>> =
+            layouts.iter().map(|l| position(&l.fields).map(|p| p as u32)).collect();
+        let of_layouts = layouts.iter().zip(&by_layout);
+        let mut of_rows = of_layouts.filter(|(l, _)| l.measurement == measurement);
+        let first = of_rows.next().and_then(|(_, at)| *at);
+        let everywhere = first.filter(|first| of_rows.all(|(_, at)| *at == Some(*first)));
+        Self { by_layout, everywhere }
     }
 
     #[inline]
     fn slot(&self, row: &StoredRow<'_>) -> Option<u64> {
-        self.0[row.layout as usize].map(|at| row.values[at as usize])
+        self.by_layout[row.layout as usize].map(|at| row.values[at as usize])
     }
 }
 
@@ -270,11 +282,12 @@ impl BlockBuilder<'_, '_> {
     fn add_distinct(&mut self, rows: &[StoredRow<'_>]) {
         let Some(first) = rows.first() else { return };
         self.times.extend(rows.iter().map(|row| row.time_ns));
-        let alike = rows.iter().all(|row| row.layout == first.layout);
+        let are_alike = rows.iter().all(|row| row.layout == first.layout);
         for (positions, column) in self.positions.iter().zip(&mut self.columns) {
-            match positions.0[first.layout as usize] {
-                Some(at) if alike => column.extend(rows.iter().map(|row| row.values[at as usize])),
-                _ => rows.iter().for_each(|row| column.push(positions.slot(row))),
+            let of_first = positions.by_layout[first.layout as usize].filter(|_| are_alike);
+            match positions.everywhere.or(of_first) {
+                Some(at) => column.extend(rows.iter().map(|row| row.values[at as usize])),
+                None => rows.iter().for_each(|row| column.push(positions.slot(row))),
             }
         }
     }
@@ -375,7 +388,10 @@ impl<'a> SlotColumn<'a> {
             }
             FieldType::Unsigned => Values::Unsigned(self.slots),
             FieldType::Boolean => {
-                Values::Boolean(self.slots.into_iter().map(|slot| slot != 0).collect())
+                let word = |slots: &[u64]| {
+                    slots.iter().rev().fold(0, |word, slot| word << 1 | u64::from(*slot != 0))
+                };
+                Values::Boolean(Bitmap::from_words(self.slots.chunks(64).map(word).collect(), rows))
             }
             FieldType::String => {
                 let texts = self.texts.expect("BUG: a column of texts has them");

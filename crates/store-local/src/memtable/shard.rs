@@ -206,7 +206,23 @@ impl Shard {
         time: TimeRange,
         mut visit: impl FnMut(StoredRow<'a>),
     ) {
-        series.for_each_chunk(&self.arena, time, |chunk| self.chunk_rows(chunk, &mut visit));
+        let arena = &self.arena;
+        if series.full.is_empty() {
+            return series.rows.for_each_chunk(arena, |chunk| chunk_rows(arena, chunk, &mut visit));
+        }
+        let (full, last) = series.chunks_of(time);
+        let mut chunks = full.chain(std::iter::once(last)).map(|chunk| words_of(arena, chunk));
+        let mut now = chunks.next().unwrap_or_default();
+        prefetch(now);
+        loop {
+            let next = chunks.next();
+            // The next chunk is asked for line by line while this one is read.
+            rows_of(now, next.unwrap_or_default(), &mut visit);
+            match next {
+                Some(next) => now = next,
+                None => return,
+            }
+        }
     }
 
     /// Calls `visit` with the rows of a series, those within `time` at least, until it has enough: the first
@@ -312,40 +328,38 @@ const LINE_WORDS: usize = 64 / size_of::<u64>();
 
 /// Calls `visit` with the rows between two addresses of one chunk.
 #[inline]
-fn chunk_rows<'a>(
-    arena: &'a Arena<u64>,
-    (start, end): (u32, u32),
-    mut visit: impl FnMut(StoredRow<'a>),
-) {
-    let mut words = arena.items(start, (end - start) as usize);
+fn chunk_rows<'a>(arena: &'a Arena<u64>, chunk: (u32, u32), visit: impl FnMut(StoredRow<'a>)) {
+    let words = words_of(arena, chunk);
     // Where a row begins is in the one before it, so each would be waited for by itself.
+    prefetch(words);
+    rows_of(words, &[], visit);
+}
+
+/// The words between two addresses of one chunk.
+#[inline]
+fn words_of(arena: &Arena<u64>, (start, end): (u32, u32)) -> &[u64] {
+    arena.items(start, (end - start) as usize)
+}
+
+fn prefetch(words: &[u64]) {
     words.iter().step_by(LINE_WORDS).for_each(codec::prefetch);
+}
+
+/// Calls `visit` with the rows that some words are, and asks for as many words of the `next` rows with each.
+#[inline]
+fn rows_of<'a>(mut words: &'a [u64], mut next: &[u64], mut visit: impl FnMut(StoredRow<'a>)) {
     while let [time, packed, rest @ ..] = words {
         let (layout, len, arrival) = unpack(*packed);
         let (values, after) = rest.split_at(len);
+        let (with_it, later) = next.split_at((ROW_HEADER_WORDS + len).min(next.len()));
+        prefetch(with_it);
         visit(StoredRow { time_ns: *time as i64, arrival, layout, values });
-        words = after;
+        (words, next) = (after, later);
     }
+    prefetch(next);
 }
 
 impl Series<'_> {
-    /// Calls `visit` with the addresses that rows lie between, chunk by chunk in arrival order; leaves out
-    /// chunks of which it is known that they have no row within `time`.
-    #[inline]
-    fn for_each_chunk(
-        self,
-        arena: &Arena<u64>,
-        time: TimeRange,
-        mut visit: impl FnMut((u32, u32)),
-    ) {
-        if self.full.is_empty() {
-            return self.rows.for_each_chunk(arena, visit);
-        }
-        let (full, last) = self.chunks_of(time);
-        full.for_each(&mut visit);
-        visit(last);
-    }
-
     /// The full chunks that may have rows within `time`, as far as they are known, and the last one.
     fn chunks_of(
         &self,

@@ -11,7 +11,10 @@ pub(crate) fn matching(column: &Column, op: CompareOp, value: &Scalar) -> Bitmap
         (Values::Integer(v), Scalar::Integer(x)) => words(v, op, *x, kernels::compare_i64),
         (Values::Unsigned(v), Scalar::Unsigned(x)) => words(v, op, *x, kernels::compare_u64),
         (Values::Boolean(v), Scalar::Boolean(x)) => {
-            (0..v.len()).map(|at| op.holds(v.get(at).cmp(x))).collect()
+            let mask = |value: bool| if op.holds(value.cmp(x)) { u64::MAX } else { 0 };
+            let (of_true, of_false) = (mask(true), mask(false));
+            let words = v.words().iter().map(|w| w & of_true | !w & of_false).collect();
+            Bitmap::from_words(words, v.len())
         }
         (Values::String(v), Scalar::String(x)) => {
             // Texts order as their bytes do.
@@ -89,6 +92,12 @@ mod tests {
                     rows.iter().map(|r| r.is_some_and(|v| op.holds(v.cmp(&constant)))).collect();
                 prop_assert_eq!(matching(&column, op, &Scalar::Integer(constant)), expected);
                 prop_assert_eq!(matching(&column, op, &Scalar::Boolean(true)).count_ones(), 0);
+                let booleans = rows.iter().map(|row| row.is_some_and(|v| v > 0)).collect();
+                let column = Column { values: Values::Boolean(booleans), ..column.clone() };
+                let constant = constant > 0;
+                let holds = |v: i64| op.holds((v > 0).cmp(&constant));
+                let expected: Bitmap = rows.iter().map(|r| r.is_some_and(holds)).collect();
+                prop_assert_eq!(matching(&column, op, &Scalar::Boolean(constant)), expected);
             }
         }
     }
