@@ -112,6 +112,12 @@ impl Occurrences {
         Self { count: 1, first: time, last: time }
     }
 
+    /// Those of neighbouring rows, one at least, whose times ascend or descend.
+    pub(crate) fn of(times: &[i64]) -> Self {
+        let (a, b) = (times[0], times[times.len() - 1]);
+        Self { count: times.len() as u64, first: a.min(b), last: a.max(b) }
+    }
+
     /// Adds others of the same value.
     pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;

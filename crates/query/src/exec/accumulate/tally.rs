@@ -124,10 +124,14 @@ impl Tally {
                         self.add_whole(run.slot, &bits, times, |v| v);
                     }
                     Values::String(v) => {
-                        for (place, time) in v.places()[from..to].iter().zip(times) {
-                            let text = || self.texts.number(v.bytes_at(*place), &self.hasher);
-                            let number = numbers.get(*place, text);
-                            self.add(run.slot, number.into(), Occurrences::one(*time));
+                        let mut times = times;
+                        // A state stays for many rows.
+                        for same in v.places()[from..to].chunk_by(|a, b| a == b) {
+                            let (of_same, others) = times.split_at(same.len());
+                            let text = || self.texts.number(v.bytes_at(same[0]), &self.hasher);
+                            let number = numbers.get(same[0], text);
+                            self.add(run.slot, number.into(), Occurrences::of(of_same));
+                            times = others;
                         }
                     }
                     Values::Dictionary(codes, texts) => {
