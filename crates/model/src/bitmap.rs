@@ -125,6 +125,23 @@ impl Bitmap {
         }
     }
 
+    /// Number of set bits in `range`.
+    #[must_use]
+    pub fn count_ones_in(&self, range: std::ops::Range<usize>) -> usize {
+        if range.is_empty() {
+            return 0;
+        }
+        let words = &self.words;
+        let (first, last) = (range.start / 64, (range.end - 1) / 64);
+        let low = u64::MAX << (range.start % 64);
+        let high = u64::MAX >> (63 - (range.end - 1) % 64);
+        if first == last {
+            return (words[first] & low & high).count_ones() as usize;
+        }
+        let inner: u32 = words[first + 1..last].iter().map(|w| w.count_ones()).sum();
+        ((words[first] & low).count_ones() + inner + (words[last] & high).count_ones()) as usize
+    }
+
     /// Puts defaults among the values from `at` on, which are those of the set bits in `range`: one for each other bit.
     ///
     /// # Panics
@@ -269,6 +286,7 @@ mod tests {
             let mut values: Vec<u64> = std::iter::once(7)
                 .chain(range.clone().filter(|i| bits.get(*i)).map(|i| i as u64 + 1))
                 .collect();
+            prop_assert_eq!(bits.count_ones_in(range.clone()), values.len() - 1);
             bits.spread(range, &mut values, 1);
             prop_assert_eq!(values, expected);
         }

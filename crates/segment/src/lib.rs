@@ -7,7 +7,6 @@
 //! Not here: which segments exist, merging them, tombstones (store-local); how a page's values are
 //! encoded (codec).
 
-mod bits;
 mod directory;
 mod error;
 mod format;

@@ -245,6 +245,12 @@ impl Memtable {
         TimeRange { min, max: self.max_time.load(Ordering::Relaxed) }
     }
 
+    /// Whether it can have rows of a measurement within `time`.
+    pub(crate) fn may_have(&self, measurement: MeasurementNo, time: TimeRange) -> bool {
+        let is_of = |layout: &StoredLayout| layout.measurement == measurement;
+        self.time().overlaps(&time) && self.layouts.read().iter().any(is_of)
+    }
+
     /// What is in it now, for readers that must not see more.
     pub(crate) fn pin(&self) -> Pin {
         Pin(std::array::from_fn(|shard| self.shards[shard].lock().rows()))

@@ -16,6 +16,7 @@ mod nearest;
 mod piece;
 mod selected;
 mod series_reader;
+mod shared_block;
 mod source;
 mod span;
 mod summarise;
@@ -273,6 +274,7 @@ impl Scan for LocalScan {
         let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
         Ok(Box::new(LocalCursor {
             next: 0,
+            next_shared: if reader.reads_shared_blocks() { 0 } else { usize::MAX },
             series: slice.series.clone(),
             reader,
             batch: BatchBuilder::new(&plan.fields, parts, series),
@@ -373,6 +375,10 @@ fn partition_sources(
     let active = partition.active.iter().map(|table| (table, Vec::new(), plan.pin_of(table)));
     for (table, tombstones, pin) in frozen.chain(active) {
         Counters::add(&counters.sources, 1);
+        if !table.may_have(plan.measurement.no, time) {
+            Counters::add(&counters.sources_pruned, 1);
+            continue;
+        }
         let (table, fields) = (Arc::clone(table), Arc::clone(&plan.field_numbers));
         let few = of_memtables.cloned();
         sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones, few }));
@@ -381,6 +387,17 @@ fn partition_sources(
         few.is_alone = true;
     }
     Ok(sources)
+}
+
+impl Emitted<'_> {
+    /// Adds it to a batch, as what the series of that ordinal has.
+    fn add_to(self, batch: &mut BatchBuilder, ordinal: u32, ready: &mut VecDeque<ScanItem>) {
+        match self {
+            Self::Rows(piece) => batch.add(ordinal, piece, ready),
+            Self::Row(time, values) => batch.add_row(ordinal, time, values, ready),
+            Self::Summaries(summaries) => batch.add_summaries(ordinal, &summaries, ready),
+        }
+    }
 }
 
 /// Reads a slice of a scan.
@@ -392,6 +409,8 @@ struct LocalCursor {
     series: Option<Arc<[u32]>>,
     /// How many of them are done.
     next: usize,
+    /// From which of them on they may be in a block that many share.
+    next_shared: usize,
     batch: BatchBuilder,
     ready: VecDeque<ScanItem>,
     context: ScanContext,
@@ -423,6 +442,39 @@ impl LocalCursor {
     }
 }
 
+/// So many series are read one by one where they turned out not to share their block with others, and where fewer are
+/// left.
+const READ_ALONE: usize = 32;
+
+impl LocalCursor {
+    /// Reads the rows of the next series together with those that share its block; whether there were any.
+    fn read_shared_block(&mut self) -> Result<bool, StoreError> {
+        let Self { plan, series, next, .. } = self;
+        let total = series.as_ref().map_or(plan.series.len(), |series| series.len());
+        let ordinals = (*next..total).map(|at| series.as_ref().map_or(at as u32, |list| list[at]));
+        let mut wanted = ordinals.map(|ordinal| (ordinal, plan.series[ordinal as usize]));
+        let shared = if total - *next < READ_ALONE {
+            None
+        } else {
+            self.reader.read_shared_block(&mut wanted)?
+        };
+        let Some(shared) = shared else {
+            self.next_shared = self.next + READ_ALONE;
+            return Ok(false);
+        };
+        self.next += shared.done;
+        if let Some(rows) = shared.rows {
+            self.batch.add_batch(rows, &mut self.ready);
+        }
+        if let (Some(series), Some(ordinal)) = (shared.unfinished, self.ordinal(self.next - 1)) {
+            let (batch, ready) = (&mut self.batch, &mut self.ready);
+            self.reader
+                .read_behind_block(series, &mut |emitted| emitted.add_to(batch, ordinal, ready))?;
+        }
+        Ok(true)
+    }
+}
+
 impl ScanCursor for LocalCursor {
     fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
         while self.ready.is_empty() {
@@ -434,14 +486,13 @@ impl ScanCursor for LocalCursor {
             if self.next.is_multiple_of(LOOKED_AHEAD) {
                 self.look_ahead();
             }
+            if self.next >= self.next_shared && self.read_shared_block()? {
+                continue;
+            }
             self.next += 1;
             let series = self.plan.series[ordinal as usize];
             let (batch, ready) = (&mut self.batch, &mut self.ready);
-            self.reader.read(series, &mut |emitted| match emitted {
-                Emitted::Rows(piece) => batch.add(ordinal, piece, ready),
-                Emitted::Row(time, values) => batch.add_row(ordinal, time, values, ready),
-                Emitted::Summaries(summaries) => batch.add_summaries(ordinal, &summaries, ready),
-            })?;
+            self.reader.read(series, &mut |emitted| emitted.add_to(batch, ordinal, ready))?;
         }
         let Some(item) = self.ready.pop_front() else { return Ok(None) };
         if let ScanItem::Rows(batch) = &item {

@@ -5,7 +5,6 @@ use std::ops::Range;
 use codec::{Mark, Marks, NumbersOut, Waypoint};
 use model::{Bitmap, Column, FieldType, Strings, Values};
 
-use crate::bits;
 use crate::format::BLOCK_TEXT_LIMIT;
 use crate::input::{Input, Malformed};
 
@@ -148,8 +147,8 @@ impl<'a> PagePart<'a> {
             return Ok(Self { values: rows.clone(), rows, input, present: None });
         }
         let present = decode_present(&mut input, shape)?;
-        let before = bits::count_ones(&present, 0..rows.start);
-        let values = before..before + bits::count_ones(&present, rows.clone());
+        let before = present.count_ones_in(0..rows.start);
+        let values = before..before + present.count_ones_in(rows.clone());
         Ok(Self { rows, input, values, present: Some(present) })
     }
 

@@ -9,7 +9,6 @@ use model::{Bitmap, Column, FieldType, SeriesId, Strings, TimeRange, Values};
 
 use super::WriterOptions;
 use super::output::Output;
-use crate::bits;
 use crate::directory::{BlockEntry, Edges, Fields, KnownTimes, PageEntry};
 use crate::input::{put_bytes, put_varint};
 use crate::numbers::{Number, Numbers};
@@ -249,7 +248,7 @@ impl<'a> FieldPage<'a> {
         let Some(present) = &self.present else { return plan.ends.clone() };
         let (mut row, mut values) = (0, 0);
         let values_until = |end: &u32| {
-            values += bits::count_ones(present, row..*end as usize) as u32;
+            values += present.count_ones_in(row..*end as usize) as u32;
             row = *end as usize;
             values
         };

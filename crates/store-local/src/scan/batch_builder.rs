@@ -79,9 +79,7 @@ impl BatchBuilder {
         }
         if self.batch.columns.is_empty() {
             // Nothing is copied.
-            let time = Column::new(Values::Time(piece.times));
-            let columns = std::iter::once(time).chain(piece.columns).collect();
-            self.batch = ColumnBatch { rows, runs: vec![run], columns };
+            self.batch = piece.into_batch(vec![run]);
             if is_long {
                 self.end(ready);
             }
@@ -103,6 +101,12 @@ impl BatchBuilder {
             mine.extend_from(theirs, 0..rows);
         }
         self.count(run, ready);
+    }
+
+    /// Adds rows of several series that are a batch already.
+    pub(super) fn add_batch(&mut self, batch: ColumnBatch, ready: &mut VecDeque<ScanItem>) {
+        self.end(ready);
+        ready.push_back(ScanItem::Rows(batch));
     }
 
     /// Adds one row, its numbers by their bits.

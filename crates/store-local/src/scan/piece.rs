@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use model::{Bitmap, Column, Strings, Values};
+use model::{Bitmap, Column, ColumnBatch, SeriesRun, Strings, Values};
 
 /// Some rows of one series, ascending in time, no time twice.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,25 +15,36 @@ pub(crate) struct Piece {
 impl Piece {
     /// Leaves out rows in which none of these columns has a value, or no column at all.
     pub(crate) fn drop_empty_rows(&mut self, with_any: Option<&[usize]>) {
+        if let Some(any) = self.rows_with_values(with_any)
+            && any.count_ones() < self.times.len()
+        {
+            self.select(&any);
+        }
+    }
+
+    /// The rows in which one of these columns has a value, or one of all; `None`: it is known that all do.
+    pub(super) fn rows_with_values(&self, with_any: Option<&[usize]>) -> Option<Bitmap> {
         let mut validities = Vec::with_capacity(self.columns.len());
         for (at, column) in self.columns.iter().enumerate() {
             if with_any.is_some_and(|any| !any.contains(&at)) {
                 continue;
             }
-            match &column.validity {
-                Some(validity) => validities.push(validity),
-                None => return,
-            }
+            validities.push(column.validity.as_ref()?);
         }
         let rows = self.times.len();
         let mut any = vec![0u64; rows.div_ceil(64)];
         for validity in validities {
             any.iter_mut().zip(validity.words()).for_each(|(a, v)| *a |= v);
         }
-        let any = Bitmap::from_words(any, rows);
-        if any.count_ones() < rows {
-            self.select(&any);
-        }
+        Some(Bitmap::from_words(any, rows))
+    }
+
+    /// The rows as a batch of a scan, `runs` of series in it.
+    pub(super) fn into_batch(self, runs: Vec<SeriesRun>) -> ColumnBatch {
+        let rows = self.times.len();
+        let time = Column::new(Values::Time(self.times));
+        let columns = std::iter::once(time).chain(self.columns).collect();
+        ColumnBatch { rows, runs, columns }
     }
 
     /// Leaves out the rows with these times, which ascend.

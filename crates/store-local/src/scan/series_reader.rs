@@ -259,7 +259,7 @@ impl SeriesReader {
         }
     }
 
-    fn only_segment(&mut self, at: usize) -> &mut SegmentSource {
+    pub(super) fn only_segment(&mut self, at: usize) -> &mut SegmentSource {
         match self.partitions[at].sources.as_mut_slice() {
             [Source::Segment(segment)] => segment,
             _ => panic!("BUG: the partition was looked at before"),
@@ -310,7 +310,7 @@ impl SeriesReader {
     }
 
     /// Reads a span that no other source has rows for.
-    fn read_alone(
+    pub(super) fn read_alone(
         &mut self,
         at: usize,
         span: Span,

@@ -495,7 +495,7 @@ impl SegmentSource {
     }
 
     /// Fields of some parts of a block: all parts of the first field, then those of the second.
-    fn columns(
+    pub(super) fn columns(
         &self,
         block: &Block,
         parts: &[Range<usize>],

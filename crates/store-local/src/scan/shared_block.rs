@@ -1,0 +1,196 @@
+//! Rows of many series out of the block they share, handed out as they stand there.
+//!
+//! Series with a handful of rows share blocks of thousands. Asked for one by one, each costs a walk to the block, a
+//! search in it and copies of its few rows: more than the rows themselves. Where nothing else has rows of the time range,
+//! the block's columns are the batch, and the series are its runs.
+//!
+//! Nothing here is needed for an answer to be right: what is not read like this is read series by series.
+
+use std::ops::Range;
+
+use model::{Bitmap, ColumnBatch, FieldFilter, SeriesId, SeriesRun, TimeRange};
+use segment::{Block, Edge, Runs};
+use store::{StoreError, TimeOrder};
+
+use super::filter;
+use super::piece::Piece;
+use super::series_reader::{Emitted, SeriesReader};
+use super::source::{SegmentSource, Source};
+use crate::error::segment_error;
+
+/// Rows of several series.
+#[derive(Debug, Default)]
+pub(super) struct SharedRows {
+    pub(super) rows: Option<ColumnBatch>,
+    /// Series that are done, of those that were wanted.
+    pub(super) done: usize,
+    /// The last of these, if the blocks behind may have more of its rows.
+    pub(super) unfinished: Option<SeriesId>,
+}
+
+/// Rows of a block that are wanted, by series.
+struct Wanted {
+    /// Ordinals, and rows in the block: ascending, disjoint.
+    runs: Vec<(u32, Range<usize>)>,
+    done: usize,
+    unfinished: Option<SeriesId>,
+}
+
+impl SeriesReader {
+    /// Whether rows of many series may be read at once: one segment has all of them, and none is hidden, wanted backwards
+    /// or counted.
+    pub(super) fn reads_shared_blocks(&self) -> bool {
+        let [partition] = self.partitions.as_slice() else { return false };
+        let [Source::Segment(segment)] = partition.sources.as_slice() else { return false };
+        !segment.has_tombstones()
+            && self.rows_per_series.is_none()
+            && self.order == TimeOrder::Ascending
+            && (self.filters.is_empty() || self.filter_columns.is_some())
+    }
+
+    /// Reads the block that the first of `series` is in, which ascend and come with their ordinals, if it is shared by
+    /// several of them.
+    ///
+    /// # Panics
+    /// Unless [`Self::reads_shared_blocks`].
+    pub(super) fn read_shared_block(
+        &mut self,
+        series: &mut dyn Iterator<Item = (u32, SeriesId)>,
+    ) -> Result<Option<SharedRows>, StoreError> {
+        let Some(first) = series.next() else { return Ok(None) };
+        let time = self.time.intersect(&self.partitions[0].time);
+        let has_windows = self.windows.is_some();
+        let segment = self.only_segment(0);
+        if !segment.may_have(first.1, time) {
+            return Ok(None);
+        }
+        let mut walk = segment.walk(first.1, time);
+        let Some(block) = segment.next_block(&mut walk, Edge::First)? else { return Ok(None) };
+        if block.has_one_series() || (has_windows && block.has_windows()) {
+            return Ok(None);
+        }
+        let runs = segment.reader.runs(&block).map_err(segment_error)?;
+        let Some(wanted) = Wanted::among(&runs, first, series) else { return Ok(None) };
+        segment.near = block.place();
+        let Wanted { runs, done, unfinished } = wanted;
+        let rows = if segment.has_values(&block, None) {
+            let piece = segment.whole(&block)?;
+            let columns = self.filter_columns.as_deref().unwrap_or_default();
+            cut(piece, runs, (time, block.time()), &self.filters, columns)
+        } else {
+            None
+        };
+        Ok(Some(SharedRows { rows, done, unfinished }))
+    }
+
+    /// Reads the rows of a series that are behind the block that [`Self::read_shared_block`] read last.
+    pub(super) fn read_behind_block(
+        &mut self,
+        series: SeriesId,
+        emit: &mut dyn FnMut(Emitted<'_>),
+    ) -> Result<(), StoreError> {
+        let time = self.time.intersect(&self.partitions[0].time);
+        let segment = self.only_segment(0);
+        let place = segment.near;
+        let mut walk = segment.walk(series, time);
+        let mut spans = Vec::new();
+        let mut is_behind = false;
+        while let Some(block) = segment.next_block(&mut walk, Edge::First)? {
+            if std::mem::replace(&mut is_behind, true) || block.place() != place {
+                segment.block_span(0, series, time, block, &mut spans)?;
+            }
+        }
+        let mut all = usize::MAX;
+        spans.into_iter().try_for_each(|span| self.read_alone(0, span, &mut all, emit))
+    }
+}
+
+impl SegmentSource {
+    /// All rows of a block, of whatever series.
+    fn whole(&self, block: &Block) -> Result<Piece, StoreError> {
+        let rows = 0..block.rows();
+        let mut times = Vec::with_capacity(block.rows());
+        self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+        let columns = self.columns(block, std::slice::from_ref(&rows), &self.fields)?;
+        Ok(Piece { times, columns })
+    }
+}
+
+impl Wanted {
+    /// Which of a block's runs are wanted; `None` if there are less than two.
+    fn among(
+        runs: &Runs,
+        first: (u32, SeriesId),
+        others: &mut dyn Iterator<Item = (u32, SeriesId)>,
+    ) -> Option<Self> {
+        let last = runs.series(runs.len() - 1);
+        let mut wanted = Self { runs: Vec::new(), done: 0, unfinished: None };
+        let mut at = runs.index_from(first.1);
+        for (ordinal, series) in std::iter::once(first).chain(others) {
+            if series > last {
+                break;
+            }
+            wanted.done += 1;
+            while runs.series(at) < series {
+                at += 1;
+            }
+            if runs.series(at) == series {
+                wanted.runs.push((ordinal, runs.rows(at)));
+            }
+            if series == last {
+                wanted.unfinished = Some(series);
+                break;
+            }
+        }
+        (wanted.runs.len() > 1).then_some(wanted)
+    }
+}
+
+/// The rows of `piece` that are in one of `runs`, within `time` and satisfy the filters, each of them about the column of
+/// that place; `None` if there are none.
+fn cut(
+    mut piece: Piece,
+    runs: Vec<(u32, Range<usize>)>,
+    (time, of_block): (TimeRange, TimeRange),
+    filters: &[FieldFilter],
+    filter_columns: &[usize],
+) -> Option<ColumnBatch> {
+    let rows = piece.times.len();
+    let in_runs: usize = runs.iter().map(|(_, rows)| rows.len()).sum();
+    let mut kept = (in_runs < rows).then(|| {
+        let mut kept = Bitmap::new();
+        for (_, rows) in &runs {
+            kept.extend_filled(rows.start - kept.len(), false);
+            kept.extend_filled(rows.len(), true);
+        }
+        kept.extend_filled(rows - kept.len(), false);
+        kept
+    });
+    let mut keep = |found: Bitmap| {
+        if found.count_ones() < rows {
+            kept =
+                Some(kept.take().map_or_else(|| found.clone(), |kept| filter::both(&kept, &found)));
+        }
+    };
+    if !time.covers(&of_block) {
+        keep(piece.times.iter().map(|at| time.contains(*at)).collect());
+    }
+    if let Some(with_value) = piece.rows_with_values(None) {
+        keep(with_value);
+    }
+    for (filter, column) in filters.iter().zip(filter_columns) {
+        keep(filter::matching(&piece.columns[*column], filter.op, &filter.value));
+    }
+    let run = |(series, rows): (u32, usize)| SeriesRun { series, rows: rows as u32 };
+    let left: Vec<SeriesRun> = match &kept {
+        None => runs.into_iter().map(|(series, rows)| run((series, rows.len()))).collect(),
+        Some(kept) => {
+            let of_run = |(series, rows): (u32, Range<usize>)| (series, kept.count_ones_in(rows));
+            runs.into_iter().map(of_run).filter(|(_, rows)| *rows > 0).map(run).collect()
+        }
+    };
+    if let Some(kept) = &kept {
+        piece.select(kept);
+    }
+    (!left.is_empty()).then(|| piece.into_batch(left))
+}
