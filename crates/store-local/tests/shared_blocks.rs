@@ -27,13 +27,13 @@ fn rows_of(series: u64) -> Vec<Row> {
     let row = |at: u64| {
         let mut fields = Vec::new();
         let has = random(series * 31 + at);
-        if has % 4 != 0 {
+        if !has.is_multiple_of(4) {
             fields.push(("x", Scalar::Integer((has % 100) as i64)));
         }
-        if has % 5 != 0 {
+        if !has.is_multiple_of(5) {
             fields.push(("y", Scalar::Float(has as f64 / 8.0)));
         }
-        if has % 3 == 0 || fields.is_empty() {
+        if has.is_multiple_of(3) || fields.is_empty() {
             fields.push(("state", Scalar::String(STATES[has as usize % 3].into())));
         }
         Row::new(&format!("m,id={series:05}"), &fields, (at * 10 + has % 7) as i64)
@@ -71,7 +71,7 @@ fn answer(store: &LocalStore, request: &ScanRequest, every: u32) -> Vec<Row> {
     let scan = store.scan(request).unwrap();
     let mut slice = ScanSlice::all();
     if every > 1 {
-        let ordinals: Vec<u32> = (0..scan.series().len as u32).step_by(every as usize).collect();
+        let ordinals: Vec<u32> = (0..scan.series().len).step_by(every as usize).collect();
         slice.series = Some(Arc::from(ordinals));
     }
     let mut rows = read_slice(&*scan, request, &slice).unwrap();

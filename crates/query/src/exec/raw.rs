@@ -2,8 +2,9 @@
 //!
 //! One series: its rows stream through. Several groups of few rows: they are read together and
 //! sorted. A group of many series and many rows: time is read in slices, so that memory stays
-//! bounded and a LIMIT stops the reading.
+//! bounded and a LIMIT stops the reading; with a LIMIT alone its rows are looked for series by series.
 
+mod first;
 mod gather;
 mod radix;
 mod step;
@@ -202,6 +203,19 @@ impl Raw {
             }
             let many =
                 self.rows_wanted(unit, groups.clone()) > self.context.tuning.first_slice_rows;
+            if many
+                && !self.select.shows_groups()
+                && first::is_possible(&self.select, &self.context, unit)
+            {
+                let (block, held) = first::read(&self.select, &self.context, unit, group)?;
+                if !block.times.is_empty() {
+                    let rows = 0..block.times.len();
+                    self.make_ready(block, vec![(header, rows)]);
+                    self.held = Some(held);
+                }
+                self.done += count;
+                return Ok(());
+            }
             if many && !self.select.shows_groups() {
                 let tuning = self.context.tuning;
                 let limited = self.select.limit > 0;

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use model::{Column, ColumnBatch, FieldType, Reservation, TimeRange, Values};
 use store::ScanSlice;
 
+use super::first::compare_codes;
 use super::radix;
 use super::step::Step;
 use crate::exec::column::{append, arrange};
@@ -57,6 +58,46 @@ enum Tie {
     Ranks(HashMap<u32, u32>),
     /// The texts of the leading columns.
     Texts(Vec<Column>),
+}
+
+/// The leading columns of texts, which decide between rows of the same time: of rows from the store only. Mostly these
+/// are tags, so that it is the series that decides.
+pub(super) enum Leading<'a> {
+    /// There are none, or they do not matter.
+    Nothing,
+    /// So many columns, which differ from row to row.
+    Texts(usize),
+    /// Tags that all series have, by the places of their texts, which ascend as these do.
+    Tags(Vec<&'a [u32]>),
+}
+
+impl<'a> Leading<'a> {
+    pub(super) fn of(select: &Select, unit: &'a Unit) -> Self {
+        let groups = unit.groups.len();
+        let one_series_each = unit.groups.series_count(0..groups) == groups;
+        let from_store = unit.inputs.iter().all(|input| input.request.is_some());
+        if select.shows_groups() || one_series_each || !from_store {
+            return Self::Nothing;
+        }
+        let is_text = |aux: &&AuxPlan| aux.kind.field_type() == FieldType::String;
+        let texts = select.aux.iter().take_while(is_text).count();
+        if texts == 0 {
+            return Self::Nothing;
+        }
+        let [input] = unit.inputs.as_slice() else { return Self::Texts(texts) };
+        let table = input.scan.series();
+        let tag = |source: &ColumnSource| match source {
+            // All series have the tag if the least of its values is a text.
+            ColumnSource::Tag { at, .. } => {
+                let tag = &table.tags[*at];
+                (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty())
+                    .then_some(tag.codes.as_slice())
+            }
+            _ => None,
+        };
+        let tags: Option<Vec<&[u32]>> = input.aux[..texts].iter().map(tag).collect();
+        tags.map_or(Self::Texts(texts), Self::Tags)
+    }
 }
 
 /// Bytes that putting a row in order takes at most: a key and a number.
@@ -166,10 +207,22 @@ impl<'a> Gathered<'a> {
         time: TimeRange,
         rows: u64,
     ) -> Result<Self, QueryError> {
+        let slices = 0..unit.inputs.len();
+        let slices = slices.filter_map(|at| Some((at, unit.slice(at, groups.clone(), time)?)));
+        Self::read_slices(select, context, unit, slices.collect(), rows)
+    }
+
+    /// Reads slices of inputs, about so many rows.
+    pub(super) fn read_slices(
+        select: &'a Select,
+        context: &QueryContext,
+        unit: &'a Unit,
+        slices: Vec<(usize, ScanSlice)>,
+        rows: u64,
+    ) -> Result<Self, QueryError> {
         let mut read = Batches::new(context)?;
         let cells = rows.saturating_mul(select.aux.len() as u64);
-        for at in 0..unit.inputs.len() {
-            let Some(slice) = unit.slice(at, groups.clone(), time) else { continue };
+        for (at, slice) in slices {
             let shares = unit.shares(at, slice, cells, context);
             if let [slice] = shares.as_slice() {
                 read.read_slice(context, unit, at, slice)?;
@@ -234,41 +287,18 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// What decides between rows of the same time: the text of leading columns, of rows from the
-    /// store only. Mostly these are tags, so that it is the series that decides.
+    /// What decides between rows of the same time.
     fn tie(&self) -> Tie {
-        let unit = self.unit;
-        let groups = unit.groups.len();
-        let one_series_each = unit.groups.series_count(0..groups) == groups;
-        let from_store = unit.inputs.iter().all(|input| input.request.is_some());
-        if self.in_read_order || one_series_each || !from_store {
-            return Tie::Read;
-        }
-        let is_text = |aux: &&AuxPlan| aux.kind.field_type() == FieldType::String;
-        let texts = self.select.aux.iter().take_while(is_text).count();
-        if texts == 0 {
-            return Tie::Read;
-        }
-        let joined = || Tie::Texts((0..texts).map(|number| self.joined(number)).collect());
-        let [input] = unit.inputs.as_slice() else { return joined() };
-        let table = input.scan.series();
-        let tag = |source: &ColumnSource| match source {
-            // All series have the tag if the least of its values is a text.
-            ColumnSource::Tag { at, .. } => {
-                let tag = &table.tags[*at];
-                (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty())
-                    .then_some(&tag.codes)
+        let tags = match Leading::of(self.select, self.unit) {
+            Leading::Nothing => return Tie::Read,
+            Leading::Texts(count) => {
+                return Tie::Texts((0..count).map(|number| self.joined(number)).collect());
             }
-            _ => None,
+            Leading::Tags(tags) => tags,
         };
-        let tags: Option<Vec<&Vec<u32>>> = input.aux[..texts].iter().map(tag).collect();
-        let Some(tags) = tags else { return joined() };
         let mut series: Vec<u32> = self.read.runs.iter().map(|run| run.series).collect();
         series.dedup();
-        let compare = |a: &u32, b: &u32| {
-            let codes = tags.iter().map(|codes| codes[*a as usize].cmp(&codes[*b as usize]));
-            codes.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        };
+        let compare = |a: &u32, b: &u32| compare_codes(&tags, *a, *b);
         series.sort_unstable_by(compare);
         let equal = series.chunk_by(|a, b| compare(a, b).is_eq());
         let ranks =

@@ -1,0 +1,211 @@
+//! The first rows of a group of many series, for LIMIT.
+//!
+//! Rows come in order of time, and of one time in an order of their series: by the texts of leading tags, then as they were
+//! opened. So once a few series have as many rows as are wanted, of series behind them in that order only earlier rows
+//! matter; where rows come at even times there are none, and nobody looks at the other series at all.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use model::{Column, Reservation};
+use store::ScanSlice;
+
+use super::gather::{Gathered, Leading};
+use crate::exec::column::{append, arrange};
+use crate::exec::rows::Block;
+use crate::exec::unit::Unit;
+use crate::plan::Select;
+use crate::{QueryContext, QueryError};
+
+/// How many times as many series are read each time.
+const GROWTH: usize = 4;
+
+/// Whether the first rows of a group can be found series by series. A condition on fields may find its rows anywhere in
+/// them: then it is better to go through time.
+pub(super) fn is_possible(select: &Select, context: &QueryContext, unit: &Unit) -> bool {
+    let [input] = unit.inputs.as_slice() else { return false };
+    let wanted = select.limit.saturating_add(select.offset);
+    select.limit > 0
+        && wanted <= context.tuning.gather_rows
+        && input.request.is_some()
+        && input.filter.is_none()
+        && !matches!(Leading::of(select, unit), Leading::Texts(_))
+}
+
+/// The first rows of a group, no more than LIMIT and OFFSET want of them, and their memory.
+pub(super) fn read(
+    select: &Select,
+    context: &QueryContext,
+    unit: &Unit,
+    group: usize,
+) -> Result<(Block, Reservation), QueryError> {
+    let mut held = context.budget.reserve(0)?;
+    let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
+    let mut left = series_in_order(select, unit, group);
+    let rows_each = (unit.extent.rows() / left.len().max(1) as u64 + 1).min(wanted as u64);
+    let series_for = |rows: u64| usize::try_from((rows / rows_each).max(1)).unwrap_or(usize::MAX);
+    let mut count = series_for(context.tuning.first_slice_rows);
+    let count_max = series_for(context.tuning.gather_rows);
+    let mut best = Block { times: Vec::new(), slots: Vec::new() };
+    let mut within = unit.extent.bounds();
+    while !left.is_empty() && !within.is_empty() {
+        let few = unit.extent.rows_within(within) <= context.tuning.gather_rows;
+        let next = left.take(if few { usize::MAX } else { count });
+        let slice = ScanSlice {
+            series: Some(next),
+            time: within,
+            // So few that looking for the ends of each series takes longer than reading them.
+            rows_per_series: unit.inputs[0].rows_per_series.filter(|_| !few),
+            ..ScanSlice::all()
+        };
+        let rows = unit.rows_within(0, &slice) as u64;
+        let found = Gathered::read_slices(select, context, unit, vec![(0, slice)], rows)?;
+        let (found, ..) = found.sorted(select.ascending);
+        best = merged(best, &found, select.ascending, wanted);
+        let columns = best.slots.iter().map(Column::memory_bytes);
+        held.resize(columns.sum::<usize>() + best.times.len() * size_of::<i64>())?;
+        if let Some(last) = best.times.last().filter(|_| best.times.len() == wanted) {
+            if select.ascending {
+                within.max = within.max.min(last.saturating_sub(1));
+            } else {
+                within.min = within.min.max(last.saturating_add(1));
+            }
+        }
+        count = count.saturating_mul(GROWTH).min(count_max.max(count));
+    }
+    Ok((best, held))
+}
+
+/// Series that are left, in the order in which rows of one time come.
+struct Left<'a> {
+    series: Vec<u32>,
+    /// How many were taken.
+    taken: usize,
+    tags: Vec<&'a [u32]>,
+    ascending: bool,
+}
+
+fn series_in_order<'a>(select: &Select, unit: &'a Unit, group: usize) -> Left<'a> {
+    let series = match unit.groups.ordinals(0, group..group + 1) {
+        Some(series) => series.to_vec(),
+        None => (0..unit.inputs[0].scan.series().len).collect(),
+    };
+    let tags = match Leading::of(select, unit) {
+        Leading::Tags(tags) => tags,
+        Leading::Nothing | Leading::Texts(_) => Vec::new(),
+    };
+    Left { series, taken: 0, tags, ascending: select.ascending }
+}
+
+impl Left<'_> {
+    fn len(&self) -> usize {
+        self.series.len() - self.taken
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the next ones; they ascend by their numbers.
+    fn take(&mut self, count: usize) -> Arc<[u32]> {
+        let (tags, ascending) = (&self.tags, self.ascending);
+        let left = &mut self.series[self.taken..];
+        let count = count.min(left.len());
+        if count < left.len() {
+            let compare = |a: &u32, b: &u32| {
+                let order = compare_codes(tags, *a, *b).then(a.cmp(b));
+                if ascending { order } else { order.reverse() }
+            };
+            left.select_nth_unstable_by(count, compare);
+        }
+        let next = &mut left[..count];
+        next.sort_unstable();
+        self.taken += count;
+        Arc::from(&*next)
+    }
+}
+
+/// Order by the texts of tags.
+pub(super) fn compare_codes(tags: &[&[u32]], a: u32, b: u32) -> Ordering {
+    let orders = tags.iter().map(|codes| codes[a as usize].cmp(&codes[b as usize]));
+    orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The first `wanted` rows of two blocks that are in order; of one time those of `a` come first.
+fn merged(a: Block, b: &Block, ascending: bool, wanted: usize) -> Block {
+    let (from_a, from_b) = (a.times.len(), b.times.len());
+    let mut order = Vec::with_capacity(wanted.min(from_a + from_b));
+    let (mut at, mut other) = (0, 0);
+    while order.len() < wanted && (at < from_a || other < from_b) {
+        let is_a = match (a.times.get(at), b.times.get(other)) {
+            (Some(a), Some(b)) => {
+                if ascending {
+                    a <= b
+                } else {
+                    a >= b
+                }
+            }
+            (a, _) => a.is_some(),
+        };
+        if is_a {
+            order.push(at as u32);
+            at += 1;
+        } else {
+            order.push((from_a + other) as u32);
+            other += 1;
+        }
+    }
+    let all_times = [&a.times[..], &b.times[..]].concat();
+    let times = order.iter().map(|row| all_times[*row as usize]).collect();
+    let mut slots = a.slots;
+    if slots.is_empty() {
+        slots = b.slots.iter().map(|column| Column::new(column.values.empty_like())).collect();
+    }
+    for (mine, theirs) in slots.iter_mut().zip(&b.slots) {
+        append(mine, theirs);
+        *mine = arrange(mine, &order);
+    }
+    Block { times, slots }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Values;
+
+    use super::*;
+
+    fn block(rows: &[(i64, i64)]) -> Block {
+        let times = rows.iter().map(|row| row.0).collect();
+        let values = Values::Integer(rows.iter().map(|row| row.1).collect());
+        Block { times, slots: vec![Column::new(values)] }
+    }
+
+    #[test]
+    fn of_one_time_the_rows_found_first_come_first() {
+        let (a, b) = (block(&[(1, 10), (3, 11)]), block(&[(0, 20), (1, 21), (2, 22), (3, 23)]));
+        let rows = |block: Block| -> Vec<(i64, i64)> {
+            let Values::Integer(values) = &block.slots[0].values else { panic!("integers") };
+            block.times.iter().copied().zip(values.iter().copied()).collect()
+        };
+        let found = rows(merged(a, &b, true, 5));
+        assert_eq!(found, [(0, 20), (1, 10), (1, 21), (2, 22), (3, 11)]);
+        let (a, b) = (block(&[(3, 10)]), block(&[(3, 20), (2, 21)]));
+        assert_eq!(rows(merged(a, &b, false, 9)), [(3, 10), (3, 20), (2, 21)]);
+        let nothing = Block { times: Vec::new(), slots: Vec::new() };
+        assert_eq!(rows(merged(nothing, &block(&[(1, 1), (2, 2)]), true, 1)), [(1, 1)]);
+    }
+
+    #[test]
+    fn series_are_taken_in_the_order_of_their_tags() {
+        let codes = [2, 0, 1, 0, 2];
+        let left =
+            |ascending| Left { series: (0..5).collect(), taken: 0, tags: vec![&codes], ascending };
+        let mut forward = left(true);
+        assert_eq!(*forward.take(2), [1, 3]);
+        assert_eq!(*forward.take(2), [0, 2]);
+        assert_eq!(*forward.take(9), [4]);
+        assert!(forward.is_empty());
+        let mut backward = left(false);
+        assert_eq!(*backward.take(3), [0, 2, 4]);
+    }
+}
