@@ -463,6 +463,9 @@ impl LocalCursor {
             return Ok(false);
         };
         self.next += shared.done;
+        if shared.next_alone {
+            self.next_shared = self.next + 1;
+        }
         if let Some(rows) = shared.rows {
             self.batch.add_batch(rows, &mut self.ready);
         }

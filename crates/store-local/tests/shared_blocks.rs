@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{CompareOp, FieldFilter, Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{POLICY, Row, read_slice, scan_everything, write};
-use store::{ScanRequest, ScanSlice, Store};
+use store::{ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
 mod common;
@@ -41,45 +41,72 @@ fn rows_of(series: u64) -> Vec<Row> {
     (0..random(series) % 8).map(row).collect()
 }
 
-/// What is asked: fields, a range of time, a filter, and every how manieth series.
-fn requests(store: &LocalStore) -> Vec<(ScanRequest, u32)> {
+/// What is asked.
+struct Question {
+    request: ScanRequest,
+    /// Every how manieth series.
+    every: u32,
+    /// Rows of each series, of those that have the first field.
+    few: Option<u64>,
+}
+
+fn questions(store: &LocalStore) -> Vec<Question> {
     let everything = scan_everything(store, POLICY, "m").unwrap();
-    let mut requests = Vec::new();
+    let filters = |fields: &[&str]| {
+        let filter = |op| FieldFilter { field: "x".into(), op, value: Scalar::Integer(90) };
+        let ops = [None, Some(CompareOp::Greater), Some(CompareOp::Less)];
+        let ops = ops.into_iter().filter(|op| op.is_none() || fields.contains(&"x"));
+        ops.map(|op| op.map(filter).into_iter().collect()).collect::<Vec<Vec<FieldFilter>>>()
+    };
+    let mut questions = Vec::new();
     for fields in [&["x"][..], &["state"], &["x", "y", "state"]] {
-        for time in [TimeRange::ALL, TimeRange::new(11, 38)] {
-            for filter in [None, Some(CompareOp::Greater), Some(CompareOp::Less)] {
-                let filter = filter.filter(|_| fields.contains(&"x"));
-                let filter = filter.map(|op| FieldFilter {
-                    field: "x".into(),
-                    op,
-                    value: Scalar::Integer(90),
-                });
-                for every in [1, 2, 700, 11_999] {
-                    let mut request = ScanRequest { time, ..everything.clone() };
-                    request.fields.retain(|(name, _)| fields.contains(&&**name));
-                    request.filters = filter.clone().into_iter().collect();
-                    requests.push((request, every));
+        for filters in filters(fields) {
+            for time in [TimeRange::ALL, TimeRange::new(11, 38)] {
+                for order in [TimeOrder::Ascending, TimeOrder::Descending] {
+                    for (every, few) in
+                        [(1, None), (2, Some(1)), (700, None), (1, Some(2)), (11_999, Some(1))]
+                    {
+                        let mut request = ScanRequest { time, order, ..everything.clone() };
+                        request.fields.retain(|(name, _)| fields.contains(&&**name));
+                        request.filters.clone_from(&filters);
+                        questions.push(Question { request, every, few });
+                    }
                 }
             }
         }
     }
-    requests
+    questions
 }
 
-/// The answer: of rows that a filter is for those it is about, as it is a hint.
-fn answer(store: &LocalStore, request: &ScanRequest, every: u32) -> Vec<Row> {
+/// The answer: of rows that hints are about those that they say, no more.
+fn answer(store: &LocalStore, Question { request, every, few }: &Question) -> Vec<Row> {
     let scan = store.scan(request).unwrap();
-    let mut slice = ScanSlice::all();
-    if every > 1 {
-        let ordinals: Vec<u32> = (0..scan.series().len).step_by(every as usize).collect();
+    let mut slice = ScanSlice { rows_per_series: *few, ..ScanSlice::all() };
+    if *every > 1 {
+        let ordinals: Vec<u32> = (0..scan.series().len).step_by(*every as usize).collect();
         slice.series = Some(Arc::from(ordinals));
     }
+    slice.with_any = few.map(|_| Arc::from([0]));
     let mut rows = read_slice(&*scan, request, &slice).unwrap();
-    let x = |row: &Row| row.fields.iter().find(|(name, _)| &**name == "x").map(|(_, x)| x.clone());
+    let field = |row: &Row, wanted: &str| {
+        row.fields.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| value.clone())
+    };
     for filter in &request.filters {
-        rows.retain(|row| match x(row) {
+        rows.retain(|row| match field(row, "x") {
             Some(Scalar::Integer(x)) => filter.op.holds(x.cmp(&90)),
             _ => false,
+        });
+    }
+    if let Some(few) = few {
+        rows.retain(|row| field(row, &request.fields[0].0).is_some());
+        let (mut key, mut left) = (None, 0);
+        rows.retain(|row| {
+            if key.as_ref() != Some(&row.key) {
+                (key, left) = (Some(row.key.clone()), *few);
+            }
+            let is_wanted = left > 0;
+            left -= u64::from(is_wanted);
+            is_wanted
         });
     }
     rows
@@ -92,15 +119,15 @@ fn shared_blocks_hold_what_was_in_memory() {
     let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
     assert!(rows.len() > 8192);
     write(&store, POLICY, &rows, 0).unwrap();
-    let requests = requests(&store);
-    let ask = || -> Vec<Vec<Row>> {
-        requests.iter().map(|(request, every)| answer(&store, request, *every)).collect()
-    };
+    let questions = questions(&store);
+    let ask = || -> Vec<Vec<Row>> { questions.iter().map(|asked| answer(&store, asked)).collect() };
     let expected = ask();
     assert!(expected.iter().filter(|rows| rows.is_empty()).count() < expected.len() / 2);
     store.flush().unwrap();
-    for (found, (expected, (request, every))) in ask().iter().zip(expected.iter().zip(&requests)) {
-        assert_eq!(found, expected, "{request:?}, every {every}");
+    for (found, (expected, Question { request, every, few })) in
+        ask().iter().zip(expected.iter().zip(&questions))
+    {
+        assert_eq!(found, expected, "{request:?}, every {every}, {few:?} rows");
     }
     store.settle().unwrap();
     assert_eq!(ask(), expected);
@@ -125,7 +152,10 @@ fn a_series_goes_on_in_the_next_block() {
     store.flush().unwrap();
     let mut request = scan_everything(&store, POLICY, "m").unwrap();
     request.fields.retain(|(name, _)| &**name == "x");
-    let found = answer(&store, &request, 1);
     let x = |row: &Row| (row.key.clone(), row.time_ns);
-    assert!(found.iter().map(x).eq(rows.iter().map(x)));
+    let everything = Question { request: request.clone(), every: 1, few: None };
+    assert!(answer(&store, &everything).iter().map(x).eq(rows.iter().map(x)));
+    request.order = TimeOrder::Descending;
+    let last = answer(&store, &Question { request, every: 1, few: Some(1) });
+    assert!(last.iter().map(x).eq(rows.iter().filter(|row| row.time_ns == 44).map(x)));
 }

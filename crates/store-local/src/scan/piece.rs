@@ -100,10 +100,14 @@ impl Piece {
 
     /// Leaves only the rows whose bit is set.
     pub(crate) fn select(&mut self, rows: &Bitmap) {
-        let kept: Vec<u32> = rows.ones().map(|at| at as u32).collect();
-        self.times = kept.iter().map(|at| self.times[*at as usize]).collect();
+        self.take(&rows.ones().map(|at| at as u32).collect::<Vec<u32>>());
+    }
+
+    /// Leaves only some rows, in that order.
+    pub(super) fn take(&mut self, rows: &[u32]) {
+        self.times = rows.iter().map(|at| self.times[*at as usize]).collect();
         for column in &mut self.columns {
-            *column = gather(column, &kept);
+            *column = gather(column, rows);
         }
     }
 

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use model::{Bitmap, ColumnBatch, FieldFilter, SeriesId, SeriesRun, TimeRange};
+use model::{Bitmap, ColumnBatch, SeriesId, SeriesRun, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::{StoreError, TimeOrder};
 
@@ -18,6 +18,9 @@ use super::series_reader::{Emitted, SeriesReader};
 use super::source::{SegmentSource, Source};
 use crate::error::segment_error;
 
+/// Finding a few rows of one series takes as long as decoding so many cells.
+const CELLS_OF_A_SERIES: usize = 4096;
+
 /// Rows of several series.
 #[derive(Debug, Default)]
 pub(super) struct SharedRows {
@@ -26,6 +29,8 @@ pub(super) struct SharedRows {
     pub(super) done: usize,
     /// The last of these, if the blocks behind may have more of its rows.
     pub(super) unfinished: Option<SeriesId>,
+    /// The next one has rows in this block, too, but must be read by itself.
+    pub(super) next_alone: bool,
 }
 
 /// Rows of a block that are wanted, by series.
@@ -37,15 +42,11 @@ struct Wanted {
 }
 
 impl SeriesReader {
-    /// Whether rows of many series may be read at once: one segment has all of them, and none is hidden, wanted backwards
-    /// or counted.
+    /// Whether rows of many series may be read at once: one segment has all of them, and none is hidden.
     pub(super) fn reads_shared_blocks(&self) -> bool {
         let [partition] = self.partitions.as_slice() else { return false };
         let [Source::Segment(segment)] = partition.sources.as_slice() else { return false };
-        !segment.has_tombstones()
-            && self.rows_per_series.is_none()
-            && self.order == TimeOrder::Ascending
-            && (self.filters.is_empty() || self.filter_columns.is_some())
+        !segment.has_tombstones() && (self.filters.is_empty() || self.filter_columns.is_some())
     }
 
     /// Reads the block that the first of `series` is in, which ascend and come with their ordinals, if it is shared by
@@ -59,7 +60,8 @@ impl SeriesReader {
     ) -> Result<Option<SharedRows>, StoreError> {
         let Some(first) = series.next() else { return Ok(None) };
         let time = self.time.intersect(&self.partitions[0].time);
-        let has_windows = self.windows.is_some();
+        let (has_windows, few) = (self.windows.is_some(), self.rows_per_series.is_some());
+        let is_backwards = self.order == TimeOrder::Descending;
         let segment = self.only_segment(0);
         if !segment.may_have(first.1, time) {
             return Ok(None);
@@ -70,17 +72,82 @@ impl SeriesReader {
             return Ok(None);
         }
         let runs = segment.reader.runs(&block).map_err(segment_error)?;
-        let Some(wanted) = Wanted::among(&runs, first, series) else { return Ok(None) };
+        let Some(mut wanted) = Wanted::among(&runs, first, series) else { return Ok(None) };
+        let next_alone = wanted.unfinished.is_some() && (few || is_backwards);
+        if next_alone {
+            // Of its rows those behind the block may be the first ones.
+            wanted.runs.pop();
+            wanted.done -= 1;
+            wanted.unfinished = None;
+        }
+        if few && wanted.runs.len() * CELLS_OF_A_SERIES < block.rows() * segment.fields.len() {
+            return Ok(None);
+        }
         segment.near = block.place();
         let Wanted { runs, done, unfinished } = wanted;
         let rows = if segment.has_values(&block, None) {
             let piece = segment.whole(&block)?;
-            let columns = self.filter_columns.as_deref().unwrap_or_default();
-            cut(piece, runs, (time, block.time()), &self.filters, columns)
+            let kept = self.kept(&piece, (time, block.time()));
+            self.cut(piece, &runs, kept.as_ref())
         } else {
             None
         };
-        Ok(Some(SharedRows { rows, done, unfinished }))
+        Ok(Some(SharedRows { rows, done, unfinished, next_alone }))
+    }
+
+    /// The rows of a block that matter, of whatever series: within `time`, with values, and those that filters leave;
+    /// `None`: all.
+    fn kept(&self, piece: &Piece, (time, of_block): (TimeRange, TimeRange)) -> Option<Bitmap> {
+        let mut kept: Option<Bitmap> = None;
+        let mut keep = |found: Bitmap| {
+            if found.count_ones() < found.len() {
+                kept = Some(match &kept {
+                    Some(kept) => filter::both(kept, &found),
+                    None => found,
+                });
+            }
+        };
+        if !time.covers(&of_block) {
+            keep(piece.times.iter().map(|at| time.contains(*at)).collect());
+        }
+        piece.rows_with_values(self.with_any.as_deref()).into_iter().for_each(&mut keep);
+        for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
+            keep(filter::matching(&piece.columns[*column], filter.op, &filter.value));
+        }
+        kept
+    }
+
+    /// Of `kept` rows those in one of `runs`, as many of each as are wanted and in the reader's order; `None` if there are
+    /// none.
+    fn cut(
+        &self,
+        mut piece: Piece,
+        runs: &[(u32, Range<usize>)],
+        kept: Option<&Bitmap>,
+    ) -> Option<ColumnBatch> {
+        let few = self.rows_per_series.map_or(usize::MAX, |few| few as usize);
+        let in_runs: usize = runs.iter().map(|(_, rows)| rows.len()).sum();
+        let forward = self.order == TimeOrder::Ascending;
+        let run = |series: u32, rows: usize| SeriesRun { series, rows: rows as u32 };
+        if kept.is_none() && few == usize::MAX && forward && in_runs == piece.times.len() {
+            let runs = runs.iter().map(|(series, rows)| run(*series, rows.len()));
+            return Some(piece.into_batch(runs.collect()));
+        }
+        let (mut left, mut order) = (Vec::with_capacity(runs.len()), Vec::with_capacity(in_runs));
+        let is_kept = |row: &u32| kept.is_none_or(|kept| kept.get(*row as usize));
+        for (series, rows) in runs {
+            let (before, rows) = (order.len(), rows.start as u32..rows.end as u32);
+            if forward {
+                order.extend(rows.filter(is_kept).take(few));
+            } else {
+                order.extend(rows.rev().filter(is_kept).take(few));
+            }
+            if order.len() > before {
+                left.push(run(*series, order.len() - before));
+            }
+        }
+        piece.take(&order);
+        (!left.is_empty()).then(|| piece.into_batch(left))
     }
 
     /// Reads the rows of a series that are behind the block that [`Self::read_shared_block`] read last.
@@ -144,53 +211,4 @@ impl Wanted {
         }
         (wanted.runs.len() > 1).then_some(wanted)
     }
-}
-
-/// The rows of `piece` that are in one of `runs`, within `time` and satisfy the filters, each of them about the column of
-/// that place; `None` if there are none.
-fn cut(
-    mut piece: Piece,
-    runs: Vec<(u32, Range<usize>)>,
-    (time, of_block): (TimeRange, TimeRange),
-    filters: &[FieldFilter],
-    filter_columns: &[usize],
-) -> Option<ColumnBatch> {
-    let rows = piece.times.len();
-    let in_runs: usize = runs.iter().map(|(_, rows)| rows.len()).sum();
-    let mut kept = (in_runs < rows).then(|| {
-        let mut kept = Bitmap::new();
-        for (_, rows) in &runs {
-            kept.extend_filled(rows.start - kept.len(), false);
-            kept.extend_filled(rows.len(), true);
-        }
-        kept.extend_filled(rows - kept.len(), false);
-        kept
-    });
-    let mut keep = |found: Bitmap| {
-        if found.count_ones() < rows {
-            kept =
-                Some(kept.take().map_or_else(|| found.clone(), |kept| filter::both(&kept, &found)));
-        }
-    };
-    if !time.covers(&of_block) {
-        keep(piece.times.iter().map(|at| time.contains(*at)).collect());
-    }
-    if let Some(with_value) = piece.rows_with_values(None) {
-        keep(with_value);
-    }
-    for (filter, column) in filters.iter().zip(filter_columns) {
-        keep(filter::matching(&piece.columns[*column], filter.op, &filter.value));
-    }
-    let run = |(series, rows): (u32, usize)| SeriesRun { series, rows: rows as u32 };
-    let left: Vec<SeriesRun> = match &kept {
-        None => runs.into_iter().map(|(series, rows)| run((series, rows.len()))).collect(),
-        Some(kept) => {
-            let of_run = |(series, rows): (u32, Range<usize>)| (series, kept.count_ones_in(rows));
-            runs.into_iter().map(of_run).filter(|(_, rows)| *rows > 0).map(run).collect()
-        }
-    };
-    if let Some(kept) = &kept {
-        piece.select(kept);
-    }
-    (!left.is_empty()).then(|| piece.into_batch(left))
 }
