@@ -134,11 +134,12 @@ fn write_measurement(
         .iter()
         .filter(|t| t.touches(table.database, table.policy, name, TimeRange::ALL))
         .collect();
+    let places = table.places(measurement.no, &numbers);
     let mut sink = SegmentSink::new(writer, name, &names)?;
     for (_, series) in series {
         let seen = visible(stones.iter().copied(), *series, TimeRange::ALL);
         for time in seen.parts {
-            if let Some(block) = table.read(*series, time, &Pin::ALL, &numbers) {
+            if let Some(block) = table.read(*series, time, &Pin::ALL, &places) {
                 let mut piece = Piece { times: block.times, columns: block.columns };
                 if let Some(hidden) = &seen.hidden {
                     piece.drop_times(hidden);

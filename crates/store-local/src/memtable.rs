@@ -22,7 +22,7 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 use crate::work::WorkSignal;
 pub(crate) use arena::TEXT_BYTES_MAX;
-pub(crate) use read::{Few, SeriesBlock};
+pub(crate) use read::{Few, FieldPlaces, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
 pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
@@ -256,16 +256,26 @@ impl Memtable {
         Pin(std::array::from_fn(|shard| self.shards[shard].lock().rows()))
     }
 
-    /// The rows of a series within `time`, as far as `fields` go and as of `pin`. `None` if there
+    /// Where rows of a measurement have some fields. Rows that come later may have them elsewhere: what is read must be
+    /// pinned before.
+    pub(crate) fn places(
+        &self,
+        measurement: MeasurementNo,
+        fields: &[(FieldNo, FieldType)],
+    ) -> FieldPlaces {
+        FieldPlaces::new(&self.layouts.read(), measurement, fields)
+    }
+
+    /// The rows of a series within `time`, as far as the fields of `places` go and as of `pin`. `None` if there
     /// are none.
     pub(crate) fn read(
         &self,
         series: SeriesId,
         time: TimeRange,
         pin: &Pin,
-        fields: &[(FieldNo, FieldType)],
+        places: &FieldPlaces,
     ) -> Option<SeriesBlock> {
-        self.read_few(series, time, pin, fields, None)
+        self.read_few(series, time, pin, places, None)
     }
 
     /// The same, where `few` rows are enough. More may come.
@@ -274,10 +284,9 @@ impl Memtable {
         series: SeriesId,
         time: TimeRange,
         pin: &Pin,
-        fields: &[(FieldNo, FieldType)],
+        places: &FieldPlaces,
         few: Option<&Few>,
     ) -> Option<SeriesBlock> {
-        let layouts = self.layouts.read();
         let shard_no = shard_of(series);
         let shard = self.shards[shard_no].lock();
         let series = shard.series(series)?;
@@ -285,7 +294,7 @@ impl Memtable {
         if !time.overlaps(&has) {
             return None;
         }
-        let block = read::read(&shard, series, &layouts, (time, pin.0[shard_no]), fields, few);
+        let block = read::read(&shard, series, (time, pin.0[shard_no]), places, few);
         (!block.times.is_empty()).then_some(block)
     }
 

@@ -379,9 +379,10 @@ fn partition_sources(
             Counters::add(&counters.sources_pruned, 1);
             continue;
         }
-        let (table, fields) = (Arc::clone(table), Arc::clone(&plan.field_numbers));
-        let few = of_memtables.cloned();
-        sources.push(Source::Memtable(MemtableSource { table, pin, fields, tombstones, few }));
+        // Not before it was pinned.
+        let places = table.places(plan.measurement.no, &plan.field_numbers);
+        let (table, few) = (Arc::clone(table), of_memtables.cloned());
+        sources.push(Source::Memtable(MemtableSource { table, pin, places, tombstones, few }));
     }
     if let [Source::Memtable(MemtableSource { few: Some(few), .. })] = sources.as_mut_slice() {
         few.is_alone = true;

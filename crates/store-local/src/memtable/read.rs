@@ -38,30 +38,24 @@ const FEW_ROWS_MAX: usize = 64;
 /// Rows that are looked at together, field after field: they stay in the first cache meanwhile.
 const ROWS_AT_ONCE: usize = 64;
 
-/// Copies the rows of a series within `time` that have one of `fields`, as far as these go; with `few` at
+/// Copies the rows of a series within `time` that have one of the fields, as far as these go; with `few` at
 /// least those.
 pub(super) fn read(
     shard: &Shard,
     series: Series<'_>,
-    layouts: &LayoutTable,
     (time, arrived_before): (TimeRange, u32),
-    fields: &[(FieldNo, FieldType)],
+    places: &FieldPlaces,
     few: Option<&Few>,
 ) -> SeriesBlock {
-    let positions: Vec<Positions> = fields
-        .iter()
-        .map(|(field, _)| Positions::new(layouts, *field, series.rows.measurement))
-        .collect();
-    let has_field = |layout: usize| positions.iter().any(|of| of.by_layout[layout].is_some());
-    let with_field = (0..layouts.layouts.len()).map(has_field).collect();
-    let wanted = Wanted { shard, series, time, arrived_before, with_field };
+    let positions = &places.positions;
+    let wanted = Wanted { shard, series, time, arrived_before, with_field: &places.with_field };
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
     let counted: Vec<&Positions> = match few.and_then(|few| few.with_any.as_deref()) {
         Some(some) => some.iter().map(|field| &positions[*field]).collect(),
         None => positions.iter().collect(),
     };
-    let columns = fields.iter().map(|(_, t)| SlotColumn::new(shard, *t)).collect();
-    let mut block = BlockBuilder { times: Vec::new(), positions: &positions, columns };
+    let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t)).collect();
+    let mut block = BlockBuilder { times: Vec::new(), positions, columns };
     let Some(mut found) = few.and_then(|few| wanted.few(few, &counted)) else {
         wanted.all(&mut block);
         return block.finish();
@@ -83,7 +77,7 @@ struct Wanted<'a> {
     time: TimeRange,
     arrived_before: u32,
     /// Whether rows of a layout have one of the fields: others are nothing but their time.
-    with_field: Vec<bool>,
+    with_field: &'a [bool],
 }
 
 impl<'a> Wanted<'a> {
@@ -231,7 +225,32 @@ fn has_any(row: &StoredRow<'_>, fields: &[&Positions]) -> bool {
     fields.iter().any(|of| of.slot(row).is_some())
 }
 
+/// Fields to read of a measurement's rows, and where these have them: the same for all of its series, so it is found once.
+/// It is about the layouts that there were when it was made; rows that are read must be as old.
+#[derive(Debug)]
+pub(crate) struct FieldPlaces {
+    types: Vec<FieldType>,
+    positions: Vec<Positions>,
+    /// Whether rows of a layout have one of the fields.
+    with_field: Vec<bool>,
+}
+
+impl FieldPlaces {
+    pub(super) fn new(
+        layouts: &LayoutTable,
+        measurement: MeasurementNo,
+        fields: &[(FieldNo, FieldType)],
+    ) -> Self {
+        let places = fields.iter().map(|(field, _)| Positions::new(layouts, *field, measurement));
+        let positions: Vec<Positions> = places.collect();
+        let has_field = |layout: usize| positions.iter().any(|of| of.by_layout[layout].is_some());
+        let with_field = (0..layouts.layouts.len()).map(has_field).collect();
+        Self { types: fields.iter().map(|(_, t)| *t).collect(), positions, with_field }
+    }
+}
+
 /// Where a field's value stands in rows of a measurement.
+#[derive(Debug)]
 struct Positions {
     by_layout: Vec<Option<u32>>,
     /// Its place in all of the measurement's rows, where there is one.

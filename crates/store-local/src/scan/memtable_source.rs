@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use model::{FieldType, SeriesId, TimeRange};
+use model::{SeriesId, TimeRange};
 
 use super::piece::Piece;
 use super::span::{Span, SpanRows};
-use crate::memtable::{Few, Memtable, Pin};
-use crate::rows::FieldNo;
+use crate::memtable::{Few, FieldPlaces, Memtable, Pin};
 use crate::tombstone::{Tombstone, visible};
 
 /// A memtable as a source.
@@ -15,7 +14,7 @@ use crate::tombstone::{Tombstone, visible};
 pub(crate) struct MemtableSource {
     pub(crate) table: Arc<Memtable>,
     pub(crate) pin: Pin,
-    pub(crate) fields: Arc<[(FieldNo, FieldType)]>,
+    pub(crate) places: FieldPlaces,
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// Rows of a series that are enough.
     pub(crate) few: Option<Few>,
@@ -34,8 +33,8 @@ impl MemtableSource {
         // How many rows are enough is not known where some of them are hidden.
         let few = self.few.as_ref().filter(|_| seen.hidden.is_none());
         for time in seen.parts {
-            let (pin, fields) = (&self.pin, &self.fields);
-            let Some(block) = self.table.read_few(series, time, pin, fields, few) else {
+            let (pin, places) = (&self.pin, &self.places);
+            let Some(block) = self.table.read_few(series, time, pin, places, few) else {
                 continue;
             };
             let mut piece = Piece { times: block.times, columns: block.columns };
@@ -58,7 +57,7 @@ impl MemtableSource {
         from_end: bool,
     ) -> Option<Piece> {
         let few = Few { rows, from_end, with_any: None, is_alone: true };
-        let block = self.table.read_few(series, time, &self.pin, &self.fields, Some(&few))?;
+        let block = self.table.read_few(series, time, &self.pin, &self.places, Some(&few))?;
         Some(Piece { times: block.times, columns: block.columns })
     }
 }
