@@ -22,7 +22,7 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 use crate::work::WorkSignal;
 pub(crate) use arena::TEXT_BYTES_MAX;
-pub(crate) use read::{Few, FieldPlaces, SeriesBlock};
+pub(crate) use read::{Few, FieldPlaces, SeriesBlock, SeriesRows};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
 pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
@@ -296,6 +296,28 @@ impl Memtable {
         }
         let block = read::read(&shard, series, (time, pin.0[shard_no]), places, few);
         (!block.times.is_empty()).then_some(block)
+    }
+
+    /// The rows of many series within `time`, as [`Self::read`] has them of each. `found` is called for those of a shard
+    /// at a time, which is locked once for all of them.
+    pub(crate) fn read_many(
+        &self,
+        series: impl Iterator<Item = SeriesId>,
+        time: TimeRange,
+        pin: &Pin,
+        places: &FieldPlaces,
+        mut found: impl FnMut(SeriesBlock, Vec<SeriesRows>),
+    ) {
+        let mut by_shard: [Vec<(usize, SeriesId)>; SHARDS] = std::array::from_fn(|_| Vec::new());
+        series.enumerate().for_each(|(at, series)| by_shard[shard_of(series)].push((at, series)));
+        for (shard_no, wanted) in by_shard.iter().enumerate().filter(|(_, all)| !all.is_empty()) {
+            let shard = self.shards[shard_no].lock();
+            let (block, rows) = read::read_many(&shard, wanted, (time, pin.0[shard_no]), places);
+            drop(shard);
+            if !rows.is_empty() {
+                found(block, rows);
+            }
+        }
     }
 
     /// Every series that has rows, with its measurement; in no order.

@@ -10,6 +10,7 @@ mod batch_builder;
 mod counters;
 mod edge;
 mod filter;
+mod gathered;
 mod memtable_source;
 mod merge;
 mod nearest;
@@ -103,6 +104,13 @@ impl ScanPlan {
     /// fields they are filtered by.
     fn few(&self, slice: &ScanSlice) -> Option<u64> {
         slice.rows_per_series.filter(|_| self.filter_columns.is_some())
+    }
+
+    /// How many series are read together where several sources have rows of them; `None`: they have too many.
+    fn series_at_once(&self) -> Option<usize> {
+        let extents = self.partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
+        let rows: u64 = extents.map(|(_, rows)| rows).sum();
+        gathered::series_at_once(rows / self.series_total.max(1))
     }
 
     /// Whether it is only counted which values there are.
@@ -263,6 +271,7 @@ impl Scan for LocalScan {
         let partitions = open_some(&plan, time, (few, of_memtables.as_ref()), &self.counters)?;
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let reader = SeriesReader {
+            gathered: plan.series_at_once().unwrap_or(0),
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),
@@ -274,7 +283,7 @@ impl Scan for LocalScan {
         let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
         Ok(Box::new(LocalCursor {
             next: 0,
-            next_shared: if reader.reads_shared_blocks() { 0 } else { usize::MAX },
+            next_shared: if reader.reads_many() { 0 } else { usize::MAX },
             series: slice.series.clone(),
             reader,
             batch: BatchBuilder::new(&plan.fields, parts, series),
@@ -454,11 +463,8 @@ impl LocalCursor {
         let total = series.as_ref().map_or(plan.series.len(), |series| series.len());
         let ordinals = (*next..total).map(|at| series.as_ref().map_or(at as u32, |list| list[at]));
         let mut wanted = ordinals.map(|ordinal| (ordinal, plan.series[ordinal as usize]));
-        let shared = if total - *next < READ_ALONE {
-            None
-        } else {
-            self.reader.read_shared_block(&mut wanted)?
-        };
+        let shared =
+            if total - *next < READ_ALONE { None } else { self.reader.read_many(&mut wanted)? };
         let Some(shared) = shared else {
             self.next_shared = self.next + READ_ALONE;
             return Ok(false);

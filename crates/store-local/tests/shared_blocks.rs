@@ -134,6 +134,41 @@ fn shared_blocks_hold_what_was_in_memory() {
 }
 
 #[test]
+fn sources_that_overlap_are_gathered_as_they_were_written() {
+    let disk = SimDisk::new(3, FaultConfig::default());
+    let (together, apart) =
+        (open(&disk, 256 << 20), open(&SimDisk::new(4, FaultConfig::default()), 256 << 20));
+    let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
+    let part = |number: u64| {
+        let mut part: Vec<Row> = rows
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| random(*at as u64) % 4 == number)
+            .map(|(_, row)| row.clone())
+            .collect();
+        // Some rows are written again, with other values in some of their fields.
+        let again = rows.iter().enumerate().filter(|(at, _)| random(*at as u64 + 7) % 16 == number);
+        part.extend(again.map(|(at, row)| {
+            let fields = [("x", Scalar::Integer(at as i64 % 100))];
+            Row { fields: Row::new("m", &fields, 0).fields, ..row.clone() }
+        }));
+        part
+    };
+    for number in 0..4 {
+        write(&together, POLICY, &part(number), 0).unwrap();
+        write(&apart, POLICY, &part(number), 0).unwrap();
+        if number < 3 {
+            apart.flush().unwrap();
+        }
+    }
+    for asked in questions(&together) {
+        let (found, expected) = (answer(&apart, &asked), answer(&together, &asked));
+        let Question { request, every, few } = asked;
+        assert_eq!(found, expected, "{request:?}, every {every}, {few:?} rows");
+    }
+}
+
+#[test]
 fn a_series_goes_on_in_the_next_block() {
     let disk = SimDisk::new(2, FaultConfig::default());
     let store = open(&disk, 256 << 20);
@@ -155,6 +190,14 @@ fn a_series_goes_on_in_the_next_block() {
     let x = |row: &Row| (row.key.clone(), row.time_ns);
     let everything = Question { request: request.clone(), every: 1, few: None };
     assert!(answer(&store, &everything).iter().map(x).eq(rows.iter().map(x)));
+    // And if a memtable has rows of them, too.
+    let later: Vec<Row> = (0..40).map(|series| row(series, 45)).collect();
+    write(&store, POLICY, &later, 0).unwrap();
+    let mut all: Vec<_> = rows.iter().chain(&later).map(x).collect();
+    all.sort();
+    assert!(answer(&store, &everything).iter().map(x).eq(all));
+    store.flush().unwrap();
+    request.time = TimeRange::new(0, 44);
     request.order = TimeOrder::Descending;
     let last = answer(&store, &Question { request, every: 1, few: Some(1) });
     assert!(last.iter().map(x).eq(rows.iter().filter(|row| row.time_ns == 44).map(x)));

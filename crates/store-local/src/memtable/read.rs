@@ -1,10 +1,11 @@
 //! Turning a series' stored rows into columns: sorted by time, one row a time.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use model::{
-    Bitmap, Column, FieldType, Memo, Strings, TextPlace, TimeRange, Values, string_slot_parts,
+    Bitmap, Column, FieldType, Memo, SeriesId, Strings, TextPlace, TimeRange, Values,
+    string_slot_parts,
 };
 
 use super::LayoutTable;
@@ -69,6 +70,48 @@ pub(super) fn read(
     block.add(&found);
     block.finish()
 }
+
+/// Rows of one of several series, in a block of them all.
+#[derive(Debug)]
+pub(crate) struct SeriesRows {
+    /// Its place among those that were asked for.
+    pub(crate) at: usize,
+    pub(crate) rows: Range<usize>,
+}
+
+/// The rows of several series of a shard, as [`read`] copies them of each, one behind the other; of those that have any
+/// where they are.
+pub(super) fn read_many(
+    shard: &Shard,
+    wanted: &[(usize, SeriesId)],
+    (time, arrived_before): (TimeRange, u32),
+    places: &FieldPlaces,
+) -> (SeriesBlock, Vec<SeriesRows>) {
+    let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t)).collect();
+    let mut block = BlockBuilder { times: Vec::new(), positions: &places.positions, columns };
+    let mut found = Vec::with_capacity(wanted.len());
+    for some in wanted.chunks(LOOKED_UP) {
+        // Looked up one right behind the other, so that they are waited for together; then their rows are asked for.
+        let mut series = [None; LOOKED_UP];
+        for (series, (_, id)) in series.iter_mut().zip(some) {
+            *series = shard.series(*id);
+        }
+        series.iter().flatten().for_each(|series| shard.prefetch(*series));
+        for ((at, _), series) in some.iter().zip(series) {
+            let Some(series) = series else { continue };
+            let before = block.times.len();
+            let with_field = &places.with_field;
+            Wanted { shard, series, time, arrived_before, with_field }.all(&mut block);
+            if block.times.len() > before {
+                found.push(SeriesRows { at: *at, rows: before..block.times.len() });
+            }
+        }
+    }
+    (block.finish(), found)
+}
+
+/// Series that are looked up together.
+const LOOKED_UP: usize = 16;
 
 /// Which rows of a series are wanted.
 struct Wanted<'a> {

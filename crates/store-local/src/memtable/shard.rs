@@ -193,6 +193,11 @@ impl Shard {
         Some(Series { rows, full: full.map_or(&[], Vec::as_slice) })
     }
 
+    /// Asks for the first rows of a series, which will be read soon.
+    pub(super) fn prefetch(&self, series: Series<'_>) {
+        codec::prefetch(&self.arena.items(series.rows.first_chunk, 1)[0]);
+    }
+
     /// Every series and its measurement.
     pub(super) fn all_series(&self) -> impl Iterator<Item = (SeriesId, MeasurementNo)> + '_ {
         self.series.iter().map(|(id, rows)| (*id, rows.measurement))

@@ -84,10 +84,23 @@ impl Piece {
         if at == rows {
             return Self::default();
         }
-        let columns = self.columns.iter().map(|column| part(column, at..rows)).collect();
-        let times = self.times[at..].to_vec();
+        let others = self.part(at..rows);
         self.truncate(at);
-        Self { times, columns }
+        others
+    }
+
+    /// Some neighbouring rows.
+    pub(super) fn part(&self, rows: Range<usize>) -> Self {
+        let columns = self.columns.iter().map(|column| part(column, rows.clone())).collect();
+        Self { times: self.times[rows].to_vec(), columns }
+    }
+
+    /// Adds the rows `rows` of another piece of the same fields.
+    pub(super) fn extend_from(&mut self, other: &Self, rows: Range<usize>) {
+        self.times.extend_from_slice(&other.times[rows.clone()]);
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+            mine.extend_from(theirs, rows.clone());
+        }
     }
 
     /// Leaves only the first rows.

@@ -43,6 +43,8 @@ pub(crate) struct SeriesReader {
     pub(crate) row: Vec<Option<u64>>,
     /// Only rows with these times are wanted, which ascend; others may come along.
     pub(crate) only: Option<Vec<i64>>,
+    /// So many series are gathered at once where several sources have rows of them.
+    pub(crate) gathered: usize,
 }
 
 /// What is handed out of a series.
@@ -82,6 +84,7 @@ impl SeriesReader {
             windows: None,
             row: Vec::new(),
             only: None,
+            gathered: 0,
         }
     }
 

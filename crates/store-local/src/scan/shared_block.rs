@@ -7,6 +7,7 @@
 //! Nothing here is needed for an answer to be right: what is not read like this is read series by series.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::{Bitmap, ColumnBatch, SeriesId, SeriesRun, TimeRange};
 use segment::{Block, Edge, Runs};
@@ -15,7 +16,7 @@ use store::{StoreError, TimeOrder};
 use super::filter;
 use super::piece::Piece;
 use super::series_reader::{Emitted, SeriesReader};
-use super::source::{SegmentSource, Source};
+use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
 
 /// Finding a few rows of one series takes as long as decoding so many cells.
@@ -42,8 +43,30 @@ struct Wanted {
 }
 
 impl SeriesReader {
-    /// Whether rows of many series may be read at once: one segment has all of them, and none is hidden.
-    pub(super) fn reads_shared_blocks(&self) -> bool {
+    /// Whether rows of many series may be read at once.
+    pub(super) fn reads_many(&self) -> bool {
+        self.reads_shared_blocks() || self.gathers()
+    }
+
+    /// Reads the first of `series`, which ascend and come with their ordinals, together with others; `None`: it is better
+    /// read by itself.
+    ///
+    /// # Panics
+    /// Unless [`Self::reads_many`].
+    pub(super) fn read_many(
+        &mut self,
+        series: &mut dyn Iterator<Item = (u32, SeriesId)>,
+    ) -> Result<Option<SharedRows>, StoreError> {
+        if self.reads_shared_blocks() {
+            self.read_shared_block(series)
+        } else {
+            self.gather(series)
+        }
+    }
+
+    /// Whether rows of many series may be read out of the block they share: one segment has all of them, and none is
+    /// hidden.
+    fn reads_shared_blocks(&self) -> bool {
         let [partition] = self.partitions.as_slice() else { return false };
         let [Source::Segment(segment)] = partition.sources.as_slice() else { return false };
         !segment.has_tombstones() && (self.filters.is_empty() || self.filter_columns.is_some())
@@ -51,10 +74,7 @@ impl SeriesReader {
 
     /// Reads the block that the first of `series` is in, which ascend and come with their ordinals, if it is shared by
     /// several of them.
-    ///
-    /// # Panics
-    /// Unless [`Self::reads_shared_blocks`].
-    pub(super) fn read_shared_block(
+    fn read_shared_block(
         &mut self,
         series: &mut dyn Iterator<Item = (u32, SeriesId)>,
     ) -> Result<Option<SharedRows>, StoreError> {
@@ -97,7 +117,11 @@ impl SeriesReader {
 
     /// The rows of a block that matter, of whatever series: within `time`, with values, and those that filters leave;
     /// `None`: all.
-    fn kept(&self, piece: &Piece, (time, of_block): (TimeRange, TimeRange)) -> Option<Bitmap> {
+    pub(super) fn kept(
+        &self,
+        piece: &Piece,
+        (time, of_block): (TimeRange, TimeRange),
+    ) -> Option<Bitmap> {
         let mut kept: Option<Bitmap> = None;
         let mut keep = |found: Bitmap| {
             if found.count_ones() < found.len() {
@@ -119,7 +143,7 @@ impl SeriesReader {
 
     /// Of `kept` rows those in one of `runs`, as many of each as are wanted and in the reader's order; `None` if there are
     /// none.
-    fn cut(
+    pub(super) fn cut(
         &self,
         mut piece: Piece,
         runs: &[(u32, Range<usize>)],
@@ -173,6 +197,18 @@ impl SeriesReader {
 }
 
 impl SegmentSource {
+    /// All rows of a block, of whatever series; of the block that was asked for last without reading it again.
+    pub(super) fn held_whole(&mut self, block: &Block) -> Result<Arc<Piece>, StoreError> {
+        match &self.held {
+            Some((held, piece)) if same(held, block) => Ok(Arc::clone(piece)),
+            _ => {
+                let piece = Arc::new(self.whole(block)?);
+                self.held = Some((block.clone(), Arc::clone(&piece)));
+                Ok(piece)
+            }
+        }
+    }
+
     /// All rows of a block, of whatever series.
     fn whole(&self, block: &Block) -> Result<Piece, StoreError> {
         let rows = 0..block.rows();

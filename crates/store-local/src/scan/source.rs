@@ -46,6 +46,8 @@ pub(crate) struct SegmentSource {
     /// Of values it matters only whether they are there.
     pub(super) only_counts: bool,
     shared: Option<SharedBlock>,
+    /// All rows of the block that was read as a whole last.
+    pub(super) held: Option<(Block, Arc<Piece>)>,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -153,6 +155,7 @@ impl SegmentSource {
             few: false,
             only_counts: false,
             shared: None,
+            held: None,
             counters: Arc::clone(counters),
         }))
     }
@@ -582,6 +585,6 @@ impl SegmentSource {
 }
 
 /// Whether two blocks of one segment are the same: no two have a row in common.
-fn same(a: &Block, b: &Block) -> bool {
+pub(super) fn same(a: &Block, b: &Block) -> bool {
     a.first() == b.first()
 }

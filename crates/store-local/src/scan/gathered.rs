@@ -1,0 +1,254 @@
+//! Rows of many short series out of several sources: what each source has of a thousand series is read at once, then put
+//! together series by series.
+//!
+//! While rows come, the latest ones are in a few segments and a memtable. Asked for one by one, a series with a handful of
+//! rows costs a search in each of them, and for each a list, columns and a lock: far more than its rows. Here blocks are
+//! decoded whole and a shard of a memtable is locked once for all of its series.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{SeriesId, TimeRange};
+use segment::{Block, Edge};
+use store::{StoreError, TimeOrder};
+
+use super::memtable_source::MemtableSource;
+use super::merge::merge;
+use super::piece::{Piece, empty_like};
+use super::series_reader::{PartitionSources, SeriesReader};
+use super::shared_block::SharedRows;
+use super::source::{SegmentSource, Source, same};
+use crate::error::segment_error;
+use crate::memtable::SeriesRows;
+
+/// Rows that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
+const ROWS_AT_ONCE: u64 = 1 << 15;
+/// Series that are gathered at once.
+const SERIES_AT_ONCE: Range<usize> = 64..2048;
+
+/// How many series are gathered at once if each has so many rows; `None`: as many rows are better read by themselves.
+pub(super) fn series_at_once(rows_each: u64) -> Option<usize> {
+    let series = usize::try_from(ROWS_AT_ONCE / rows_each.max(1)).unwrap_or(0);
+    (series >= SERIES_AT_ONCE.start).then_some(series.min(SERIES_AT_ONCE.end))
+}
+
+/// Rows of one series in one piece.
+#[derive(Clone, Debug)]
+struct Part {
+    /// The series, by its place among those that are gathered.
+    at: usize,
+    piece: usize,
+    rows: Range<usize>,
+}
+
+/// What sources have.
+#[derive(Debug, Default)]
+struct Found {
+    pieces: Vec<Arc<Piece>>,
+    /// Those of older sources first; of each source by series and time.
+    parts: Vec<Part>,
+}
+
+impl SeriesReader {
+    /// Whether rows of many series may be gathered: nothing is hidden, wanted backwards or counted.
+    pub(super) fn gathers(&self) -> bool {
+        let [partition] = self.partitions.as_slice() else { return false };
+        self.gathered > 0
+            && partition.sources.iter().all(|source| match source {
+                Source::Memtable(memtable) => memtable.tombstones.is_empty(),
+                Source::Segment(segment) => !segment.has_tombstones(),
+            })
+            && self.rows_per_series.is_none()
+            && self.order == TimeOrder::Ascending
+    }
+
+    /// Reads the next of `series`, which ascend and come with their ordinals. `None`: some are in blocks of their own,
+    /// which are better read by themselves.
+    ///
+    /// # Panics
+    /// Unless [`Self::gathers`].
+    pub(super) fn gather(
+        &mut self,
+        series: &mut dyn Iterator<Item = (u32, SeriesId)>,
+    ) -> Result<Option<SharedRows>, StoreError> {
+        let wanted: Vec<(u32, SeriesId)> = series.take(self.gathered).collect();
+        let has_windows = self.windows.is_some();
+        let PartitionSources { time, sources } = &mut self.partitions[0];
+        let time = self.time.intersect(time);
+        let mut found = Found::default();
+        for source in sources {
+            match source {
+                Source::Memtable(memtable) => found.add_memtable(memtable, &wanted, time),
+                Source::Segment(segment) => {
+                    if !found.add_segment(segment, &wanted, time, has_windows)? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        let rows = found.joined(&wanted).and_then(|(piece, runs)| {
+            let kept = self.kept(&piece, (time, time));
+            self.cut(piece, &runs, kept.as_ref())
+        });
+        Ok(Some(SharedRows { rows, done: wanted.len(), ..SharedRows::default() }))
+    }
+}
+
+impl Found {
+    fn add_memtable(
+        &mut self,
+        source: &MemtableSource,
+        wanted: &[(u32, SeriesId)],
+        time: TimeRange,
+    ) {
+        let MemtableSource { table, pin, places, .. } = source;
+        let series = wanted.iter().map(|(_, series)| *series);
+        let before = self.parts.len();
+        table.read_many(series, time, pin, places, |block, of_series| {
+            let piece = self.pieces.len();
+            self.pieces.push(Arc::new(Piece { times: block.times, columns: block.columns }));
+            let part = |SeriesRows { at, rows }| Part { at, piece, rows };
+            self.parts.extend(of_series.into_iter().map(part));
+        });
+        self.parts[before..].sort_unstable_by_key(|part| part.at);
+    }
+
+    /// Whether all wanted series share their blocks with others.
+    fn add_segment(
+        &mut self,
+        source: &mut SegmentSource,
+        wanted: &[(u32, SeriesId)],
+        time: TimeRange,
+        has_windows: bool,
+    ) -> Result<bool, StoreError> {
+        let mut at = 0;
+        let mut read: Option<Block> = None;
+        while let Some((_, first)) = wanted.get(at) {
+            let mut next = at + 1;
+            if source.may_have(*first, time) {
+                let mut walk = source.walk(*first, time);
+                while let Some(block) = source.next_block(&mut walk, Edge::First)? {
+                    if read.as_ref().is_some_and(|read| same(read, &block)) {
+                        continue;
+                    }
+                    if block.has_one_series() || (has_windows && block.has_windows()) {
+                        return Ok(false);
+                    }
+                    next = next.max(self.add_block(source, &block, (wanted, at), time)?);
+                    read = Some(block);
+                }
+            }
+            at = next;
+        }
+        Ok(true)
+    }
+
+    /// Adds what a block has of the wanted series from `at` on; the place of the first of them that blocks behind it may
+    /// have rows of.
+    fn add_block(
+        &mut self,
+        source: &mut SegmentSource,
+        block: &Block,
+        (wanted, at): (&[(u32, SeriesId)], usize),
+        time: TimeRange,
+    ) -> Result<usize, StoreError> {
+        source.near = block.place();
+        let runs = source.reader.runs(block).map_err(segment_error)?;
+        let last = runs.series(runs.len() - 1);
+        let whole = source.held_whole(block)?;
+        let (number, is_inside) = (self.pieces.len(), time.covers(&block.time()));
+        let mut run = runs.index_from(wanted[at].1);
+        let mut next = at;
+        for (place, (_, series)) in wanted.iter().enumerate().skip(at) {
+            if *series > last {
+                break;
+            }
+            next = place + usize::from(*series < last);
+            while runs.series(run) < *series {
+                run += 1;
+            }
+            if runs.series(run) != *series {
+                continue;
+            }
+            let mut rows = runs.rows(run);
+            if !is_inside {
+                let times = &whole.times[rows.clone()];
+                let from = times.partition_point(|at| *at < time.min);
+                let to = times.partition_point(|at| *at <= time.max);
+                rows = rows.start + from..rows.start + to;
+            }
+            if !rows.is_empty() {
+                self.parts.push(Part { at: place, piece: number, rows });
+            }
+        }
+        self.pieces.push(whole);
+        Ok(next)
+    }
+
+    /// All of it, series by series, with the rows of each; `None` if there is nothing.
+    fn joined(mut self, wanted: &[(u32, SeriesId)]) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
+        let first = self.parts.first()?;
+        // Stable: parts of older sources stay before those of newer ones.
+        let columns = self.pieces[first.piece].columns.iter().map(empty_like).collect();
+        self.parts.sort_by_key(|part| part.at);
+        let total = self.parts.iter().map(|part| part.rows.len()).sum();
+        let mut all = Piece { times: Vec::with_capacity(total), columns };
+        all.columns.iter_mut().for_each(|column| column.values.reserve(total));
+        let mut runs = Vec::new();
+        let mut waiting: Option<(usize, Range<usize>)> = None;
+        for of_series in self.parts.chunk_by_mut(|a, b| a.at == b.at) {
+            let at = of_series[0].at;
+            let overlap = !in_order(&self.pieces, of_series);
+            let mut rows = 0;
+            if overlap {
+                if let Some((piece, rows)) = waiting.take() {
+                    all.extend_from(&self.pieces[piece], rows);
+                }
+                let cut = |part: &Part| self.pieces[part.piece].part(part.rows.clone());
+                let merged = merge(&of_series.iter().map(cut).collect::<Vec<_>>());
+                rows += merged.times.len();
+                all.extend_from(&merged, 0..rows);
+            } else {
+                for part in of_series {
+                    rows += part.rows.len();
+                    waiting = match waiting {
+                        Some((piece, before))
+                            if piece == part.piece && before.end == part.rows.start =>
+                        {
+                            Some((piece, before.start..part.rows.end))
+                        }
+                        before => {
+                            if let Some((piece, rows)) = before {
+                                all.extend_from(&self.pieces[piece], rows);
+                            }
+                            Some((part.piece, part.rows.clone()))
+                        }
+                    };
+                }
+            }
+            let start = runs.last().map_or(0, |(_, rows): &(u32, Range<usize>)| rows.end);
+            runs.push((wanted[at].0, start..start + rows));
+        }
+        if let Some((piece, rows)) = waiting {
+            all.extend_from(&self.pieces[piece], rows);
+        }
+        Some((all, runs))
+    }
+}
+
+/// Puts parts of one series in order of time if none overlaps another; whether that is so.
+fn in_order(pieces: &[Arc<Piece>], parts: &mut [Part]) -> bool {
+    let first = |part: &Part| pieces[part.piece].times[part.rows.start];
+    let last = |part: &Part| pieces[part.piece].times[part.rows.end - 1];
+    let are_ascending = |parts: &[Part]| parts.windows(2).all(|two| last(&two[0]) < first(&two[1]));
+    if are_ascending(parts) {
+        return true;
+    }
+    let mut sorted = parts.to_vec();
+    sorted.sort_by_key(first);
+    let are_apart = are_ascending(&sorted);
+    if are_apart {
+        parts.clone_from_slice(&sorted);
+    }
+    are_apart
+}
