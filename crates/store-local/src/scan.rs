@@ -106,7 +106,7 @@ impl ScanPlan {
         slice.rows_per_series.filter(|_| self.filter_columns.is_some())
     }
 
-    /// How many series are read together where several sources have rows of them; `None`: they have too many.
+    /// How many series are read together, if they have few rows each.
     fn series_at_once(&self) -> Option<usize> {
         let extents = self.partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
         let rows: u64 = extents.map(|(_, rows)| rows).sum();
@@ -401,6 +401,7 @@ fn partition_sources(
 
 impl Emitted<'_> {
     /// Adds it to a batch, as what the series of that ordinal has.
+    #[inline]
     fn add_to(self, batch: &mut BatchBuilder, ordinal: u32, ready: &mut VecDeque<ScanItem>) {
         match self {
             Self::Rows(piece) => batch.add(ordinal, piece, ready),

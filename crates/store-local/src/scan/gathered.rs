@@ -53,11 +53,11 @@ impl SeriesReader {
     /// Whether rows of many series may be gathered: nothing is hidden, wanted backwards or counted.
     pub(super) fn gathers(&self) -> bool {
         let [partition] = self.partitions.as_slice() else { return false };
-        self.gathered > 0
-            && partition.sources.iter().all(|source| match source {
-                Source::Memtable(memtable) => memtable.tombstones.is_empty(),
-                Source::Segment(segment) => !segment.has_tombstones(),
-            })
+        let hides_nothing = |source: &Source| match source {
+            Source::Memtable(memtable) => memtable.tombstones.is_empty(),
+            Source::Segment(segment) => !segment.has_tombstones(),
+        };
+        partition.sources.iter().all(hides_nothing)
             && self.rows_per_series.is_none()
             && self.order == TimeOrder::Ascending
     }

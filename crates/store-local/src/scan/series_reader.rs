@@ -43,7 +43,7 @@ pub(crate) struct SeriesReader {
     pub(crate) row: Vec<Option<u64>>,
     /// Only rows with these times are wanted, which ascend; others may come along.
     pub(crate) only: Option<Vec<i64>>,
-    /// So many series are gathered at once where several sources have rows of them.
+    /// So many series are read at once if they have few rows each; 0: they have too many.
     pub(crate) gathered: usize,
 }
 

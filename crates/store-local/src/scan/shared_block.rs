@@ -43,9 +43,9 @@ struct Wanted {
 }
 
 impl SeriesReader {
-    /// Whether rows of many series may be read at once.
+    /// Whether rows of many series may be read at once, and they have so few that it matters.
     pub(super) fn reads_many(&self) -> bool {
-        self.reads_shared_blocks() || self.gathers()
+        self.gathered > 0 && (self.reads_shared_blocks() || self.gathers())
     }
 
     /// Reads the first of `series`, which ascend and come with their ordinals, together with others; `None`: it is better
