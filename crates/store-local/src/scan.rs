@@ -110,7 +110,7 @@ impl ScanPlan {
     fn series_at_once(&self) -> Option<usize> {
         let extents = self.partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
         let rows: u64 = extents.map(|(_, rows)| rows).sum();
-        gathered::series_at_once(rows / self.series_total.max(1))
+        gathered::series_at_once(rows / self.series_total.max(1), self.fields.len() + 1)
     }
 
     /// Whether it is only counted which values there are.

@@ -20,8 +20,8 @@ use crate::layout::SERIES_ID;
 const STREAMS_MAX: usize = 16;
 /// Rows of an item at most, about.
 const ITEM_ROWS: usize = 8192;
-/// Memory of an item at most, bytes, about.
-const ITEM_BYTES: usize = 1 << 20;
+/// Memory of an item at most, bytes, about: an eighth of what is left within these.
+const ITEM_BYTES: std::ops::RangeInclusive<usize> = 16 << 10..=1 << 20;
 /// Size of servers' answers, bytes.
 const BATCH_BYTES_MIN: usize = 16 << 10;
 const BATCH_BYTES_MAX: usize = 256 << 10;
@@ -39,6 +39,7 @@ pub(super) struct KuduCursor {
     waiting: VecDeque<Group>,
     running: VecDeque<Running>,
     batch_bytes: usize,
+    item_bytes: usize,
     gather_bytes: Option<usize>,
     /// Of each series so many rows are enough, of those with a value of one of some fields.
     rows_per_series: Option<u64>,
@@ -68,6 +69,7 @@ impl KuduCursor {
             with_any: slice.with_any.clone(),
             running: VecDeque::new(),
             batch_bytes: share.clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX),
+            item_bytes: (left / 8).clamp(*ITEM_BYTES.start(), *ITEM_BYTES.end()),
             streams: budget.reserve(0)?,
             item: None,
         })
@@ -159,8 +161,8 @@ impl Item {
         Self { batch: ColumnBatch { rows: 0, runs: Vec::new(), columns }, bytes: 0 }
     }
 
-    fn is_full(&self) -> bool {
-        self.batch.rows >= ITEM_ROWS || self.bytes >= ITEM_BYTES
+    fn is_full(&self, bytes_max: usize) -> bool {
+        self.batch.rows >= ITEM_ROWS || self.bytes >= bytes_max
     }
 
     /// Copies rows of one series; gives the row behind the last.
@@ -210,7 +212,7 @@ impl ScanCursor for KuduCursor {
             let ordinal = first.ordinal(block.series_at(stream.at))?;
             let end = item.add(ordinal, block, stream.at);
             first.streams[at].at = end;
-            if item.is_full() {
+            if item.is_full(self.item_bytes) {
                 break;
             }
         }

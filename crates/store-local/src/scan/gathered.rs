@@ -21,15 +21,18 @@ use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
 use crate::memtable::SeriesRows;
 
-/// Rows that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
+/// Rows and cells that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
 const ROWS_AT_ONCE: u64 = 1 << 15;
+const CELLS_AT_ONCE: u64 = 1 << 18;
 /// Series that are gathered at once.
-const SERIES_AT_ONCE: Range<usize> = 64..2048;
+const SERIES_AT_ONCE: Range<u64> = 64..2048;
 
-/// How many series are gathered at once if each has so many rows; `None`: as many rows are better read by themselves.
-pub(super) fn series_at_once(rows_each: u64) -> Option<usize> {
-    let series = usize::try_from(ROWS_AT_ONCE / rows_each.max(1)).unwrap_or(0);
-    (series >= SERIES_AT_ONCE.start).then_some(series.min(SERIES_AT_ONCE.end))
+/// How many series are gathered at once if each has so many rows of so many columns; `None`: as many are better read by
+/// themselves.
+pub(super) fn series_at_once(rows_each: u64, columns: usize) -> Option<usize> {
+    let rows = ROWS_AT_ONCE.min(CELLS_AT_ONCE / columns.max(1) as u64);
+    let series = (rows / rows_each.max(1)).min(SERIES_AT_ONCE.end);
+    usize::try_from(series).ok().filter(|_| series >= SERIES_AT_ONCE.start)
 }
 
 /// Rows of one series in one piece.
@@ -251,4 +254,18 @@ fn in_order(pieces: &[Arc<Piece>], parts: &mut [Part]) -> bool {
         parts.clone_from_slice(&sorted);
     }
     are_apart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_with_many_rows_or_columns_are_not_gathered() {
+        assert_eq!(series_at_once(6, 2), Some(2048));
+        assert_eq!(series_at_once(100, 2), Some(327));
+        assert_eq!(series_at_once(513, 2), None);
+        assert_eq!(series_at_once(0, 100), Some(2048));
+        assert_eq!(series_at_once(6, 1000), None);
+    }
 }
