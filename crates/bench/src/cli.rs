@@ -48,7 +48,7 @@ enum Command {
     Report(ReportCommand),
     /// Serve nothing: read and forget what is written, answer every question with the same bytes.
     Discard(Discard),
-    /// Time every function of InfluxQL on InfluxDB and Nyala, or common questions over irregular data.
+    /// Time every function of InfluxQL on InfluxDB and Nyala, or common questions over irregular data or many hosts.
     Functions(Functions),
 }
 
@@ -263,7 +263,8 @@ struct Discard {
 
 #[derive(Args)]
 struct Functions {
-    /// cpu-only: every function; services: common questions over irregular data
+    /// cpu-only: every function, or, from 10,000 hosts on, what is asked of many; services: common questions over irregular
+    /// data
     #[arg(long, default_value = "cpu-only", value_parser = parse_asked)]
     workload: Workload,
     /// Hosts
@@ -272,6 +273,9 @@ struct Functions {
     /// Hours of data
     #[arg(long, default_value_t = 24)]
     hours: i64,
+    /// Seconds between two rows of a host
+    #[arg(long, default_value_t = 10)]
+    step: i64,
     /// How often each query is asked; the median counts
     #[arg(long, default_value_t = 7)]
     repeats: u32,
@@ -517,7 +521,11 @@ fn parse_asked(name: &str) -> Result<Workload, String> {
 fn run_functions(command: &Functions) -> Result<()> {
     let nyala = System::Nyala(command.nyala.clone());
     let options = FunctionsOptions {
-        data: Spec { workload: command.workload, ..Spec::cpu_only(command.scale, command.hours) },
+        data: Spec {
+            workload: command.workload,
+            step_ns: command.step.saturating_mul(SECOND_NS),
+            ..Spec::cpu_only(command.scale, command.hours)
+        },
         systems: if command.alone { vec![nyala] } else { vec![System::InfluxDb, nyala] },
         repeats: command.repeats,
         rest: Duration::try_from_secs_f64(command.rest).context("--rest")?,

@@ -1,5 +1,5 @@
 //! Times every function of InfluxQL on InfluxDB and Nyala, over the same data; or common questions over what
-//! agents of services send, which is regular in nothing.
+//! agents of services send, which is regular in nothing, or over many hosts, each with few rows.
 //!
 //! One connection asks each query several times; the median counts. Functions that one of them does not have, or that the other
 //! refuses for these operands, are shown without a figure.
@@ -135,6 +135,13 @@ fn questions(data: &Spec) -> Result<Vec<(String, String)>> {
         }
         return Ok(all);
     }
+    if data.scale >= MANY_HOSTS {
+        for (select, rest) in OF_MANY_HOSTS {
+            let query = format!("SELECT {select} FROM cpu WHERE {range}{rest}");
+            all.push((format!("{select}{rest}"), query));
+        }
+        return Ok(all);
+    }
     for (place, group, calls) in CLASSES {
         for call in calls {
             let name =
@@ -177,6 +184,26 @@ const OF_SERVICES: [(&str, &str); 30] = [
     ("mode(state)", " GROUP BY time(10m)"),
     ("top(latency, host, 5)", ""),
     ("first(latency), last(latency), min(latency), max(latency)", " GROUP BY time(10m), host"),
+];
+
+/// From so many hosts on it is asked what is asked of many.
+const MANY_HOSTS: u64 = 10_000;
+
+/// What is asked about many hosts: what is selected, and what follows the range of time.
+const OF_MANY_HOSTS: [(&str, &str); 13] = [
+    ("mean(usage_user)", ""),
+    ("mean(usage_user)", " GROUP BY time(10m)"),
+    ("max(*)", ""),
+    ("mean(usage_user)", " GROUP BY region"),
+    ("mean(usage_user)", " GROUP BY time(10m), region"),
+    ("mean(usage_user)", " AND region = 'eu-west-1' GROUP BY time(10m)"),
+    ("mean(usage_user)", " AND hostname =~ /^host_1.*7$/ GROUP BY time(10m)"),
+    ("count(usage_user)", " AND usage_user > 90"),
+    ("top(usage_user, 10)", ""),
+    ("percentile(usage_user, 99)", ""),
+    ("last(usage_user)", " AND region = 'eu-west-1' GROUP BY hostname"),
+    ("*", " LIMIT 10"),
+    ("*", " ORDER BY time DESC LIMIT 10"),
 ];
 
 /// Where functions stand, by what the query is grouped, and their calls.
@@ -341,6 +368,18 @@ mod tests {
             query,
             "SELECT last(latency) FROM service WHERE time >= '2016-01-01T00:00:00Z' AND \
              time < '2016-01-02T00:00:00Z' AND state = 'failed' GROUP BY host"
+        );
+    }
+
+    #[test]
+    fn many_hosts_have_questions_of_their_own() {
+        let questions = questions(&Spec::cpu_only(MANY_HOSTS, 1)).unwrap();
+        let (name, query) = &questions[11];
+        assert_eq!(name, "* LIMIT 10");
+        assert_eq!(
+            query,
+            "SELECT * FROM cpu WHERE time >= '2016-01-01T00:00:00Z' AND \
+             time < '2016-01-01T01:00:00Z' LIMIT 10"
         );
     }
 
