@@ -22,7 +22,7 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 use crate::work::WorkSignal;
 pub(crate) use arena::TEXT_BYTES_MAX;
-pub(crate) use read::{Few, FieldPlaces, SeriesBlock, SeriesRows};
+pub(crate) use read::{Few, FieldPlaces, FoundRows, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
 pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
@@ -306,7 +306,7 @@ impl Memtable {
         time: TimeRange,
         pin: &Pin,
         places: &FieldPlaces,
-        mut found: impl FnMut(SeriesBlock, Vec<SeriesRows>),
+        mut found: impl FnMut(SeriesBlock, Vec<FoundRows>),
     ) {
         let mut by_shard: [Vec<(usize, SeriesId)>; SHARDS] = std::array::from_fn(|_| Vec::new());
         series.enumerate().for_each(|(at, series)| by_shard[shard_of(series)].push((at, series)));

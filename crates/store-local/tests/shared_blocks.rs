@@ -138,7 +138,11 @@ fn sources_that_overlap_are_gathered_as_they_were_written() {
     let disk = SimDisk::new(3, FaultConfig::default());
     let (together, apart) =
         (open(&disk, 256 << 20), open(&SimDisk::new(4, FaultConfig::default()), 256 << 20));
-    let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
+    let mut rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
+    // Some are in the partition of the next hour.
+    for (row, at) in rows.iter_mut().zip(0..) {
+        row.time_ns += if random(at + 3).is_multiple_of(4) { 3_600_000_000_000 } else { 0 };
+    }
     let part = |number: u64| {
         let mut part: Vec<Row> = rows
             .iter()

@@ -73,7 +73,7 @@ pub(super) fn read(
 
 /// Rows of one of several series, in a block of them all.
 #[derive(Debug)]
-pub(crate) struct SeriesRows {
+pub(crate) struct FoundRows {
     /// Its place among those that were asked for.
     pub(crate) at: usize,
     pub(crate) rows: Range<usize>,
@@ -86,7 +86,7 @@ pub(super) fn read_many(
     wanted: &[(usize, SeriesId)],
     (time, arrived_before): (TimeRange, u32),
     places: &FieldPlaces,
-) -> (SeriesBlock, Vec<SeriesRows>) {
+) -> (SeriesBlock, Vec<FoundRows>) {
     let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t)).collect();
     let mut block = BlockBuilder { times: Vec::new(), positions: &places.positions, columns };
     let mut found = Vec::with_capacity(wanted.len());
@@ -103,7 +103,7 @@ pub(super) fn read_many(
             let with_field = &places.with_field;
             Wanted { shard, series, time, arrived_before, with_field }.all(&mut block);
             if block.times.len() > before {
-                found.push(SeriesRows { at: *at, rows: before..block.times.len() });
+                found.push(FoundRows { at: *at, rows: before..block.times.len() });
             }
         }
     }
@@ -138,7 +138,7 @@ impl<'a> Wanted<'a> {
         block.reserve(expected);
         if rows.is_ascending() {
             // Rows are looked at again while the first cache has them.
-            let mut group = Vec::with_capacity(ROWS_AT_ONCE);
+            let mut group = Vec::with_capacity(ROWS_AT_ONCE.min(rows.rows as usize));
             self.shard.for_each_row(self.series, self.time, |row| {
                 if self.has(&row) {
                     group.push(row);

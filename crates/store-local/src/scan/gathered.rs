@@ -19,7 +19,7 @@ use super::series_reader::{PartitionSources, SeriesReader};
 use super::shared_block::SharedRows;
 use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
-use crate::memtable::SeriesRows;
+use crate::memtable::FoundRows;
 
 /// Rows and cells that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
 const ROWS_AT_ONCE: u64 = 1 << 15;
@@ -55,12 +55,11 @@ struct Found {
 impl SeriesReader {
     /// Whether rows of many series may be gathered: nothing is hidden, wanted backwards or counted.
     pub(super) fn gathers(&self) -> bool {
-        let [partition] = self.partitions.as_slice() else { return false };
         let hides_nothing = |source: &Source| match source {
             Source::Memtable(memtable) => memtable.tombstones.is_empty(),
             Source::Segment(segment) => !segment.has_tombstones(),
         };
-        partition.sources.iter().all(hides_nothing)
+        self.partitions.iter().flat_map(|partition| &partition.sources).all(hides_nothing)
             && self.rows_per_series.is_none()
             && self.order == TimeOrder::Ascending
     }
@@ -76,21 +75,22 @@ impl SeriesReader {
     ) -> Result<Option<SharedRows>, StoreError> {
         let wanted: Vec<(u32, SeriesId)> = series.take(self.gathered).collect();
         let has_windows = self.windows.is_some();
-        let PartitionSources { time, sources } = &mut self.partitions[0];
-        let time = self.time.intersect(time);
         let mut found = Found::default();
-        for source in sources {
-            match source {
-                Source::Memtable(memtable) => found.add_memtable(memtable, &wanted, time),
-                Source::Segment(segment) => {
-                    if !found.add_segment(segment, &wanted, time, has_windows)? {
-                        return Ok(None);
+        for PartitionSources { time, sources } in &mut self.partitions {
+            let time = self.time.intersect(time);
+            for source in sources {
+                match source {
+                    Source::Memtable(memtable) => found.add_memtable(memtable, &wanted, time),
+                    Source::Segment(segment) => {
+                        if !found.add_segment(segment, &wanted, time, has_windows)? {
+                            return Ok(None);
+                        }
                     }
                 }
             }
         }
         let rows = found.joined(&wanted).and_then(|(piece, runs)| {
-            let kept = self.kept(&piece, (time, time));
+            let kept = self.kept(&piece, (self.time, self.time));
             self.cut(piece, &runs, kept.as_ref())
         });
         Ok(Some(SharedRows { rows, done: wanted.len(), ..SharedRows::default() }))
@@ -110,7 +110,7 @@ impl Found {
         table.read_many(series, time, pin, places, |block, of_series| {
             let piece = self.pieces.len();
             self.pieces.push(Arc::new(Piece { times: block.times, columns: block.columns }));
-            let part = |SeriesRows { at, rows }| Part { at, piece, rows };
+            let part = |FoundRows { at, rows }| Part { at, piece, rows };
             self.parts.extend(of_series.into_iter().map(part));
         });
         self.parts[before..].sort_unstable_by_key(|part| part.at);
