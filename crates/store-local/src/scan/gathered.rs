@@ -167,8 +167,10 @@ impl Found {
                 break;
             }
             next = place + usize::from(*series < last);
-            while runs.series(run) < *series {
-                run += 1;
+            // Mostly it is the next one, if all are wanted.
+            run += usize::from(runs.series(run) < *series);
+            if runs.series(run) < *series {
+                run = runs.index_from(*series);
             }
             if runs.series(run) != *series {
                 continue;

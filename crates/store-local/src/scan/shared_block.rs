@@ -234,8 +234,10 @@ impl Wanted {
                 break;
             }
             wanted.done += 1;
-            while runs.series(at) < series {
-                at += 1;
+            // Mostly it is the next one, if all are wanted.
+            at += usize::from(runs.series(at) < series);
+            if runs.series(at) < series {
+                at = runs.index_from(series);
             }
             if runs.series(at) == series {
                 wanted.runs.push((ordinal, runs.rows(at)));
