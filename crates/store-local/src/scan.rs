@@ -149,7 +149,7 @@ impl ScanPlan {
             filter_columns: Some(Vec::new()),
             order: TimeOrder::Ascending,
             windows: None,
-            series: series_list(series),
+            series: series.iter().map(SeriesId).collect(),
             series_total: series.len(),
             measurement: Arc::clone(measurement),
         }
@@ -161,31 +161,6 @@ impl ScanPlan {
 fn numbered(measurement: &Measurement, (name, wanted): &(Name, FieldType)) -> (FieldNo, FieldType) {
     let known = measurement.field(name).filter(|(_, t)| t == wanted);
     (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
-}
-
-/// The series of a set, ascending.
-pub(crate) fn series_list(set: &RoaringTreemap) -> Vec<SeriesId> {
-    /// So many at a time are taken out of a set in a loop of its own, which each by itself is not worth.
-    const AT_ONCE: usize = 256;
-    let len = set.len() as usize;
-    let mut list = Vec::with_capacity(len);
-    if len < AT_ONCE {
-        list.extend(set.iter().map(SeriesId));
-        return list;
-    }
-    let mut some = [0; AT_ONCE];
-    for (high, bitmap) in set.bitmaps() {
-        let base = u64::from(high) << 32;
-        let mut left = bitmap.iter();
-        loop {
-            let next = left.next_many(&mut some);
-            if next.is_empty() {
-                break;
-            }
-            list.extend(next.iter().map(|low| SeriesId(base | u64::from(*low))));
-        }
-    }
-    list
 }
 
 fn pins_of(partitions: &[Arc<Partition>]) -> Vec<(Arc<Memtable>, Pin)> {
@@ -535,21 +510,5 @@ impl ScanCursor for LocalCursor {
             Counters::add(&self.counters.rows, batch.rows as u64);
         }
         Ok(Some(item))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_of_series_is_the_set() {
-        for step in [1, 7, 1 << 20, (1 << 33) - 1] {
-            for count in [0, 1, 255, 256, 257, 5000] {
-                let set: RoaringTreemap = (0..count).map(|number| 5 + number * step).collect();
-                let expected: Vec<SeriesId> = set.iter().map(SeriesId).collect();
-                assert_eq!(series_list(&set), expected, "{count} with steps of {step}");
-            }
-        }
     }
 }
