@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{CompareOp, FieldFilter, Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{POLICY, Row, read_slice, scan_everything, write};
-use store::{ScanRequest, ScanSlice, Store, TimeOrder};
+use store::{ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
 mod common;
@@ -205,4 +205,37 @@ fn a_series_goes_on_in_the_next_block() {
     request.order = TimeOrder::Descending;
     let last = answer(&store, &Question { request, every: 1, few: Some(1) });
     assert!(last.iter().map(x).eq(rows.iter().filter(|row| row.time_ns == 44).map(x)));
+}
+
+#[test]
+fn more_series_than_a_container_of_their_set_holds() {
+    const MANY: u64 = 3 << 16;
+    let disk = SimDisk::new(5, FaultConfig::default());
+    let store = open(&disk, 256 << 20);
+    let row = |series: u64| Row::new(&format!("m,id={series:06}"), &[("x", Scalar::Integer(1))], 7);
+    for first in (0..MANY).step_by(1 << 14) {
+        let rows: Vec<Row> = (first..first + (1 << 14)).map(row).collect();
+        write(&store, POLICY, &rows, 0).unwrap();
+    }
+    let count = || {
+        let request = scan_everything(&store, POLICY, "m").unwrap();
+        let scan = store.scan(&request).unwrap();
+        assert_eq!(u64::from(scan.series().len), MANY);
+        let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+        let (mut rows, mut next) = (0, 0);
+        while let Some(item) = cursor.next().unwrap() {
+            let ScanItem::Rows(batch) = item else { panic!("rows were asked for") };
+            for run in &batch.runs {
+                assert_eq!((run.series, run.rows), (next, 1));
+                next += 1;
+            }
+            rows += batch.rows as u64;
+        }
+        rows
+    };
+    assert_eq!(count(), MANY);
+    store.flush().unwrap();
+    assert_eq!(count(), MANY);
+    store.settle().unwrap();
+    assert_eq!(count(), MANY);
 }
