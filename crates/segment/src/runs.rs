@@ -58,6 +58,17 @@ impl Runs {
         self.series.partition_point(|s| *s < series.0)
     }
 
+    /// The same, where those before `index` are known to be below `series`: mostly it is there or the next one.
+    #[must_use]
+    pub fn index_near(&self, index: usize, series: SeriesId) -> usize {
+        let is_below = |at: usize| self.series.get(at).is_some_and(|s| *s < series.0);
+        match index {
+            at if !is_below(at) => at,
+            at if !is_below(at + 1) => at + 1,
+            _ => self.index_from(series),
+        }
+    }
+
     /// The series at `row`, by index.
     pub(crate) fn index_at(&self, row: usize) -> usize {
         self.ends.partition_point(|end| *end as usize <= row)
@@ -149,6 +160,9 @@ mod tests {
             for (at, (id, range)) in decoded.iter().enumerate() {
                 prop_assert_eq!(decoded.rows_of(id), Some(range.clone()));
                 prop_assert_eq!(decoded.index_from(id), at);
+                for near in 0..=at {
+                    prop_assert_eq!(decoded.index_near(near, id), at);
+                }
                 for row in range {
                     prop_assert_eq!(decoded.index_at(row), at);
                 }

@@ -43,6 +43,7 @@ use counters::Counters;
 pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
+use shared_block::READ_ALONE;
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use tag_cache::TagCache;
 
@@ -283,7 +284,7 @@ impl Scan for LocalScan {
         let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
         Ok(Box::new(LocalCursor {
             next: 0,
-            next_shared: if reader.reads_many() { 0 } else { usize::MAX },
+            next_many: if reader.reads_many() { 0 } else { usize::MAX },
             series: slice.series.clone(),
             reader,
             batch: BatchBuilder::new(&plan.fields, parts, series),
@@ -420,8 +421,8 @@ struct LocalCursor {
     series: Option<Arc<[u32]>>,
     /// How many of them are done.
     next: usize,
-    /// From which of them on they may be in a block that many share.
-    next_shared: usize,
+    /// From which of them on many may be read together.
+    next_many: usize,
     batch: BatchBuilder,
     ready: VecDeque<ScanItem>,
     context: ScanContext,
@@ -453,36 +454,31 @@ impl LocalCursor {
     }
 }
 
-/// So many series are read one by one where they turned out not to share their block with others, and where fewer are
-/// left.
-const READ_ALONE: usize = 32;
-
 impl LocalCursor {
-    /// Reads the rows of the next series together with those that share its block; whether there were any.
-    fn read_shared_block(&mut self) -> Result<bool, StoreError> {
+    /// Reads the rows of the next series together with those of others, if that is better; whether any were read.
+    fn read_many(&mut self) -> Result<bool, StoreError> {
         let Self { plan, series, next, .. } = self;
         let total = series.as_ref().map_or(plan.series.len(), |series| series.len());
+        if total - *next < READ_ALONE {
+            self.next_many = usize::MAX;
+            return Ok(false);
+        }
         let ordinals = (*next..total).map(|at| series.as_ref().map_or(at as u32, |list| list[at]));
         let mut wanted = ordinals.map(|ordinal| (ordinal, plan.series[ordinal as usize]));
-        let shared =
-            if total - *next < READ_ALONE { None } else { self.reader.read_many(&mut wanted)? };
-        let Some(shared) = shared else {
-            self.next_shared = self.next + READ_ALONE;
-            return Ok(false);
-        };
-        self.next += shared.done;
-        if shared.next_alone {
-            self.next_shared = self.next + 1;
-        }
-        if let Some(rows) = shared.rows {
+        let many = self.reader.read_many(&mut wanted)?;
+        self.next += many.done;
+        self.next_many = self.next + many.alone;
+        if let Some(rows) = many.rows {
             self.batch.add_batch(rows, &mut self.ready);
         }
-        if let (Some(series), Some(ordinal)) = (shared.unfinished, self.ordinal(self.next - 1)) {
+        if let Some(series) = many.unfinished
+            && let Some(ordinal) = self.ordinal(self.next - 1)
+        {
             let (batch, ready) = (&mut self.batch, &mut self.ready);
-            self.reader
-                .read_behind_block(series, &mut |emitted| emitted.add_to(batch, ordinal, ready))?;
+            let mut add = |emitted: Emitted<'_>| emitted.add_to(batch, ordinal, ready);
+            self.reader.read_behind_block(series, &mut add)?;
         }
-        Ok(true)
+        Ok(many.done > 0)
     }
 }
 
@@ -497,7 +493,7 @@ impl ScanCursor for LocalCursor {
             if self.next.is_multiple_of(LOOKED_AHEAD) {
                 self.look_ahead();
             }
-            if self.next >= self.next_shared && self.read_shared_block()? {
+            if self.next >= self.next_many && self.read_many()? {
                 continue;
             }
             self.next += 1;

@@ -139,8 +139,16 @@ fn sources_that_overlap_are_gathered_as_they_were_written() {
     let (together, apart) =
         (open(&disk, 256 << 20), open(&SimDisk::new(4, FaultConfig::default()), 256 << 20));
     let mut rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
-    // Some are in the partition of the next hour.
-    for (row, at) in rows.iter_mut().zip(0..) {
+    // Some series are so long that they have blocks of their own.
+    for series in (5..SERIES).step_by(997) {
+        let long = |at: i64| {
+            let fields = [("x", Scalar::Integer(at % 100))];
+            Row::new(&format!("m,id={series:05}"), &fields, 1000 + at)
+        };
+        rows.extend((0..6000).map(long));
+    }
+    // Some rows are in the partition of the next hour.
+    for (row, at) in rows.iter_mut().zip(0..SERIES * 3) {
         row.time_ns += if random(at + 3).is_multiple_of(4) { 3_600_000_000_000 } else { 0 };
     }
     let part = |number: u64| {

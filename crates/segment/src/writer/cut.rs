@@ -45,6 +45,9 @@ pub(crate) fn rows_that_fit(
             texts.push(&theirs.places()[at..at + fit]);
         }
     }
+    if texts.is_empty() {
+        return fit;
+    }
     let text_of = |row: usize| -> usize { texts.iter().map(|places| places[row].1 as usize).sum() };
     let mut text = 0;
     let fits = |row: &usize| {

@@ -3,8 +3,10 @@
 //! A few late rows in a memtable, or a flush while rows come out of order, make a source overlap a block of thousands
 //! of rows. Only where they do must rows be merged; before and behind, the block's summaries stay what they are.
 
+use model::TimeRange;
 use store::StoreError;
 
+use super::piece::Piece;
 use super::source::Source;
 use super::span::{Span, SpanRows, clusters};
 
@@ -18,7 +20,7 @@ pub(super) fn apart(sources: &[Source], spans: Vec<Span>) -> Result<Vec<Vec<Span
             all.push(cluster);
             continue;
         }
-        for cluster in clusters(cut_at_blocks(sources, cluster)?) {
+        for cluster in clusters(cut_at_blocks(cluster)) {
             cut_ends(sources, cluster, &mut all)?;
         }
     }
@@ -26,7 +28,8 @@ pub(super) fn apart(sources: &[Source], spans: Vec<Span>) -> Result<Vec<Vec<Span
 }
 
 /// Cuts rows that are at hand where a block begins and behind its end: what is between blocks overlaps none.
-fn cut_at_blocks(sources: &[Source], cluster: Vec<Span>) -> Result<Vec<Span>, StoreError> {
+/// Nothing is hidden among them: a memtable leaves out what is.
+fn cut_at_blocks(cluster: Vec<Span>) -> Vec<Span> {
     let is_block = |span: &&Span| matches!(span.rows, SpanRows::Block(..));
     let bounds = cluster.iter().filter(is_block);
     let mut bounds: Vec<i64> =
@@ -35,26 +38,27 @@ fn cut_at_blocks(sources: &[Source], cluster: Vec<Span>) -> Result<Vec<Span>, St
     bounds.dedup();
     let mut spans = Vec::with_capacity(cluster.len() + bounds.len());
     for span in cluster {
-        if matches!(span.rows, SpanRows::Block(..)) {
-            spans.push(span);
-            continue;
+        match span.rows {
+            SpanRows::Held(piece) => spans.extend(cut_piece(&piece, span.source, &bounds)),
+            SpanRows::Block(..) => spans.push(span),
         }
-        let mut rest = Some(span);
-        for bound in &bounds {
-            let Some(span) = rest.take() else { break };
-            if *bound <= span.time.min || *bound > span.time.max {
-                rest = Some(span);
-                continue;
-            }
-            let (before, behind) = sources[span.source].cut(span, *bound)?;
-            spans.extend(before);
-            rest = behind;
-        }
-        spans.extend(rest);
     }
-    // What was cut has the times of its own rows, not those of the cut.
-    spans.iter_mut().for_each(Span::tighten);
-    Ok(spans)
+    spans
+}
+
+/// The rows of a piece between some times, which ascend: each copied once.
+fn cut_piece(piece: &Piece, source: usize, bounds: &[i64]) -> Vec<Span> {
+    let ends = bounds.iter().map(|bound| piece.times.partition_point(|time| time < bound));
+    let (mut start, mut spans) = (0, Vec::new());
+    for end in ends.chain([piece.times.len()]) {
+        if end > start {
+            let time = TimeRange::new(piece.times[start], piece.times[end - 1]);
+            let rows = SpanRows::Held(piece.part(start..end));
+            spans.push(Span { source, time, rows, hidden: None });
+        }
+        start = end;
+    }
+    spans
 }
 
 /// Takes off what only the first of the spans has before the others begin, and only one behind the end of the

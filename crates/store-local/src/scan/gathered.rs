@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{SeriesId, TimeRange};
+use model::{Column, SeriesId, TimeRange};
 use segment::{Block, Edge};
 use store::{StoreError, TimeOrder};
 
@@ -16,7 +16,7 @@ use super::memtable_source::MemtableSource;
 use super::merge::merge;
 use super::piece::{Piece, empty_like};
 use super::series_reader::{PartitionSources, SeriesReader};
-use super::shared_block::SharedRows;
+use super::shared_block::{ManyRows, is_shared};
 use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
 use crate::memtable::FoundRows;
@@ -64,28 +64,34 @@ impl SeriesReader {
             && self.order == TimeOrder::Ascending
     }
 
-    /// Reads the next of `series`, which ascend and come with their ordinals. `None`: some are in blocks of their own,
-    /// which are better read by themselves.
+    /// Reads the next of `series`, which ascend and come with their ordinals, up to the first that has blocks of its own.
     ///
     /// # Panics
     /// Unless [`Self::gathers`].
     pub(super) fn gather(
         &mut self,
         series: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Result<Option<SharedRows>, StoreError> {
-        let wanted: Vec<(u32, SeriesId)> = series.take(self.gathered).collect();
+    ) -> Result<ManyRows, StoreError> {
+        let mut wanted: Vec<(u32, SeriesId)> = series.take(self.gathered).collect();
+        let all = wanted.len();
         let has_windows = self.windows.is_some();
         let mut found = Found::default();
+        // Segments first: they may say that fewer series can be gathered. In a partition memtables are newer than all.
         for PartitionSources { time, sources } in &mut self.partitions {
             let time = self.time.intersect(time);
             for source in sources {
-                match source {
-                    Source::Memtable(memtable) => found.add_memtable(memtable, &wanted, time),
-                    Source::Segment(segment) => {
-                        if !found.add_segment(segment, &wanted, time, has_windows)? {
-                            return Ok(None);
-                        }
-                    }
+                if let Source::Segment(segment) = source {
+                    let shared = found.add_segment(segment, &wanted, time, has_windows)?;
+                    wanted.truncate(shared);
+                }
+            }
+        }
+        found.parts.retain(|part| part.at < wanted.len());
+        for PartitionSources { time, sources } in &self.partitions {
+            let time = self.time.intersect(time);
+            for source in sources {
+                if let Source::Memtable(memtable) = source {
+                    found.add_memtable(memtable, &wanted, time);
                 }
             }
         }
@@ -93,7 +99,8 @@ impl SeriesReader {
             let kept = self.kept(&piece, (self.time, self.time));
             self.cut(piece, &runs, kept.as_ref())
         });
-        Ok(Some(SharedRows { rows, done: wanted.len(), ..SharedRows::default() }))
+        let (done, alone) = (wanted.len(), usize::from(wanted.len() < all));
+        Ok(ManyRows { rows, done, unfinished: None, alone })
     }
 }
 
@@ -106,24 +113,23 @@ impl Found {
     ) {
         let MemtableSource { table, pin, places, .. } = source;
         let series = wanted.iter().map(|(_, series)| *series);
-        let before = self.parts.len();
         table.read_many(series, time, pin, places, |block, of_series| {
             let piece = self.pieces.len();
             self.pieces.push(Arc::new(Piece { times: block.times, columns: block.columns }));
             let part = |FoundRows { at, rows }| Part { at, piece, rows };
             self.parts.extend(of_series.into_iter().map(part));
         });
-        self.parts[before..].sort_unstable_by_key(|part| part.at);
     }
 
-    /// Whether all wanted series share their blocks with others.
+    /// Adds what a segment has of the first of the wanted series, as many as share their blocks with others; how many these
+    /// are.
     fn add_segment(
         &mut self,
         source: &mut SegmentSource,
         wanted: &[(u32, SeriesId)],
         time: TimeRange,
         has_windows: bool,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<usize, StoreError> {
         let mut at = 0;
         let mut read: Option<Block> = None;
         while let Some((_, first)) = wanted.get(at) {
@@ -134,8 +140,8 @@ impl Found {
                     if read.as_ref().is_some_and(|read| same(read, &block)) {
                         continue;
                     }
-                    if block.has_one_series() || (has_windows && block.has_windows()) {
-                        return Ok(false);
+                    if !is_shared(&block, has_windows) {
+                        return Ok(at);
                     }
                     next = next.max(self.add_block(source, &block, (wanted, at), time)?);
                     read = Some(block);
@@ -143,7 +149,7 @@ impl Found {
             }
             at = next;
         }
-        Ok(true)
+        Ok(wanted.len())
     }
 
     /// Adds what a block has of the wanted series from `at` on; the place of the first of them that blocks behind it may
@@ -167,11 +173,7 @@ impl Found {
                 break;
             }
             next = place + usize::from(*series < last);
-            // Mostly it is the next one, if all are wanted.
-            run += usize::from(runs.series(run) < *series);
-            if runs.series(run) < *series {
-                run = runs.index_from(*series);
-            }
+            run = runs.index_near(run, *series);
             if runs.series(run) != *series {
                 continue;
             }
@@ -193,51 +195,73 @@ impl Found {
     /// All of it, series by series, with the rows of each; `None` if there is nothing.
     fn joined(mut self, wanted: &[(u32, SeriesId)]) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
         let first = self.parts.first()?;
-        // Stable: parts of older sources stay before those of newer ones.
         let columns = self.pieces[first.piece].columns.iter().map(empty_like).collect();
+        // Stable: parts of older sources stay before those of newer ones.
         self.parts.sort_by_key(|part| part.at);
         let total = self.parts.iter().map(|part| part.rows.len()).sum();
-        let mut all = Piece { times: Vec::with_capacity(total), columns };
-        all.columns.iter_mut().for_each(|column| column.values.reserve(total));
-        let mut runs = Vec::new();
-        let mut waiting: Option<(usize, Range<usize>)> = None;
+        let mut joined = Joined::new(&self.pieces, columns, total);
+        let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
         for of_series in self.parts.chunk_by_mut(|a, b| a.at == b.at) {
-            let at = of_series[0].at;
-            let overlap = !in_order(&self.pieces, of_series);
-            let mut rows = 0;
-            if overlap {
-                if let Some((piece, rows)) = waiting.take() {
-                    all.extend_from(&self.pieces[piece], rows);
-                }
-                let cut = |part: &Part| self.pieces[part.piece].part(part.rows.clone());
-                let merged = merge(&of_series.iter().map(cut).collect::<Vec<_>>());
-                rows += merged.times.len();
-                all.extend_from(&merged, 0..rows);
+            let start = joined.rows;
+            if in_order(&self.pieces, of_series) {
+                of_series.iter().for_each(|part| joined.add(part.piece, part.rows.clone()));
             } else {
-                for part in of_series {
-                    rows += part.rows.len();
-                    waiting = match waiting {
-                        Some((piece, before))
-                            if piece == part.piece && before.end == part.rows.start =>
-                        {
-                            Some((piece, before.start..part.rows.end))
-                        }
-                        before => {
-                            if let Some((piece, rows)) = before {
-                                all.extend_from(&self.pieces[piece], rows);
-                            }
-                            Some((part.piece, part.rows.clone()))
-                        }
-                    };
-                }
+                joined.add_merged(of_series);
             }
-            let start = runs.last().map_or(0, |(_, rows): &(u32, Range<usize>)| rows.end);
-            runs.push((wanted[at].0, start..start + rows));
+            runs.push((wanted[of_series[0].at].0, start..joined.rows));
         }
-        if let Some((piece, rows)) = waiting {
-            all.extend_from(&self.pieces[piece], rows);
+        Some((joined.finish(), runs))
+    }
+}
+
+/// Rows one behind the other, those that are neighbours already copied together.
+struct Joined<'a> {
+    pieces: &'a [Arc<Piece>],
+    all: Piece,
+    /// Rows of a piece that are not copied yet.
+    waiting: Option<(usize, Range<usize>)>,
+    /// Rows in all, with those that wait.
+    rows: usize,
+}
+
+impl<'a> Joined<'a> {
+    fn new(pieces: &'a [Arc<Piece>], mut columns: Vec<Column>, rows: usize) -> Self {
+        columns.iter_mut().for_each(|column| column.values.reserve(rows));
+        let all = Piece { times: Vec::with_capacity(rows), columns };
+        Self { pieces, all, waiting: None, rows: 0 }
+    }
+
+    fn add(&mut self, piece: usize, rows: Range<usize>) {
+        self.rows += rows.len();
+        match &mut self.waiting {
+            Some((of, waiting)) if *of == piece && waiting.end == rows.start => {
+                waiting.end = rows.end;
+            }
+            _ => {
+                self.copy_waiting();
+                self.waiting = Some((piece, rows));
+            }
         }
-        Some((all, runs))
+    }
+
+    /// Adds rows of one series whose times overlap, those of older sources first.
+    fn add_merged(&mut self, parts: &[Part]) {
+        self.copy_waiting();
+        let cut = |part: &Part| self.pieces[part.piece].part(part.rows.clone());
+        let merged = merge(&parts.iter().map(cut).collect::<Vec<_>>());
+        self.rows += merged.times.len();
+        self.all.extend_from(&merged, 0..merged.times.len());
+    }
+
+    fn copy_waiting(&mut self) {
+        if let Some((piece, rows)) = self.waiting.take() {
+            self.all.extend_from(&self.pieces[piece], rows);
+        }
+    }
+
+    fn finish(mut self) -> Piece {
+        self.copy_waiting();
+        self.all
     }
 }
 

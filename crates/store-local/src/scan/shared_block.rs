@@ -22,16 +22,27 @@ use crate::error::segment_error;
 /// Finding a few rows of one series takes as long as decoding so many cells.
 const CELLS_OF_A_SERIES: usize = 4096;
 
-/// Rows of several series.
+/// So many series are read one by one where they turned out not to share their block with others, and where fewer are
+/// left.
+pub(super) const READ_ALONE: usize = 32;
+
+/// What was read of several series.
 #[derive(Debug, Default)]
-pub(super) struct SharedRows {
+pub(super) struct ManyRows {
     pub(super) rows: Option<ColumnBatch>,
     /// Series that are done, of those that were wanted.
     pub(super) done: usize,
     /// The last of these, if the blocks behind may have more of its rows.
     pub(super) unfinished: Option<SeriesId>,
-    /// The next one has rows in this block, too, but must be read by itself.
-    pub(super) next_alone: bool,
+    /// So many behind them are better read by themselves.
+    pub(super) alone: usize,
+}
+
+impl ManyRows {
+    /// None are: so many are better read by themselves.
+    fn none(alone: usize) -> Self {
+        Self { alone, ..Self::default() }
+    }
 }
 
 /// Rows of a block that are wanted, by series.
@@ -48,15 +59,14 @@ impl SeriesReader {
         self.gathered > 0 && (self.reads_shared_blocks() || self.gathers())
     }
 
-    /// Reads the first of `series`, which ascend and come with their ordinals, together with others; `None`: it is better
-    /// read by itself.
+    /// Reads the first of `series`, which ascend and come with their ordinals, together with others, if that is better.
     ///
     /// # Panics
     /// Unless [`Self::reads_many`].
     pub(super) fn read_many(
         &mut self,
         series: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Result<Option<SharedRows>, StoreError> {
+    ) -> Result<ManyRows, StoreError> {
         if self.reads_shared_blocks() {
             self.read_shared_block(series)
         } else {
@@ -77,31 +87,34 @@ impl SeriesReader {
     fn read_shared_block(
         &mut self,
         series: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Result<Option<SharedRows>, StoreError> {
-        let Some(first) = series.next() else { return Ok(None) };
+    ) -> Result<ManyRows, StoreError> {
+        let Some(first) = series.next() else { return Ok(ManyRows::none(1)) };
         let time = self.time.intersect(&self.partitions[0].time);
         let (has_windows, few) = (self.windows.is_some(), self.rows_per_series.is_some());
         let is_backwards = self.order == TimeOrder::Descending;
         let segment = self.only_segment(0);
         if !segment.may_have(first.1, time) {
-            return Ok(None);
+            return Ok(ManyRows::none(1));
         }
         let mut walk = segment.walk(first.1, time);
-        let Some(block) = segment.next_block(&mut walk, Edge::First)? else { return Ok(None) };
-        if block.has_one_series() || (has_windows && block.has_windows()) {
-            return Ok(None);
-        }
+        let block = segment.next_block(&mut walk, Edge::First)?;
+        let Some(block) = block.filter(|block| is_shared(block, has_windows)) else {
+            return Ok(ManyRows::none(1));
+        };
         let runs = segment.reader.runs(&block).map_err(segment_error)?;
-        let Some(mut wanted) = Wanted::among(&runs, first, series) else { return Ok(None) };
-        let next_alone = wanted.unfinished.is_some() && (few || is_backwards);
-        if next_alone {
+        let Some(mut wanted) = Wanted::among(&runs, first, series) else {
+            return Ok(ManyRows::none(READ_ALONE));
+        };
+        let mut alone = 0;
+        if wanted.unfinished.is_some() && (few || is_backwards) {
             // Of its rows those behind the block may be the first ones.
             wanted.runs.pop();
             wanted.done -= 1;
             wanted.unfinished = None;
+            alone = 1;
         }
         if few && wanted.runs.len() * CELLS_OF_A_SERIES < block.rows() * segment.fields.len() {
-            return Ok(None);
+            return Ok(ManyRows::none(READ_ALONE));
         }
         segment.near = block.place();
         let Wanted { runs, done, unfinished } = wanted;
@@ -112,7 +125,7 @@ impl SeriesReader {
         } else {
             None
         };
-        Ok(Some(SharedRows { rows, done, unfinished, next_alone }))
+        Ok(ManyRows { rows, done, unfinished, alone })
     }
 
     /// The rows of a block that matter, of whatever series: within `time`, with values, and those that filters leave;
@@ -196,6 +209,11 @@ impl SeriesReader {
     }
 }
 
+/// Whether several series share a block, and rows of it are wanted, not summaries.
+pub(super) fn is_shared(block: &Block, has_windows: bool) -> bool {
+    !(block.has_one_series() || has_windows && block.has_windows())
+}
+
 impl SegmentSource {
     /// All rows of a block, of whatever series; of the block that was asked for last without reading it again.
     pub(super) fn held_whole(&mut self, block: &Block) -> Result<Arc<Piece>, StoreError> {
@@ -234,11 +252,7 @@ impl Wanted {
                 break;
             }
             wanted.done += 1;
-            // Mostly it is the next one, if all are wanted.
-            at += usize::from(runs.series(at) < series);
-            if runs.series(at) < series {
-                at = runs.index_from(series);
-            }
+            at = runs.index_near(at, series);
             if runs.series(at) == series {
                 wanted.runs.push((ordinal, runs.rows(at)));
             }

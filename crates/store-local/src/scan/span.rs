@@ -20,17 +20,6 @@ pub(crate) struct Span {
     pub(crate) hidden: Option<Arc<[i64]>>,
 }
 
-impl Span {
-    /// Narrows the times of rows that are at hand to those they have.
-    pub(super) fn tighten(&mut self) {
-        if let SpanRows::Held(piece) = &self.rows
-            && let (Some(first), Some(last)) = (piece.times.first(), piece.times.last())
-        {
-            self.time = TimeRange::new(*first, *last);
-        }
-    }
-}
-
 /// `hidden`, if it has a time within `range`.
 pub(crate) fn hidden_within(hidden: Option<&Arc<[i64]>>, range: TimeRange) -> Option<Arc<[i64]>> {
     hidden.filter(|times| has_time_within(times, range)).cloned()

@@ -39,9 +39,11 @@ pub(super) fn read(
     unit: &Unit,
     group: usize,
 ) -> Result<(Block, Reservation), QueryError> {
-    let mut held = context.budget.reserve(0)?;
     let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
     let mut left = series_in_order(select, unit, group);
+    // Each may be in the list and in a slice.
+    let listed = left.len() * 2 * size_of::<u32>();
+    let mut held = context.budget.reserve(listed)?;
     let rows_each = (unit.extent.rows() / left.len().max(1) as u64 + 1).min(wanted as u64);
     let series_for = |rows: u64| usize::try_from((rows / rows_each).max(1)).unwrap_or(usize::MAX);
     let mut count = series_for(context.tuning.first_slice_rows);
@@ -54,8 +56,7 @@ pub(super) fn read(
         let slice = ScanSlice {
             series: Some(next),
             time: within,
-            // So few that looking for the ends of each series takes longer than reading them.
-            rows_per_series: unit.inputs[0].rows_per_series.filter(|_| !few),
+            rows_per_series: unit.inputs[0].rows_per_series,
             ..ScanSlice::all()
         };
         let rows = unit.rows_within(0, &slice) as u64;
@@ -63,7 +64,7 @@ pub(super) fn read(
         let (found, ..) = found.sorted(select.ascending);
         best = merged(best, &found, select.ascending, wanted);
         let columns = best.slots.iter().map(Column::memory_bytes);
-        held.resize(columns.sum::<usize>() + best.times.len() * size_of::<i64>())?;
+        held.resize(listed + columns.sum::<usize>() + best.times.len() * size_of::<i64>())?;
         if let Some(last) = best.times.last().filter(|_| best.times.len() == wanted) {
             if select.ascending {
                 within.max = within.max.min(last.saturating_sub(1));
