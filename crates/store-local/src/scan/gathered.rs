@@ -16,7 +16,7 @@ use super::memtable_source::MemtableSource;
 use super::merge::merge;
 use super::piece::{Piece, empty_like};
 use super::series_reader::{PartitionSources, SeriesReader};
-use super::shared_block::{ManyRows, is_shared};
+use super::shared_block::{ManyRows, READ_ALONE, is_shared};
 use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
 use crate::memtable::FoundRows;
@@ -85,6 +85,9 @@ impl SeriesReader {
                     wanted.truncate(shared);
                 }
             }
+        }
+        if wanted.len() < all.min(READ_ALONE) {
+            return Ok(ManyRows::none(wanted.len() + 1));
         }
         found.parts.retain(|part| part.at < wanted.len());
         for PartitionSources { time, sources } in &self.partitions {

@@ -40,7 +40,7 @@ pub(super) struct ManyRows {
 
 impl ManyRows {
     /// None are: so many are better read by themselves.
-    fn none(alone: usize) -> Self {
+    pub(super) fn none(alone: usize) -> Self {
         Self { alone, ..Self::default() }
     }
 }
