@@ -3,8 +3,9 @@
 //! A series' row stays in its table; a mark in the registry says that it is dead. Whoever removes
 //! rows looks which series have none left, inserts a mark for each, looks again, and only then sets
 //! the mark to "dead" if it is still there. Whoever writes looks for marks of its series after its
-//! rows are in, and removes them. Whichever order these steps fall in, a series with an acknowledged
-//! row ends without a mark: either the second look found the row, or the writer found the mark.
+//! rows are in, and removes those of series that have rows. Whichever order these steps fall in, a series with an
+//! acknowledged row ends without a mark: either the second look found the row, or the writer found the mark. And one
+//! whose rows were removed before the writer looked keeps its mark, or gets one from whoever removed them.
 
 use futures_util::future::join_all;
 use kudu_client::{Predicate, ReadMode, Table};
@@ -106,6 +107,26 @@ impl Shared {
         written.sort_unstable();
         written.dedup();
         self.marks_among(measurement, &written, None, Some).await
+    }
+
+    /// Removes marks that a writer found behind its rows. Those of series whose rows are gone again stay: somebody
+    /// removed the new rows as well, and marked the series for that.
+    pub(crate) async fn revive(
+        &self,
+        database: DatabaseId,
+        measurement: i64,
+        mut marks: Vec<Entry>,
+    ) -> Result<(), StoreError> {
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let mut marked: Vec<i64> = marks.iter().filter_map(|mark| number_of(&mark.key)).collect();
+        marked.sort_unstable();
+        marked.dedup();
+        let tables = self.tables_of(database, measurement).await?;
+        let gone = self.without_rows(&tables, measurement, &marked).await?;
+        marks.retain(|mark| number_of(&mark.key).is_none_or(|id| gone.binary_search(&id).is_err()));
+        self.registry.delete(measurement, &marks).await
     }
 
     /// Those of some series, in any order, that have no rows.

@@ -187,7 +187,7 @@ impl Shared {
                 measurement.forget_tables(request.policy.id);
                 return Ok(Attempt::Again);
             }
-            self.registry.delete(measurement.id, &marks).await?;
+            self.revive(measurement.database, measurement.id, marks).await?;
             return Ok(Attempt::Done);
         }
         self.forget(measurement);

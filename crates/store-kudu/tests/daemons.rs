@@ -212,7 +212,7 @@ fn deletes_and_writes_at_once() {
         };
         deleter.delete(&DeleteRequest { database: POLICY.database, target }).unwrap();
     };
-    for round in 0..15 {
+    for round in 0..60 {
         let row = integer("m,h=1", "x", round, round);
         std::thread::scope(|scope| {
             scope.spawn(delete_all);
