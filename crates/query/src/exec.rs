@@ -9,6 +9,7 @@ pub(crate) mod extent;
 pub(crate) mod groups;
 pub(crate) mod input;
 pub(crate) mod join;
+mod order;
 pub(crate) mod predicate;
 pub(crate) mod raw;
 pub(crate) mod rows;

@@ -43,7 +43,7 @@ use counters::Counters;
 pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
-use shared_block::READ_ALONE;
+use shared_block::{CELLS_OF_A_SERIES, READ_ALONE};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use tag_cache::TagCache;
 
@@ -107,11 +107,14 @@ impl ScanPlan {
         slice.rows_per_series.filter(|_| self.filter_columns.is_some())
     }
 
-    /// How many series are read together, if they have few rows each.
-    fn series_at_once(&self) -> Option<usize> {
+    /// How many series are read together, if they have few rows each; less than that, if a `few` are enough.
+    fn series_at_once(&self, few: Option<u64>) -> Option<usize> {
         let extents = self.partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
         let rows: u64 = extents.map(|(_, rows)| rows).sum();
-        gathered::series_at_once(rows / self.series_total.max(1), self.fields.len() + 1)
+        let (rows_each, columns) = (rows / self.series_total.max(1), self.fields.len() + 1);
+        let cells_each = rows_each.saturating_mul(columns as u64);
+        let series = gathered::series_at_once(rows_each, columns);
+        series.filter(|_| few.is_none() || cells_each <= CELLS_OF_A_SERIES as u64)
     }
 
     /// Whether it is only counted which values there are.
@@ -272,7 +275,7 @@ impl Scan for LocalScan {
         let partitions = open_some(&plan, time, (few, of_memtables.as_ref()), &self.counters)?;
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let reader = SeriesReader {
-            gathered: plan.series_at_once().unwrap_or(0),
+            gathered: plan.series_at_once(few).unwrap_or(0),
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),

@@ -6,8 +6,6 @@
 
 mod first;
 mod gather;
-mod radix;
-mod step;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -13,7 +13,7 @@ use platform::Page;
 use super::SegmentReader;
 use super::column::{self, NumbersPart, PageShape};
 use super::pieces::{Pieces, is_in_pieces};
-use super::thaw::{GROUP_PAGES, Groups, ThawedPages, is_entropy_coded, may_thaw};
+use super::thaw::{GROUP_PAGES, Groups, ThawedPages, are_few, is_entropy_coded};
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
@@ -259,14 +259,15 @@ fn read<'a>(
         Some(bytes) => bytes,
         None => source.page(&page.extent, reader.keep_pages)?,
     };
-    let may_thaw = may_thaw(reader, shape, wanted(parts));
+    let are_few = are_few(shape, wanted(parts));
     // Once that is known, the page need not be waited for to tell.
-    let is_known = may_thaw && groups.of(place).is_some_and(|group| group.marks(place).is_some());
+    let is_known = are_few && groups.of(place).is_some_and(|group| group.marks(place).is_some());
     if is_known || field_type.is_numeric() && is_entropy_coded(&bytes, shape) {
-        let (group, thaw) = may_thaw.then(|| groups.touch(place)).unzip();
-        return Ok(Some(TightPage { place, page, bytes, group, thaw: thaw == Some(true) }));
+        let (group, thaw) = reader.keep_pages.then(|| groups.touch(place, are_few)).unzip();
+        let (group, thaw) = (group.filter(|_| are_few), thaw == Some(true));
+        return Ok(Some(TightPage { place, page, bytes, group, thaw }));
     }
-    if may_thaw && is_in_pieces(shape, field_type) {
+    if reader.keep_pages && are_few && is_in_pieces(shape, field_type) {
         let kind = (shape, field_type);
         let read = |pieces: &Pieces| {
             let mut each = parts.iter().zip(&mut *out);

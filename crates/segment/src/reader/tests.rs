@@ -340,6 +340,27 @@ fn parts_of_tight_pages_are_thawed_when_they_are_read_again() {
 }
 
 #[test]
+fn whole_tight_pages_are_thawed_when_they_are_read_again() {
+    let (mut spec, plain) = crate::testing::regular(20_000, 1, 10);
+    spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
+    let cache = Arc::new(platform::PageCache::new(8 << 20));
+    let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+    let reader = SegmentReader::over(file, Arc::clone(&cache)).unwrap();
+    let all = |reader: &SegmentReader| {
+        assert_eq!(read(reader, "m0", ALL_SERIES, TimeRange::ALL).unwrap(), plain[0].rows);
+        cache.stats().bytes_used
+    };
+    let once = all(&reader);
+    for _ in 0..4 {
+        assert_eq!(all(&reader.streaming()), once, "who reads once leaves nothing behind");
+    }
+    assert_eq!([all(&reader), all(&reader)], [once; 2]);
+    let thawed = all(&reader);
+    assert!(thawed > once + 5_000, "{thawed} bytes after {once}");
+    assert_eq!(all(&reader), thawed, "nothing is left to do");
+}
+
+#[test]
 fn irregular_times_are_thawed_when_they_are_read_again_or_written() {
     // Two series in one block, whose rows come a little late, or not at all.
     let (mut spec, mut plain) = crate::testing::regular(3000, 2, 10);

@@ -4,7 +4,8 @@
 //! thousands, the first time. Whoever does leaves marks, and others go on from the nearest of them: a few
 //! hundred rows too many. Once some rows of such a page were wanted often enough to pay for it, it
 //! is bit-packed anew, in short pieces, and that form stays in the cache: some times the size, but any
-//! rows can be read for what they cost alone. Pages that are read once, or as a whole, are left as they are.
+//! rows can be read for what they cost alone, and all of them in a third of the time. Pages that are read a few times
+//! are left as they are.
 //!
 //! What a query about many fields of a block waits for then is memory, not decoding. So the thawed
 //! pages of neighbouring fields are one entry of the cache, and each is one allocation.
@@ -32,6 +33,8 @@ pub(super) const GROUP_PAGES: usize = 16;
 /// more than one at a thawed page: after so many looks as much was lost as thawing costs, and whoever
 /// waits that long never pays more than twice what would have been right in hindsight.
 pub(super) const LOOKS_BEFORE: u32 = 8;
+/// So many looks is one at most of a page, which costs 7 to 9 us more than of its thawed form.
+pub(super) const LOOKS_OF_MOST: u32 = 3;
 
 /// Neighbouring pages of a block, as far as they were thawed.
 #[derive(Debug, Default)]
@@ -79,9 +82,9 @@ impl ThawedPages {
     }
 }
 
-/// Whether reading so many rows of a page counts as a look, or makes pieces of it.
-pub(super) fn may_thaw(reader: &SegmentReader, shape: PageShape, rows: usize) -> bool {
-    reader.keep_pages && rows * 2 <= shape.rows
+/// Whether so many rows are a few of those of a page: then marks help, and pieces.
+pub(super) fn are_few(shape: PageShape, rows: usize) -> bool {
+    rows * 2 <= shape.rows
 }
 
 /// The groups of a block that were looked for.
@@ -120,12 +123,16 @@ impl<'a> Groups<'a> {
         &mut self.found[at].1
     }
 
-    /// Says that some rows of the entropy-coded page at a place are wanted and are not there thawed. What is
-    /// known of its group, and whether the page shall be thawed now.
-    pub(super) fn touch(&mut self, place: usize) -> (Arc<ThawedPages>, bool) {
+    /// Says that rows of the entropy-coded page at a place are wanted and are not there thawed, a few of them or most.
+    /// What is known of its group, with room for marks if these are a few, and whether the page shall be thawed now.
+    pub(super) fn touch(&mut self, place: usize, are_few: bool) -> (Arc<ThawedPages>, bool) {
         let group = self.open(place);
         let page = &group.pages[place % GROUP_PAGES];
-        let looks = page.looks.fetch_add(1, Ordering::Relaxed);
+        let weight = if are_few { 1 } else { LOOKS_OF_MOST };
+        let looks = page.looks.fetch_add(weight, Ordering::Relaxed);
+        if !are_few {
+            return (group, looks >= LOOKS_BEFORE);
+        }
         let mut bytes_added = 0;
         page.marks.get_or_init(|| {
             let marks = Marks::new(self.block.pages()[place].count as usize);

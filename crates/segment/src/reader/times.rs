@@ -1,7 +1,7 @@
 //! Reading times of a block, and finding the rows of a series inside a time range without decoding all of them.
 //!
 //! Irregular times of blocks that were written to be kept are entropy-coded, as values are; what is read of them
-//! in parts again and again is thawed, as they are (`thaw`). Regular times are told by calculation (`regular`).
+//! again and again is thawed, as they are (`thaw`). Regular times are told by calculation (`regular`).
 
 mod regular;
 
@@ -14,7 +14,7 @@ use platform::Page;
 
 use super::SegmentReader;
 use super::source::Kind;
-use super::thaw::LOOKS_BEFORE;
+use super::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
 use super::thawed::Thawed;
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
@@ -92,8 +92,8 @@ impl<'a> Times<'a> {
             let source = &self.reader.shared.source;
             return decoded.map_err(|e| source.malformed(self.block.entry().times.offset, &e));
         }
-        let is_part = rows.len() * 2 <= self.block.rows();
-        if !is_part || tight.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
+        let weight = if rows.len() * 2 <= self.block.rows() { 1 } else { LOOKS_OF_MOST };
+        if tight.looks.fetch_add(weight, Ordering::Relaxed) < LOOKS_BEFORE {
             return self.decode_page(page, rows, out);
         }
         let whole = self.thaw(page, tight)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use model::{Column, SeriesId, TimeRange};
 use segment::{Block, Edge};
-use store::{StoreError, TimeOrder};
+use store::StoreError;
 
 use super::memtable_source::MemtableSource;
 use super::merge::merge;
@@ -53,15 +53,13 @@ struct Found {
 }
 
 impl SeriesReader {
-    /// Whether rows of many series may be gathered: nothing is hidden, wanted backwards or counted.
+    /// Whether rows of many series may be gathered: nothing is hidden.
     pub(super) fn gathers(&self) -> bool {
         let hides_nothing = |source: &Source| match source {
             Source::Memtable(memtable) => memtable.tombstones.is_empty(),
             Source::Segment(segment) => !segment.has_tombstones(),
         };
         self.partitions.iter().flat_map(|partition| &partition.sources).all(hides_nothing)
-            && self.rows_per_series.is_none()
-            && self.order == TimeOrder::Ascending
     }
 
     /// Reads the next of `series`, which ascend and come with their ordinals, up to the first that has blocks of its own.

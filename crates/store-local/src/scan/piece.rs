@@ -95,6 +95,15 @@ impl Piece {
         Self { times: self.times[rows].to_vec(), columns }
     }
 
+    /// Several such stretches of rows behind one another, `rows` in all.
+    pub(super) fn parts(&self, of: impl Iterator<Item = Range<usize>>, rows: usize) -> Self {
+        let columns = self.columns.iter().map(empty_like).collect();
+        let mut parts = Self { times: Vec::with_capacity(rows), columns };
+        parts.columns.iter_mut().for_each(|column| column.values.reserve(rows));
+        of.for_each(|rows| parts.extend_from(self, rows));
+        parts
+    }
+
     /// Adds the rows `rows` of another piece of the same fields.
     pub(super) fn extend_from(&mut self, other: &Self, rows: Range<usize>) {
         self.times.extend_from_slice(&other.times[rows.clone()]);

@@ -20,11 +20,14 @@ use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
 
 /// Finding a few rows of one series takes as long as decoding so many cells.
-const CELLS_OF_A_SERIES: usize = 4096;
+pub(super) const CELLS_OF_A_SERIES: usize = 4096;
 
 /// So many series are read one by one where they turned out not to share their block with others, and where fewer are
 /// left.
 pub(super) const READ_ALONE: usize = 32;
+
+/// Rows of series are picked one by one, unless they have so many each that their stretches are copied.
+const COPIED_TOGETHER_ROWS: usize = 16;
 
 /// What was read of several series.
 #[derive(Debug, Default)]
@@ -166,7 +169,12 @@ impl SeriesReader {
         let in_runs: usize = runs.iter().map(|(_, rows)| rows.len()).sum();
         let forward = self.order == TimeOrder::Ascending;
         let run = |series: u32, rows: usize| SeriesRun { series, rows: rows as u32 };
-        if kept.is_none() && few == usize::MAX && forward && in_runs == piece.times.len() {
+        let are_all_wanted = kept.is_none() && few == usize::MAX && forward;
+        let is_whole = in_runs == piece.times.len();
+        if are_all_wanted && (is_whole || in_runs >= runs.len() * COPIED_TOGETHER_ROWS) {
+            if !is_whole {
+                piece = piece.parts(runs.iter().map(|(_, rows)| rows.clone()), in_runs);
+            }
             let runs = runs.iter().map(|(series, rows)| run(*series, rows.len()));
             return Some(piece.into_batch(runs.collect()));
         }

@@ -2,10 +2,13 @@
 //!
 //! Values, times and other columns lie one behind another in the order they came; segments say
 //! which rows belong to which slot. `top()`, `bottom()` and `sample()` take in only rows that may be in the
-//! result (`bars`), and let go of those that cannot be in it any more.
+//! result (`bars`), and let go of those that cannot be in it any more. Of many values of several series `stddev()` keeps
+//! what it takes to put their deviation together (`moments`): in order of time they would have to be sorted. The order of
+//! adding shows in the last digits, as in sums.
 
 mod bars;
 mod finished;
+mod moments;
 
 use std::ops::Range;
 
@@ -13,6 +16,7 @@ use model::{Column, FieldType, Values};
 
 use self::bars::{Bars, Goal};
 pub(crate) use self::finished::Finished;
+use self::moments::Moments;
 use super::kernels;
 use super::slots::{BySlot, Run, targets};
 use crate::exec::column::{self, append, take};
@@ -21,6 +25,9 @@ use crate::functions::ranked::{self, Draws, End};
 
 /// Rows are let go when this many and twice what was kept last time are held.
 const PRUNE_ROWS: usize = 1 << 16;
+
+/// Slots of several series with fewer values keep them: then digits are InfluxDB's.
+const FOLD_ROWS_MIN: u32 = 256;
 
 /// Values of many slots.
 #[derive(Clone, Debug)]
@@ -36,6 +43,8 @@ pub(crate) struct Collect {
     source: Draws,
     prune_at: usize,
     bars: Option<Bars>,
+    /// Of each slot what is known of values that are not kept.
+    folded: Vec<Moments>,
 }
 
 /// Consecutive rows of one slot and one series.
@@ -46,6 +55,12 @@ struct Segment {
     rows: u32,
     input: u32,
     series: u32,
+}
+
+impl Segment {
+    fn range(&self) -> Range<usize> {
+        self.start as usize..(self.start + self.rows) as usize
+    }
 }
 
 /// Where a row came from.
@@ -83,6 +98,7 @@ impl Collect {
             draws: Vec::new(),
             source: Draws::new(seed),
             prune_at: PRUNE_ROWS,
+            folded: Vec::new(),
         }
     }
 
@@ -149,6 +165,12 @@ impl Collect {
         Range { start: from, end: to }: Range<usize>,
         aux: &[AuxColumn<'_>],
     ) {
+        if let Some(folded) = self.folded.get_mut(run.slot as usize)
+            && folded.count > 0
+        {
+            *folded = folded.with(Moments::of_rows(&column.values, from..to));
+            return;
+        }
         let start = self.values.len() as u32;
         let rows = (to - from) as u32;
         match self.segments.last_mut() {
@@ -178,9 +200,15 @@ impl Collect {
         }
     }
 
-    /// Lets go of rows that cannot be in the result any more, if it is time to.
+    /// Lets go of rows that cannot be in the result any more, or need not be kept, if it is time to.
     pub(crate) fn prune(&mut self, slots: usize, key: OriginKey<'_>) {
-        if self.values.len() < self.prune_at || !self.function.keeps_times() {
+        if self.values.len() < self.prune_at {
+            return;
+        }
+        if self.function == Function::Stddev {
+            return self.fold(slots);
+        }
+        if !self.function.keeps_times() {
             return;
         }
         let by_slot = self.by_slot(slots);
@@ -195,17 +223,56 @@ impl Collect {
             Segment { slot: *slot, start: start as u32, rows: 1, input, series }
         });
         self.segments = segments.collect();
+        self.keep_rows(&rows);
+    }
+
+    /// Lets go of the values of slots that several series have many of.
+    fn fold(&mut self, slots: usize) {
+        let by_slot = self.by_slot(slots);
+        self.folded.resize(slots, Moments::default());
+        for (slot, folded) in self.folded.iter_mut().enumerate() {
+            let segments = by_slot.of(slot).iter().map(|at| &self.segments[*at as usize]);
+            let origins = || segments.clone().map(|segment| (segment.input, segment.series));
+            let are_of_several = origins().zip(origins().skip(1)).any(|(a, b)| a != b);
+            let rows: u32 = segments.clone().map(|segment| segment.rows).sum();
+            if folded.count > 0 || are_of_several && rows >= FOLD_ROWS_MIN {
+                let moments = |of: &Segment| Moments::of_rows(&self.values.values, of.range());
+                *folded = segments.map(moments).fold(*folded, Moments::with);
+            }
+        }
+        let (mut rows, folded) = (Vec::new(), &self.folded);
+        self.segments.retain_mut(|segment| {
+            let is_kept = folded[segment.slot as usize].count == 0;
+            if is_kept {
+                let range = segment.range();
+                segment.start = rows.len() as u32;
+                rows.extend(range.start as u32..range.end as u32);
+            }
+            is_kept
+        });
+        self.keep_rows(&rows);
+    }
+
+    fn keep_rows(&mut self, rows: &[u32]) {
         self.times = rows.iter().map(|row| self.times[*row as usize]).collect();
-        self.values = take(&self.values, &rows);
+        self.values = take(&self.values, rows);
         for column in &mut self.aux {
             if !column.is_empty() {
-                *column = take(column, &rows);
+                *column = take(column, rows);
             }
         }
         if !self.draws.is_empty() {
             self.draws = rows.iter().map(|row| self.draws[*row as usize]).collect();
         }
         self.prune_at = PRUNE_ROWS.max(self.values.len() * 2);
+    }
+
+    /// What is known of the values of a slot that were not kept, with those that were.
+    fn moments(&self, slot: usize, segments: &[u32]) -> Option<Moments> {
+        let folded = self.folded.get(slot).filter(|folded| folded.count > 0)?;
+        let kept = segments.iter().map(|at| self.segments[*at as usize].range());
+        let moments = |rows| Moments::of_rows(&self.values.values, rows);
+        Some(kept.map(moments).fold(*folded, Moments::with))
     }
 
     /// The rows of a slot that `top()`, `bottom()` or `sample()` choose, best first.
@@ -251,6 +318,13 @@ impl Collect {
             append(mine, theirs);
         }
         self.draws.extend(other.draws);
+        for (theirs, slot) in other.folded.into_iter().zip(target) {
+            if theirs.count > 0 {
+                let slot = slot as usize;
+                self.folded.resize(self.folded.len().max(slot + 1), Moments::default());
+                self.folded[slot] = self.folded[slot].with(theirs);
+            }
+        }
     }
 
     /// Bytes of memory taken.
@@ -260,6 +334,7 @@ impl Collect {
             + self.draws.capacity() * 8
             + self.values.values.memory_bytes()
             + self.segments.capacity() * size_of::<Segment>()
+            + self.folded.capacity() * size_of::<Moments>()
             + self.bars.as_ref().map_or(0, Bars::memory_bytes)
             + aux
     }
@@ -285,5 +360,71 @@ impl Collect {
     /// Everything collected, ready to be worked on slot by slot.
     pub(crate) fn finish(&self, slots: usize) -> Finished<'_> {
         Finished::new(self, slots)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Scalar;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::functions::values::stddev;
+
+    const SLOTS: usize = 3;
+
+    /// Adds the values of a series, `PRUNE_ROWS / 2` at least, to the slots in turn, in stretches of this length.
+    fn add(collect: &mut Collect, series: u32, stretch: usize) -> [Vec<i64>; SLOTS] {
+        let values: Vec<i64> = (0..PRUNE_ROWS as i64 / 2).map(|at| at * at % 977).collect();
+        let times: Vec<i64> = (0..values.len() as i64).collect();
+        let (mut runs, mut added) = (Vec::new(), [const { Vec::new() }; SLOTS]);
+        for (at, part) in values.chunks(stretch).enumerate() {
+            // The last slot has rows of the first series only.
+            let slot = if series == 0 { at % SLOTS } else { at % (SLOTS - 1) };
+            let start = (at * stretch) as u32;
+            runs.push(Run { slot: slot as u32, start, end: start + part.len() as u32, series });
+            added[slot].extend_from_slice(part);
+        }
+        let column = Column::new(Values::Integer(values));
+        collect.add_rows(&column, &times, &runs, 0, &[], &|_| 0);
+        collect.prune(SLOTS, &|_| 0);
+        added
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn deviations_are_those_of_all_values(
+            series in prop::collection::vec(prop::collection::vec(20usize..3000, 1..5), 1..4),
+        ) {
+            let new = || Collect::new(Function::Stddev, FieldType::Integer, std::iter::empty(), 1);
+            let (mut all, mut expected) = (new(), [const { Vec::new() }; SLOTS]);
+            let mut number = 0;
+            for of_thread in &series {
+                let mut collect = new();
+                for stretch in of_thread {
+                    let added = add(&mut collect, number, *stretch);
+                    expected.iter_mut().zip(added).for_each(|(all, added)| all.extend(added));
+                    number += 1;
+                }
+                all.merge(collect, &[(0, 0), (1, 1), (2, 2)]);
+            }
+            let finished = all.finish(SLOTS);
+            for (slot, values) in expected.iter().enumerate() {
+                let found: Vec<_> =
+                    finished.results(slot, &|_| 0).into_iter().map(|result| result.value).collect();
+                let [Some(Scalar::Float(found))] = found.as_slice() else {
+                    panic!("{found:?}");
+                };
+                let wanted = stddev(values).unwrap();
+                prop_assert!((found - wanted).abs() < 1e-9 * wanted, "{found} {wanted}");
+                if slot == SLOTS - 1 {
+                    prop_assert_eq!(*found, wanted, "values of one series are added in their order");
+                }
+            }
+            if series[0].len() > 2 {
+                prop_assert!(all.values.len() < PRUNE_ROWS, "{} values are kept", all.values.len());
+            }
+        }
     }
 }

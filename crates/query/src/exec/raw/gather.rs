@@ -9,10 +9,9 @@ use model::{Column, ColumnBatch, FieldType, Reservation, TimeRange, Values};
 use store::ScanSlice;
 
 use super::first::compare_codes;
-use super::radix;
-use super::step::Step;
 use crate::exec::column::{append, arrange};
 use crate::exec::input::{ColumnSource, tag_of_series};
+use crate::exec::order::{Step, bits, ordered, radix};
 use crate::exec::rows::Block;
 use crate::exec::unit::{Item, Reader, Unit, on_threads};
 use crate::plan::{AuxPlan, Select};
@@ -102,16 +101,6 @@ impl<'a> Leading<'a> {
 
 /// Bytes that putting a row in order takes at most: a key and a number.
 const ORDER_BYTES: usize = size_of::<(u128, u32)>() + size_of::<u32>();
-
-/// A number that orders as the signed one does.
-fn ordered(time: i64) -> u64 {
-    time.cast_unsigned() ^ (1 << 63)
-}
-
-/// Bits that numbers up to `max` take.
-fn bits(max: u64) -> u32 {
-    u64::BITS - max.leading_zeros()
-}
 
 impl Batches {
     fn new(context: &QueryContext) -> Result<Self, QueryError> {

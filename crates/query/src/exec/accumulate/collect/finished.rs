@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use model::{Column, Scalar, Values};
 
-use super::{Collect, Origin, OriginKey};
+use super::{Collect, Origin, OriginKey, Segment};
 use crate::exec::accumulate::slots::BySlot;
+use crate::exec::order;
 use crate::functions::{Function, ranked, values};
 
 /// Collected values with their slots in order.
@@ -46,6 +47,9 @@ impl<'a> Finished<'a> {
 impl Finished<'_> {
     /// The results of a slot; none if it has no values.
     pub(crate) fn results(&self, slot: usize, key: OriginKey<'_>) -> Vec<SlotResult> {
+        if let Some(moments) = self.collect.moments(slot, self.by_slot.of(slot)) {
+            return vec![SlotResult { row: None, value: moments.deviation().map(Scalar::Float) }];
+        }
         if self.by_slot.of(slot).is_empty() {
             return Vec::new();
         }
@@ -88,13 +92,9 @@ impl Finished<'_> {
     pub(crate) fn rows(&self, slot: usize) -> Vec<u32> {
         let mut rows = self.collect.rows(self.by_slot.of(slot));
         // Rows of one series come in order of time.
-        if self.by_slot.of(slot).len() > 1 {
-            // With their times beside them rows are sorted without looking anything up; the sort finds
-            // the runs of the series and merges them.
-            let mut timed: Vec<(i64, u32)> =
-                rows.iter().map(|row| (self.time(*row), *row)).collect();
-            timed.sort_by_key(|(time, _)| *time);
-            rows.iter_mut().zip(timed).for_each(|(row, (_, sorted))| *row = sorted);
+        let runs = self.by_slot.of(slot).len();
+        if runs > 1 {
+            order::by_time(&mut rows, runs, |row| self.time(row));
         }
         rows
     }
@@ -122,7 +122,7 @@ impl Finished<'_> {
 
     fn ranges(&self, slot: usize) -> impl Iterator<Item = Range<usize>> {
         let segments = self.by_slot.of(slot).iter().map(|at| &self.collect.segments[*at as usize]);
-        segments.map(|s| s.start as usize..(s.start + s.rows) as usize)
+        segments.map(Segment::range)
     }
 
     fn of_numbers<T: values::Number>(&self, v: &[T], slot: usize) -> Option<SlotResult> {

@@ -5,7 +5,7 @@
 
 /// A divisor of some numbers, mostly the greatest there is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(in crate::exec) struct Step {
     zeros: u32,
     /// Of what is left of it without the `zeros` at its end.
     inverse: u64,
@@ -15,7 +15,7 @@ pub(super) struct Step {
 
 impl Step {
     /// The greatest common divisor of numbers; one, if all are zero.
-    pub(super) fn of(numbers: impl Iterator<Item = u64>) -> Self {
+    pub(in crate::exec) fn of(numbers: impl Iterator<Item = u64>) -> Self {
         let (mut divisor, mut step) = (0, Self::new(1));
         for number in numbers {
             if divisor == 0 || step.quotient(number).is_none() {
@@ -41,14 +41,14 @@ impl Step {
 
     /// How many times the step a number is, if that is whole.
     #[inline]
-    pub(super) fn quotient(self, number: u64) -> Option<u64> {
+    pub(in crate::exec) fn quotient(self, number: u64) -> Option<u64> {
         let quotient = number.wrapping_mul(self.inverse).rotate_right(self.zeros);
         (quotient <= self.quotient_max).then_some(quotient)
     }
 
     /// The same of a number that is known to be a multiple.
     #[inline]
-    pub(super) fn exact(self, number: u64) -> u64 {
+    pub(in crate::exec) fn exact(self, number: u64) -> u64 {
         number.wrapping_mul(self.inverse) >> self.zeros
     }
 }

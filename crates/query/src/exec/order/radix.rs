@@ -12,10 +12,14 @@ const DIGITS_MAX: u32 = 3;
 /// So few rows are compared.
 const ROWS_MIN: usize = 512;
 
+/// Passes over all rows that sorting by so many bits takes.
+pub(in crate::exec) fn digits(bits: u32) -> u32 {
+    bits.div_ceil(DIGIT_BITS)
+}
+
 /// Sorts by these bits of the keys. They ascend in the bits below, and have none above.
-pub(super) fn sort(keys: &mut Vec<u64>, bits: Range<u32>) {
-    let digits = (bits.end - bits.start).div_ceil(DIGIT_BITS);
-    if digits > DIGITS_MAX || keys.len() < ROWS_MIN || keys.is_sorted() {
+pub(in crate::exec) fn sort(keys: &mut Vec<u64>, bits: Range<u32>) {
+    if digits(bits.end - bits.start) > DIGITS_MAX || keys.len() < ROWS_MIN || keys.is_sorted() {
         keys.sort_unstable();
         return;
     }
