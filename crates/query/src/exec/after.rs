@@ -10,7 +10,7 @@ use std::sync::Arc;
 use model::{Bitmap, Column, FieldType, Scalar, SeriesHeader, TagExpr};
 
 use self::sorter::Sorter;
-use super::column::{missing, repeated, take};
+use super::column::{missing, repeated, select};
 use super::predicate::Rows;
 use super::stream::Part;
 use crate::plan::{After, Having, HavingSlot};
@@ -141,8 +141,8 @@ fn kept(having: &Having, part: Part) -> Part {
     if selection.count_ones() == rows {
         return part;
     }
-    let rows: Vec<u32> = selection.ones().map(|row| row as u32).collect();
-    let columns = (0..part.batch.columns.len()).map(|at| take(&part.column(at), &rows)).collect();
+    let columns = 0..part.batch.columns.len();
+    let columns = columns.map(|at| select(&part.column(at), &selection)).collect();
     Part::new(part.header, columns)
 }
 

@@ -115,19 +115,56 @@ pub(crate) fn slice(column: &Column, range: std::ops::Range<usize>) -> Column {
 
 /// The rows of `batch` that `selection` has a bit for, runs included.
 pub(crate) fn filter(batch: &ColumnBatch, selection: &Bitmap) -> ColumnBatch {
-    let rows: Vec<u32> = selection.ones().map(|row| row as u32).collect();
-    let mut runs = Vec::new();
-    let (mut start, mut at) = (0, 0);
+    let (mut runs, mut start) = (Vec::new(), 0);
     for run in &batch.runs {
-        start += run.rows as usize;
-        let end = at + rows[at..].partition_point(|row| (*row as usize) < start);
-        if end > at {
-            runs.push(SeriesRun { series: run.series, rows: (end - at) as u32 });
+        let end = start + run.rows as usize;
+        let rows = selection.count_ones_in(start..end) as u32;
+        if rows > 0 {
+            runs.push(SeriesRun { series: run.series, rows });
         }
-        at = end;
+        start = end;
     }
-    let columns = batch.columns.iter().map(|column| arrange(column, &rows)).collect();
-    ColumnBatch { rows: rows.len(), runs, columns }
+    let columns = batch.columns.iter().map(|column| select(column, selection)).collect();
+    ColumnBatch { rows: selection.count_ones(), runs, columns }
+}
+
+/// The entries of a column that `selection` has a bit for.
+pub(crate) fn select(column: &Column, selection: &Bitmap) -> Column {
+    assert_eq!(column.len(), selection.len(), "BUG: not a bit for each entry");
+    let values = match &column.values {
+        Values::Time(v) => Values::Time(selected(v, selection)),
+        Values::Float(v) => Values::Float(selected(v, selection)),
+        Values::Integer(v) => Values::Integer(selected(v, selection)),
+        Values::Unsigned(v) => Values::Unsigned(selected(v, selection)),
+        Values::Boolean(v) => Values::Boolean(selection.ones().map(|row| v.get(row)).collect()),
+        Values::String(v) => Values::String(v.take(selection.ones())),
+        Values::Dictionary(codes, texts) => {
+            Values::Dictionary(selected(codes, selection), Arc::clone(texts))
+        }
+    };
+    let validity = column.validity.as_ref();
+    let validity = validity.map(|bits| selection.ones().map(|row| bits.get(row)).collect());
+    Column { values, validity }
+}
+
+/// The values that `selection` has a bit for, of 64 at a time.
+fn selected<T: Copy + Default>(values: &[T], selection: &Bitmap) -> Vec<T> {
+    let mut picked = vec![T::default(); selection.count_ones()];
+    let mut at = 0;
+    for (values, word) in values.chunks(64).zip(selection.words()) {
+        if *word == u64::MAX {
+            picked[at..at + values.len()].copy_from_slice(values);
+            at += values.len();
+            continue;
+        }
+        let mut left = *word;
+        for picked in &mut picked[at..at + word.count_ones() as usize] {
+            *picked = values[left.trailing_zeros() as usize];
+            left &= left - 1;
+        }
+        at += word.count_ones() as usize;
+    }
+    picked
 }
 
 /// Adds all of `more` behind `column`; two dictionaries that differ become text.
@@ -275,4 +312,40 @@ pub(crate) fn combine(a: &Bitmap, b: &Bitmap, op: impl Fn(u64, u64) -> u64) -> B
     assert_eq!(a.len(), b.len(), "BUG: bitmaps of two lengths");
     let words = a.words().iter().zip(b.words()).map(|(x, y)| op(*x, *y)).collect();
     Bitmap::from_words(words, a.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn selected_rows_are_those_with_a_bit(
+            stretches in prop::collection::vec((0usize..3, 1usize..150), 1..6),
+            has_gaps: bool,
+        ) {
+            // Nothing of some rows, everything of others, and every third.
+            let bits = |(kind, len): &(usize, usize)| {
+                let kind = *kind;
+                (0..*len).map(move |at| [false, true, at % 3 == 1][kind])
+            };
+            let selection: Bitmap = stretches.iter().flat_map(bits).collect();
+            let rows = selection.len();
+            let validity = has_gaps.then(|| (0..rows).map(|row| row % 5 > 0).collect());
+            let texts: model::Strings = ["a", "b", "c"].into_iter().collect();
+            let columns = [
+                Values::Integer((0..rows as i64).collect()),
+                Values::Float((0..rows).map(|row| row as f64).collect()),
+                Values::Boolean((0..rows).map(|row| row % 7 == 0).collect()),
+                Values::Dictionary((0..rows as u32).map(|row| row % 3).collect(), Arc::new(texts)),
+            ];
+            let numbers: Vec<u32> = selection.ones().map(|row| row as u32).collect();
+            for values in columns {
+                let column = Column { values, validity: validity.clone() };
+                prop_assert_eq!(select(&column, &selection), take(&column, &numbers));
+            }
+        }
+    }
 }

@@ -186,8 +186,27 @@ fn compare(op: CompareOp, lhs: &Column, rhs: &Column) -> Bitmap {
 
 fn pairs<T>(op: CompareOp, a: &[T], b: &[T], order: impl Fn(&T, &T) -> Option<Ordering>) -> Bitmap {
     // NaN is equal to nothing and different from everything.
-    let holds = |(x, y)| order(x, y).map_or(op == CompareOp::NotEqual, |o| op.holds(o));
-    a.iter().zip(b).map(holds).collect()
+    match op {
+        CompareOp::Equal => bits_of_pairs(a, b, |x, y| order(x, y) == Some(Ordering::Equal)),
+        CompareOp::NotEqual => bits_of_pairs(a, b, |x, y| order(x, y) != Some(Ordering::Equal)),
+        CompareOp::Less => bits_of_pairs(a, b, |x, y| order(x, y) == Some(Ordering::Less)),
+        CompareOp::LessOrEqual => {
+            bits_of_pairs(a, b, |x, y| order(x, y).is_some_and(Ordering::is_le))
+        }
+        CompareOp::Greater => bits_of_pairs(a, b, |x, y| order(x, y) == Some(Ordering::Greater)),
+        CompareOp::GreaterOrEqual => {
+            bits_of_pairs(a, b, |x, y| order(x, y).is_some_and(Ordering::is_ge))
+        }
+    }
+}
+
+/// The bits of `test` on each pair, 64 at a time.
+fn bits_of_pairs<T>(a: &[T], b: &[T], test: impl Fn(&T, &T) -> bool) -> Bitmap {
+    let word = |(a, b): (&[T], &[T])| {
+        let pairs = a.iter().zip(b).enumerate();
+        pairs.fold(0u64, |word, (at, (x, y))| word | u64::from(test(x, y)) << at)
+    };
+    Bitmap::from_words(a.chunks(64).zip(b.chunks(64)).map(word).collect(), a.len())
 }
 
 fn text(values: &Values, row: usize) -> &[u8] {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use codec::kernels;
 use model::{Bitmap, Column, ColumnBatch, SeriesRun, Strings, Values};
 
 /// Some rows of one series, ascending in time, no time twice.
@@ -122,7 +123,10 @@ impl Piece {
 
     /// Leaves only the rows whose bit is set.
     pub(crate) fn select(&mut self, rows: &Bitmap) {
-        self.take(&rows.ones().map(|at| at as u32).collect::<Vec<u32>>());
+        self.times = filter_times(&self.times, rows);
+        for column in &mut self.columns {
+            *column = filter(column, rows);
+        }
     }
 
     /// Leaves only some rows, in that order.
@@ -166,6 +170,34 @@ fn part(column: &Column, rows: Range<usize>) -> Column {
     part.values.reserve(rows.len());
     part.extend_from(column, rows);
     part
+}
+
+/// The times whose bit is set.
+pub(super) fn filter_times(times: &[i64], rows: &Bitmap) -> Vec<i64> {
+    let mut kept = Vec::with_capacity(rows.count_ones());
+    kernels::filter_i64(times, rows.words(), &mut kept);
+    kept
+}
+
+/// The entries of a column whose bit is set.
+pub(super) fn filter(column: &Column, rows: &Bitmap) -> Column {
+    let count = rows.count_ones();
+    let (mut kept, words) = (empty_like(column), rows.words());
+    kept.values.reserve(count);
+    match (&column.values, &mut kept.values) {
+        (Values::Float(v), Values::Float(kept)) => kernels::filter_f64(v, words, kept),
+        (Values::Integer(v), Values::Integer(kept)) => kernels::filter_i64(v, words, kept),
+        (Values::Unsigned(v), Values::Unsigned(kept)) => kernels::filter_u64(v, words, kept),
+        (Values::Boolean(v), Values::Boolean(kept)) => *kept = filter_bits(v, rows),
+        (Values::String(v), Values::String(kept)) => *kept = v.take(rows.ones()),
+        _ => panic!("BUG: a column of its own type"),
+    }
+    kept.validity = column.validity.as_ref().map(|validity| filter_bits(validity, rows));
+    kept
+}
+
+fn filter_bits(bits: &Bitmap, rows: &Bitmap) -> Bitmap {
+    rows.ones().map(|row| bits.get(row)).collect()
 }
 
 /// The entries `order` of a column, in that order.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use model::{Bitmap, Column};
 
 use super::filter::both;
-use super::piece::gather;
+use super::piece::filter;
 
 /// Rows that filters found among some rows of a block, and the fields they looked at for that.
 #[derive(Debug, Default)]
@@ -37,44 +37,53 @@ impl Found {
 /// Found rows that are this close are decoded together: about so many are decoded in vain at the head of a
 /// part.
 const GAP_ROWS: usize = 256;
+/// Bits of a word: all of its rows are closer than that.
+const WORD_ROWS: usize = u64::BITS as usize;
 
 /// Some rows, of which the first and the last were found.
 #[derive(Debug, PartialEq)]
 pub(super) struct Part {
     pub(super) rows: Range<usize>,
     /// Which of them were found, counted from the first.
-    found: Vec<u32>,
+    found: Bitmap,
 }
 
 /// The parts that have all rows whose bit is set, ascending.
 pub(super) fn parts(selection: &Bitmap) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
-    for row in selection.ones() {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for (word, at) in selection.words().iter().zip((0..).step_by(WORD_ROWS)) {
+        if *word == 0 {
+            continue;
+        }
+        let first = at + word.trailing_zeros() as usize;
+        let end = at + WORD_ROWS - word.leading_zeros() as usize;
         match parts.last_mut() {
-            Some(part) if row - part.rows.end < GAP_ROWS => {
-                part.found.push((row - part.rows.start) as u32);
-                part.rows.end = row + 1;
-            }
-            _ => parts.push(Part { rows: row..row + 1, found: vec![0] }),
+            Some(part) if first - part.end < GAP_ROWS => part.end = end,
+            _ => parts.push(first..end),
         }
     }
-    parts
+    let part = |rows: Range<usize>| Part { found: bits(selection, &rows), rows };
+    parts.into_iter().map(part).collect()
 }
 
-impl Part {
-    /// The found rows among all.
-    pub(super) fn found(&self) -> impl Iterator<Item = usize> + '_ {
-        self.found.iter().map(|at| self.rows.start + *at as usize)
-    }
+/// Some of the bits.
+pub(super) fn bits(selection: &Bitmap, rows: &Range<usize>) -> Bitmap {
+    let mut some = Bitmap::new();
+    some.extend_from(selection, rows.clone());
+    some
 }
 
 /// The found entries of a column, of which each part was decoded.
 pub(super) fn pick(parts: &[Part], columns: impl IntoIterator<Item = Column>) -> Column {
     let mut picked = parts.iter().zip(columns).map(|(part, column)| {
-        if part.found.len() == part.rows.len() { column } else { gather(&column, &part.found) }
+        if part.found.count_ones() == part.rows.len() {
+            column
+        } else {
+            filter(&column, &part.found)
+        }
     });
     let mut all = picked.next().expect("BUG: nothing was found");
-    all.values.reserve(parts[1..].iter().map(|part| part.found.len()).sum());
+    all.values.reserve(parts[1..].iter().map(|part| part.found.count_ones()).sum());
     picked.for_each(|column| all.extend_from(&column, 0..column.len()));
     all
 }
@@ -102,7 +111,10 @@ mod tests {
                 }
             }
             let parts = parts(&selection);
-            prop_assert!(parts.iter().flat_map(Part::found).eq(selection.ones()));
+            let found = |part: &Part| {
+                part.found.ones().map(|at| part.rows.start + at).collect::<Vec<usize>>()
+            };
+            prop_assert!(parts.iter().flat_map(found).eq(selection.ones()));
             prop_assert!(parts.windows(2).all(|w| w[0].rows.end + GAP_ROWS <= w[1].rows.start));
             if parts.is_empty() {
                 return Ok(());

@@ -11,10 +11,10 @@ use store::{StoreError, Windows};
 use super::ahead::Ahead;
 use super::counters::Counters;
 use super::edge::edge_of;
-use super::filter;
+use super::filter::matching;
 use super::memtable_source::MemtableSource;
-use super::piece::{Piece, gather};
-use super::selected::{Found, Part, parts, pick};
+use super::piece::{Piece, filter, filter_times};
+use super::selected::{Found, Part, bits, parts, pick};
 use super::span::{Span, SpanRows, hidden_within};
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
@@ -422,19 +422,18 @@ impl SegmentSource {
         let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
         let places: Vec<Range<usize>> = parts.iter().map(place).collect();
         // Times are decoded faster than looked for.
-        let (from, to) = (places[0].start, places[places.len() - 1].end);
-        let mut all_times = Vec::with_capacity(to - from);
-        self.reader.times(block, from..to, &mut all_times).map_err(segment_error)?;
-        let numbers: Vec<u32> = parts.iter().flat_map(Part::found).map(|row| row as u32).collect();
-        let time = |row: &u32| all_times[rows.start + *row as usize - from];
-        let times = numbers.iter().map(time).collect();
+        let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
+        let mut times = Vec::with_capacity(within.len());
+        let around = rows.start + within.start..rows.start + within.end;
+        self.reader.times(block, around, &mut times).map_err(segment_error)?;
+        let times = filter_times(&times, &bits(&found.selection, &within));
         // What filters looked at is there.
         let is_decoded = |field: &(Option<usize>, FieldType)| found.column(field.0).is_some();
         let others: Vec<_> =
             self.fields.iter().filter(|field| !is_decoded(field)).copied().collect();
         let mut others = self.columns(block, &places, &others)?.into_iter();
         let column = |(field, _): &(Option<usize>, FieldType)| match found.column(*field) {
-            Some(column) => gather(column, &numbers),
+            Some(column) => filter(column, &found.selection),
             None => pick(&parts, others.by_ref().take(parts.len())),
         };
         Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
@@ -483,7 +482,7 @@ impl SegmentSource {
             }
             let mut column = Column::new(Values::empty(filter.value.field_type()));
             self.decode(block, rows, field, &mut column)?;
-            let selection = filter::matching(&column, filter.op, &filter.value);
+            let selection = matching(&column, filter.op, &filter.value);
             let before = found.take().unwrap_or_default();
             found = Some(before.and(selection, (field, column)));
         }
