@@ -4,6 +4,7 @@
 //! Functions of the points of other functions are a matter of their own: see [`transform`].
 
 pub(crate) mod integral;
+pub(crate) mod rank;
 pub(crate) mod ranked;
 pub(crate) mod transform;
 pub(crate) mod values;

@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 pub(crate) trait Value: Copy {
     /// Order by value.
     fn order(self, other: Self) -> Ordering;
+    /// A number that orders as the value does.
+    fn key(self) -> u64;
 }
 
 impl Value for f64 {
@@ -13,17 +15,29 @@ impl Value for f64 {
         // NaN is never stored; total_cmp would tell -0 from 0.
         self.partial_cmp(&other).unwrap_or_else(|| self.total_cmp(&other))
     }
+    fn key(self) -> u64 {
+        // Adding zero makes the two zeros one.
+        let bits = (self + 0.0).to_bits();
+        // Of negative numbers larger bits are less.
+        bits ^ ((bits.cast_signed() >> 63).cast_unsigned() | 1 << 63)
+    }
 }
 
 impl Value for i64 {
     fn order(self, other: Self) -> Ordering {
         self.cmp(&other)
     }
+    fn key(self) -> u64 {
+        self.cast_unsigned() ^ 1 << 63
+    }
 }
 
 impl Value for u64 {
     fn order(self, other: Self) -> Ordering {
         self.cmp(&other)
+    }
+    fn key(self) -> u64 {
+        self
     }
 }
 
@@ -60,28 +74,6 @@ impl Number for u64 {
     fn distance(self, other: Self) -> f64 {
         self.wrapping_sub(other) as f64
     }
-}
-
-/// The middle value; of an even number of values the middle between the two.
-pub(crate) fn median<T: Number>(values: &mut [T]) -> Option<f64> {
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        return None;
-    }
-    let even = values.len().is_multiple_of(2);
-    let (below, high, _) = values.select_nth_unstable_by(middle, |a, b| a.order(*b));
-    let high = *high;
-    if !even {
-        return Some(high.to_f64());
-    }
-    let low = below.iter().copied().max_by(|a, b| a.order(*b))?;
-    Some(low.to_f64() + high.distance(low) / 2.0)
-}
-
-/// The position of the nearest rank among `count` sorted values; `None` where there is none.
-pub(crate) fn percentile_rank(count: usize, percentage: f64) -> Option<usize> {
-    let rank = (count as f64 * percentage / 100.0 + 0.5).floor() - 1.0;
-    (rank >= 0.0 && rank < count as f64).then_some(rank as usize)
 }
 
 /// The root of the mean squared distance from the mean, over one less than the values; `None` for
@@ -145,45 +137,10 @@ pub(crate) fn mode(values: impl Iterator<Item = Occurrences>) -> Option<usize> {
     best.map(|(at, _)| at)
 }
 
-/// A value at some rank.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Nth<T> {
-    pub value: T,
-    /// Its rank less the number of values that are smaller.
-    pub among_equals: usize,
-}
-
-/// The value at position `rank` of the sorted ones.
-pub(crate) fn nth<T: Value>(values: &mut [T], rank: usize) -> Nth<T> {
-    let (below, value, _) = values.select_nth_unstable_by(rank, |a, b| a.order(*b));
-    let value = *value;
-    let among_equals = below.iter().filter(|other| other.order(value).is_eq()).count();
-    Nth { value, among_equals }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn percentiles_take_the_nearest_rank() {
-        for (count, percentage, rank) in [
-            (10, 50.0, Some(4)),
-            (10, 0.0, None),
-            (10, 4.0, None),
-            (10, 5.0, Some(0)),
-            (10, 100.0, Some(9)),
-            (10, 106.0, None),
-            (5, 50.0, Some(2)),
-            (1, 50.0, Some(0)),
-            (0, 50.0, None),
-            (3, f64::NAN, None),
-            (3, -5.0, None),
-        ] {
-            assert_eq!(percentile_rank(count, percentage), rank, "{count} {percentage}");
-        }
-    }
 
     /// The indexes sorted by value, then time, then index.
     fn sorted_by_value(values: &[i64], times: &[i64]) -> Vec<u32> {
@@ -216,18 +173,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_nth_value_is_that_of_the_sorted_ones(
-            mut values in prop::collection::vec(-3i64..3, 1..30),
-            rank in any::<prop::sample::Index>(),
-        ) {
-            let rank = rank.index(values.len());
-            let got = nth(&mut values, rank);
-            values.sort_unstable();
-            let smaller = values.iter().filter(|value| **value < got.value).count();
-            prop_assert_eq!((got.value, got.among_equals), (values[rank], rank - smaller));
-        }
-
-        #[test]
         fn the_mode_is_what_counting_one_by_one_finds(
             points in prop::collection::vec((-3i64..3, 0i64..12), 0..16),
         ) {
@@ -243,16 +188,10 @@ mod tests {
         }
 
         #[test]
-        fn median_and_stddev_follow_their_definitions(
+        fn stddev_follows_its_definition(
             values in prop::collection::vec(-1000i64..1000, 1..40),
         ) {
-            let mut sorted = values.clone();
-            sorted.sort_unstable();
-            let n = sorted.len();
-            let want = if n % 2 == 1 { sorted[n / 2] as f64 } else {
-                sorted[n / 2 - 1] as f64 + (sorted[n / 2] - sorted[n / 2 - 1]) as f64 / 2.0
-            };
-            prop_assert_eq!(median(&mut values.clone()), Some(want));
+            let n = values.len();
             match stddev(&values) {
                 None => prop_assert_eq!(n, 1),
                 Some(got) => {

@@ -11,7 +11,7 @@ use model::{Column, Scalar, Values};
 use super::{Collect, Origin, OriginKey, Segment};
 use crate::exec::accumulate::slots::BySlot;
 use crate::exec::order;
-use crate::functions::{Function, ranked, values};
+use crate::functions::{Function, rank, ranked, values};
 
 /// Collected values with their slots in order.
 #[derive(Clone, Debug)]
@@ -128,20 +128,15 @@ impl Finished<'_> {
     fn of_numbers<T: values::Number>(&self, v: &[T], slot: usize) -> Option<SlotResult> {
         let float =
             |value: Option<f64>| Some(SlotResult { row: None, value: value.map(Scalar::Float) });
-        // A copy, since finding a rank moves values.
-        let copy = || {
-            let mut values = Vec::with_capacity(self.ranges(slot).map(|range| range.len()).sum());
-            self.ranges(slot).for_each(|range| values.extend_from_slice(&v[range]));
-            values
-        };
+        let parts = || self.ranges(slot).map(|range| &v[range]).collect::<Vec<&[T]>>();
         match self.function {
-            Function::Median => float(values::median(&mut copy())),
+            Function::Median => float(rank::median(&parts())),
             // A single value has no deviation, but a row.
             Function::Stddev => float(values::stddev(&self.in_order(v, slot, true).0)),
             Function::Percentile(percentage) => {
-                let mut values = copy();
-                let rank = values::percentile_rank(values.len(), *percentage)?;
-                let nth = values::nth(&mut values, rank);
+                let parts = parts();
+                let count = parts.iter().map(|part| part.len()).sum();
+                let nth = rank::nth(&parts, rank::percentile_rank(count, *percentage)?)?;
                 let row = self.nth_equal(v, slot, nth);
                 Some(SlotResult { row: Some(row), value: None })
             }
@@ -154,7 +149,7 @@ impl Finished<'_> {
         &self,
         v: &[T],
         slot: usize,
-        values::Nth { value, among_equals }: values::Nth<T>,
+        rank::Nth { value, among_equals }: rank::Nth<T>,
     ) -> u32 {
         let mut equal: Vec<(i64, u32)> = Vec::new();
         for range in self.ranges(slot) {
