@@ -21,6 +21,7 @@ pub mod query_run;
 pub mod random;
 mod remote_write;
 pub mod report;
+pub mod scans;
 pub mod services;
 pub mod single_field;
 pub mod system;

@@ -16,6 +16,7 @@ use crate::compare::{
 };
 use crate::load::{LoadReport, load, note};
 use crate::query_run::Dialect;
+use crate::scans::{ScansOptions, scans, scans_table};
 use crate::system::{Running, System};
 use crate::workload::{Spec, Workload};
 
@@ -27,12 +28,16 @@ mod ycsb;
 
 /// Loads of each system in a comparison.
 const LOAD_ROUNDS: u32 = 3;
+/// How often each question over whole columns is asked.
+const SCAN_REPEATS: u32 = 11;
 
 /// Parts of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     /// cpu-only over 100 hosts: load, size and queries, every system.
     Queries,
+    /// Questions over whole columns of the same data: QuestDB, ClickHouse and Nyala.
+    Scans,
     /// devops, iot and cpu-only over 4000 hosts: loads, every system.
     Shapes,
     /// The drivers against a server that does nothing.
@@ -49,8 +54,9 @@ pub enum Section {
 
 impl Section {
     /// Every section with its name on the command line, in their order on the page.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("queries", Self::Queries),
+        ("scans", Self::Scans),
         ("shapes", Self::Shapes),
         ("ceiling", Self::Ceiling),
         ("series", Self::Series),
@@ -129,6 +135,7 @@ pub fn report(options: &ReportOptions) -> Result<()> {
         note(&format!("==== {name}"));
         match section {
             Section::Queries => report.queries(),
+            Section::Scans => report.scans(),
             Section::Shapes => report.shapes(),
             Section::Ceiling => report.ceiling(),
             Section::Series => report.series(),
@@ -232,6 +239,20 @@ impl Report<'_> {
         self.remember_nyala(&found);
         let name = self.options.nyala.name();
         self.nyala = found.systems.into_iter().find(|system| system.name == name);
+        Ok(())
+    }
+
+    fn scans(&mut self) -> Result<()> {
+        let is_asked = |system: &System| {
+            matches!(system, System::QuestDb(_) | System::ClickHouse | System::Nyala(_))
+                && system.is_installed()
+        };
+        let systems: Vec<System> = self.systems().into_iter().filter(is_asked).collect();
+        let data = Spec::cpu_only(self.scale(100), 72);
+        let options = ScansOptions { data, systems, repeats: SCAN_REPEATS };
+        let figures = scans(&options)?;
+        self.push("\n## Whole columns of 100 hosts, three days\n\n");
+        self.push(&scans_table(&options.systems, &figures));
         Ok(())
     }
 

@@ -1,0 +1,424 @@
+//! Times questions over whole columns, which general columnar stores are made for, on QuestDB, ClickHouse and Nyala.
+//!
+//! All have the same cpu-only rows, and have settled. One connection asks each question several times; the median counts.
+//! Where an answer is one number, the systems must agree on it. What a language cannot ask is shown without a figure.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use jiff::Timestamp;
+
+use crate::compare::{Settling, dialect, load_options_of, prepare, settle};
+use crate::http::{Client, target};
+use crate::json::Json;
+use crate::latency::Latencies;
+use crate::load::{load, note};
+use crate::query_run::Dialect;
+use crate::system::System;
+use crate::workload::Spec;
+
+const LOAD_WORKERS: usize = 2;
+const BATCH_ROWS: u64 = 10_000;
+/// Relative difference of numbers that is none: systems add in orders of their own.
+const TOLERANCE: f64 = 1e-9;
+
+/// How to compare.
+#[derive(Debug, Clone)]
+pub struct ScansOptions {
+    /// What is loaded: cpu-only rows.
+    pub data: Spec,
+    /// The systems, in the order of their columns; the last one is compared with the best of the others.
+    pub systems: Vec<System>,
+    /// How often each question is asked.
+    pub repeats: u32,
+}
+
+/// What one question took: milliseconds on each system; `None`: its language cannot ask it.
+#[derive(Debug, Clone)]
+pub struct ScanFigures {
+    /// What is asked.
+    pub name: &'static str,
+    /// Medians, in milliseconds.
+    pub median_ms: Vec<Option<f64>>,
+    /// The answer of each system, where it is one number.
+    numbers: Vec<Option<f64>>,
+}
+
+/// A question.
+struct Question {
+    name: &'static str,
+    /// What InfluxQL selects.
+    select: &'static str,
+    /// What follows the range of time there.
+    rest: &'static str,
+    /// `None`: the language cannot ask it.
+    questdb: Option<&'static str>,
+    clickhouse: &'static str,
+    /// Whether the answer is one number.
+    is_number: bool,
+}
+
+const fn question(
+    name: &'static str,
+    (select, rest): (&'static str, &'static str),
+    questdb: Option<&'static str>,
+    clickhouse: &'static str,
+) -> Question {
+    Question { name, select, rest, questdb, clickhouse, is_number: false }
+}
+
+const fn number(
+    name: &'static str,
+    influxql: (&'static str, &'static str),
+    questdb: Option<&'static str>,
+    clickhouse: &'static str,
+) -> Question {
+    Question { is_number: true, ..question(name, influxql, questdb, clickhouse) }
+}
+
+const QUESTIONS: [Question; 23] = [
+    number(
+        "rows above 90",
+        ("count(usage_user)", " AND usage_user > 90"),
+        Some("SELECT count() FROM cpu WHERE usage_user > 90"),
+        "SELECT count() FROM cpu WHERE usage_user > 90",
+    ),
+    number(
+        "rows where one field is above another",
+        ("count(usage_user)", " AND usage_user > usage_system"),
+        Some("SELECT count() FROM cpu WHERE usage_user > usage_system"),
+        "SELECT count() FROM cpu WHERE usage_user > usage_system",
+    ),
+    question(
+        "mean by hour, another field above 50",
+        ("mean(usage_user)", " AND usage_system > 50 GROUP BY time(1h)"),
+        Some("SELECT timestamp, avg(usage_user) FROM cpu WHERE usage_system > 50 SAMPLE BY 1h"),
+        "SELECT toStartOfHour(time) AS t, avg(usage_user) FROM cpu WHERE usage_system > 50 GROUP BY t ORDER BY t",
+    ),
+    question(
+        "four means by host, another field above 20",
+        (
+            "mean(usage_user), mean(usage_system), mean(usage_idle), mean(usage_nice)",
+            " AND usage_irq > 20 GROUP BY hostname",
+        ),
+        Some(
+            "SELECT hostname, avg(usage_user), avg(usage_system), avg(usage_idle), avg(usage_nice) FROM cpu WHERE \
+             usage_irq > 20",
+        ),
+        "SELECT hostname, avg(usage_user), avg(usage_system), avg(usage_idle), avg(usage_nice) FROM cpu WHERE \
+         usage_irq > 20 GROUP BY hostname",
+    ),
+    number(
+        "mean",
+        ("mean(usage_user)", ""),
+        Some("SELECT avg(usage_user) FROM cpu"),
+        "SELECT avg(usage_user) FROM cpu",
+    ),
+    question(
+        "mean by hour",
+        ("mean(usage_user)", " GROUP BY time(1h)"),
+        Some("SELECT timestamp, avg(usage_user) FROM cpu SAMPLE BY 1h"),
+        "SELECT toStartOfHour(time) AS t, avg(usage_user) FROM cpu GROUP BY t ORDER BY t",
+    ),
+    question(
+        "mean by minute",
+        ("mean(usage_user)", " GROUP BY time(1m)"),
+        Some("SELECT timestamp, avg(usage_user) FROM cpu SAMPLE BY 1m"),
+        "SELECT toStartOfMinute(time) AS t, avg(usage_user) FROM cpu GROUP BY t ORDER BY t",
+    ),
+    question(
+        "mean by minute and region",
+        ("mean(usage_user)", " GROUP BY time(1m), region"),
+        Some("SELECT timestamp, region, avg(usage_user) FROM cpu SAMPLE BY 1m"),
+        "SELECT region, toStartOfMinute(time) AS t, avg(usage_user) FROM cpu GROUP BY region, t ORDER BY region, t",
+    ),
+    question(
+        "mean by host",
+        ("mean(usage_user)", " GROUP BY hostname"),
+        Some("SELECT hostname, avg(usage_user) FROM cpu"),
+        "SELECT hostname, avg(usage_user) FROM cpu GROUP BY hostname ORDER BY hostname",
+    ),
+    question(
+        "mean by hour, hosts by a regular expression",
+        ("mean(usage_user)", " AND hostname =~ /_[0-9]*7$/ GROUP BY time(1h)"),
+        Some("SELECT timestamp, avg(usage_user) FROM cpu WHERE hostname ~ '_[0-9]*7$' SAMPLE BY 1h"),
+        "SELECT toStartOfHour(time) AS t, avg(usage_user) FROM cpu WHERE match(hostname, '_[0-9]*7$') GROUP BY t \
+         ORDER BY t",
+    ),
+    question(
+        "greatest of ten fields",
+        ("max(*)", ""),
+        Some(
+            "SELECT max(usage_user), max(usage_system), max(usage_idle), max(usage_nice), max(usage_iowait), \
+             max(usage_irq), max(usage_softirq), max(usage_steal), max(usage_guest), max(usage_guest_nice) FROM cpu",
+        ),
+        "SELECT max(usage_user), max(usage_system), max(usage_idle), max(usage_nice), max(usage_iowait), \
+         max(usage_irq), max(usage_softirq), max(usage_steal), max(usage_guest), max(usage_guest_nice) FROM cpu",
+    ),
+    number(
+        "95th percentile (exact)",
+        ("percentile(usage_user, 95)", ""),
+        None,
+        "SELECT quantileExact(0.95)(usage_user) FROM cpu",
+    ),
+    question(
+        "median by host (exact)",
+        ("median(usage_nice)", " GROUP BY hostname"),
+        None,
+        "SELECT hostname, quantileExact(0.5)(usage_nice) FROM cpu GROUP BY hostname ORDER BY hostname",
+    ),
+    number(
+        "standard deviation",
+        ("stddev(usage_idle)", ""),
+        Some("SELECT stddev_samp(usage_idle) FROM cpu"),
+        "SELECT stddevSamp(usage_idle) FROM cpu",
+    ),
+    question(
+        "standard deviation by hour",
+        ("stddev(usage_idle)", " GROUP BY time(1h)"),
+        Some("SELECT timestamp, stddev_samp(usage_idle) FROM cpu SAMPLE BY 1h"),
+        "SELECT toStartOfHour(time) AS t, stddevSamp(usage_idle) FROM cpu GROUP BY t ORDER BY t",
+    ),
+    question(
+        "ten greatest values",
+        ("top(usage_iowait, 10)", ""),
+        Some("SELECT timestamp, usage_iowait FROM cpu ORDER BY usage_iowait DESC LIMIT 10"),
+        "SELECT time, usage_iowait FROM cpu ORDER BY usage_iowait DESC, time LIMIT 10",
+    ),
+    question(
+        "values that differ",
+        ("distinct(usage_irq)", ""),
+        Some("SELECT DISTINCT usage_irq FROM cpu"),
+        "SELECT DISTINCT usage_irq FROM cpu",
+    ),
+    question(
+        "how many differ, by host",
+        ("count(distinct(usage_irq))", " GROUP BY hostname"),
+        Some("SELECT hostname, count_distinct(usage_irq) FROM cpu"),
+        "SELECT hostname, uniqExact(usage_irq) FROM cpu GROUP BY hostname",
+    ),
+    question(
+        "most frequent value by hour",
+        ("mode(usage_guest)", " GROUP BY time(1h)"),
+        None,
+        "SELECT toStartOfHour(time) AS t, topK(1)(usage_guest) FROM cpu GROUP BY t ORDER BY t",
+    ),
+    number(
+        "sum of what two fields make",
+        ("sum(x) FROM (SELECT usage_user + usage_system * 2 AS x", ")"),
+        Some("SELECT sum(usage_user + usage_system * 2) FROM cpu"),
+        "SELECT sum(usage_user + usage_system * 2) FROM cpu",
+    ),
+    question(
+        "rows above 99, two fields",
+        ("usage_user, usage_system", " AND usage_user > 99"),
+        Some("SELECT timestamp, usage_user, usage_system FROM cpu WHERE usage_user > 99"),
+        "SELECT time, usage_user, usage_system FROM cpu WHERE usage_user > 99 ORDER BY time",
+    ),
+    question(
+        "one host's rows, one field",
+        ("usage_softirq", " AND hostname = 'host_7'"),
+        Some("SELECT timestamp, usage_softirq FROM cpu WHERE hostname = 'host_7'"),
+        "SELECT time, usage_softirq FROM cpu WHERE hostname = 'host_7' ORDER BY time",
+    ),
+    question(
+        "latest ten rows",
+        ("*", " ORDER BY time DESC LIMIT 10"),
+        Some("SELECT * FROM cpu ORDER BY timestamp DESC LIMIT 10"),
+        "SELECT * FROM cpu ORDER BY time DESC LIMIT 10",
+    ),
+];
+
+/// Loads and asks one system after the other.
+///
+/// # Errors
+/// When one is not installed, does not start, refuses the data or a question, or when two disagree.
+pub fn scans(options: &ScansOptions) -> Result<Vec<ScanFigures>> {
+    let mut figures: Vec<ScanFigures> = QUESTIONS
+        .iter()
+        .map(|Question { name, .. }| ScanFigures {
+            name,
+            median_ms: Vec::new(),
+            numbers: Vec::new(),
+        })
+        .collect();
+    for system in &options.systems {
+        if !system.is_installed() {
+            bail!("{}", system.how_to_install());
+        }
+        note(&format!("== {}", system.name()));
+        measure(system, options, &mut figures).with_context(|| system.name().to_owned())?;
+    }
+    for ScanFigures { name, numbers, .. } in &figures {
+        let known: Vec<f64> = numbers.iter().copied().flatten().collect();
+        let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.abs().max(b.abs());
+        if !known.iter().all(|number| agree(*number, known[0])) {
+            bail!("the systems disagree on {name}: {known:?}");
+        }
+    }
+    Ok(figures)
+}
+
+fn measure(system: &System, options: &ScansOptions, figures: &mut [ScanFigures]) -> Result<()> {
+    let directory = tempfile::tempdir().context("no place for the server's files")?;
+    // Each question is asked several times for what answering it takes, not for the same answer again.
+    let settings =
+        [("NYALA_QUERY_CACHE_SIZE", "0".to_owned()), ("NYALA_IDLE_AFTER", "5s".to_owned())];
+    let server = system.start_with(directory.path(), &settings)?;
+    let dialect = dialect(system);
+    prepare(&server, &dialect)?;
+    load(&options.data, &load_options_of(&server, &dialect, LOAD_WORKERS, BATCH_ROWS))?;
+    note("settling");
+    settle(&server, &Settling::QUICK)?;
+    let mut client = Client::new(server.url())?;
+    for (question, figures) in QUESTIONS.iter().zip(figures) {
+        let asked = match question.target(&dialect, &options.data)? {
+            Some(target) => Some(ask(&mut client, &target, options.repeats)?),
+            None => None,
+        };
+        figures.median_ms.push(asked.as_ref().map(|(median_ms, _)| *median_ms));
+        let answer = asked.filter(|_| question.is_number).map(|(_, answer)| answer);
+        let number = |answer: Vec<u8>| {
+            let number = only_number(&dialect, &answer);
+            number.with_context(|| format!("no number: {}", String::from_utf8_lossy(&answer)))
+        };
+        figures.numbers.push(answer.map(number).transpose()?);
+    }
+    Ok(())
+}
+
+/// The median time of a question in milliseconds, and its answer.
+fn ask(client: &mut Client, target: &str, repeats: u32) -> Result<(f64, Vec<u8>)> {
+    let mut latencies = Latencies::default();
+    let mut answer = Vec::new();
+    for _ in 0..repeats.max(1) {
+        let started = Instant::now();
+        let response = client.get(target)?;
+        let taken: Duration = started.elapsed();
+        if !response.is_success() {
+            bail!("{target}: {}", String::from_utf8_lossy(response.body));
+        }
+        latencies.record(taken);
+        answer = response.body.to_vec();
+    }
+    Ok((latencies.quantile_ms(0.5), answer))
+}
+
+impl Question {
+    /// Path and query that ask it; `None` where the language cannot.
+    fn target(&self, dialect: &Dialect, data: &Spec) -> Result<Option<String>> {
+        let time = |ns: i64| Timestamp::from_nanosecond(i128::from(ns));
+        Ok(match dialect {
+            Dialect::InfluxQl { db } => {
+                let (start, end) = (time(data.start_ns)?, time(data.end_ns)?);
+                let Self { select, rest, .. } = self;
+                let text = format!(
+                    "SELECT {select} FROM cpu WHERE time >= '{start}' AND time < '{end}'{rest}"
+                );
+                Some(target("/query", &[("db", db), ("epoch", "s"), ("q", &text)]))
+            }
+            Dialect::QuestDbSql => self.questdb.map(|sql| target("/exec", &[("query", sql)])),
+            Dialect::ClickHouseSql => {
+                // By itself it uses half of the processors where two share a core.
+                let threads = std::thread::available_parallelism()?.to_string();
+                let text = format!("{} FORMAT JSONCompact", self.clickhouse);
+                Some(target("/", &[("max_threads", &threads), ("query", &text)]))
+            }
+            Dialect::PromQl => None,
+        })
+    }
+}
+
+/// The only number of an answer.
+fn only_number(dialect: &Dialect, answer: &[u8]) -> Option<f64> {
+    let answer = Json::parse(answer).ok()?;
+    let first = |json: &Json| match json {
+        Json::Array(items) => items.first().cloned(),
+        _ => None,
+    };
+    let last = |json: &Json| match json {
+        Json::Array(items) => items.last().cloned(),
+        _ => None,
+    };
+    let rows = match dialect {
+        Dialect::InfluxQl { .. } => {
+            first(first(answer.get("results")?)?.get("series")?)?.get("values")?.clone()
+        }
+        Dialect::QuestDbSql => answer.get("dataset")?.clone(),
+        Dialect::ClickHouseSql => answer.get("data")?.clone(),
+        Dialect::PromQl => return None,
+    };
+    match last(&first(&rows)?)? {
+        Json::Number(text) | Json::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The figures as a Markdown table, with how many times as long as the last system the best of the others takes.
+#[must_use]
+pub fn scans_table(systems: &[System], figures: &[ScanFigures]) -> String {
+    let names: Vec<String> =
+        systems.iter().map(|system| format!(" {} ms |", system.name())).collect();
+    let mut text = format!("| question |{} best peer |\n|---|", names.concat());
+    text.push_str(&"---|".repeat(systems.len() + 1));
+    text.push('\n');
+    for ScanFigures { name, median_ms, .. } in figures {
+        let cell = |ms: &Option<f64>| ms.map_or(" - |".to_owned(), |ms| format!(" {ms:.2} |"));
+        let cells: Vec<String> = median_ms.iter().map(cell).collect();
+        let times = median_ms.split_last().and_then(|(ours, others)| {
+            let best = others.iter().flatten().copied().min_by(f64::total_cmp)?;
+            Some(format!("{:.1} x", best / (*ours)?))
+        });
+        writeln!(text, "| {name} |{} {} |", cells.concat(), times.as_deref().unwrap_or("-"))
+            .expect("BUG: text can always grow");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_asked_in_each_language() {
+        let data = Spec::cpu_only(1, 24);
+        let asked = |dialect: &Dialect, at: usize| {
+            QUESTIONS[at].target(dialect, &data).unwrap().map(|target| target.replace('+', "%20"))
+        };
+        let influxql = asked(&Dialect::InfluxQl { db: "benchmark".to_owned() }, 19).unwrap();
+        assert!(influxql.starts_with("/query?db=benchmark&epoch=s&q=SELECT%20sum"), "{influxql}");
+        assert!(influxql.ends_with("2016-01-02T00%3A00%3A00Z%27%29"), "{influxql}");
+        assert_eq!(asked(&Dialect::QuestDbSql, 11), None);
+        let sql = asked(&Dialect::ClickHouseSql, 4).unwrap();
+        assert!(sql.ends_with("query=SELECT%20avg%28usage_user%29%20FROM%20cpu%20FORMAT%20JSONCompact"));
+        assert_eq!(asked(&Dialect::PromQl, 4), None);
+    }
+
+    #[test]
+    fn the_only_number_is_found_in_every_answer() {
+        let influxql = Dialect::InfluxQl { db: String::new() };
+        let answers: [(Dialect, &str); 3] = [
+            (influxql.clone(), r#"{"results":[{"series":[{"values":[[5,7.5]]}]}]}"#),
+            (Dialect::QuestDbSql, r#"{"query":"","dataset":[[7.5]],"count":1}"#),
+            (Dialect::ClickHouseSql, r#"{"meta":[],"data":[["7.5"]]}"#),
+        ];
+        for (dialect, answer) in answers {
+            assert_eq!(only_number(&dialect, answer.as_bytes()), Some(7.5));
+        }
+        assert_eq!(only_number(&influxql, br#"{"results":[{}]}"#), None);
+    }
+
+    #[test]
+    fn the_table_tells_how_far_the_best_peer_is_behind() {
+        let systems = [System::ClickHouse, System::InfluxDb, System::Nyala("nyala".into())];
+        let figure = |median_ms| ScanFigures { name: "mean", median_ms, numbers: Vec::new() };
+        let figures =
+            [figure(vec![Some(3.0), Some(2.0), Some(0.5)]), figure(vec![None, None, Some(1.0)])];
+        assert_eq!(
+            scans_table(&systems, &figures),
+            "| question | ClickHouse ms | InfluxDB ms | Nyala ms | best peer |\n|---|---|---|---|---|\n\
+             | mean | 3.00 | 2.00 | 0.50 | 4.0 x |\n| mean | - | - | 1.00 | - |\n"
+        );
+    }
+}
