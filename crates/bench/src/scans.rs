@@ -142,7 +142,9 @@ const QUESTIONS: [Question; 23] = [
     question(
         "mean by hour, hosts by a regular expression",
         ("mean(usage_user)", " AND hostname =~ /_[0-9]*7$/ GROUP BY time(1h)"),
-        Some("SELECT timestamp, avg(usage_user) FROM cpu WHERE hostname ~ '_[0-9]*7$' SAMPLE BY 1h"),
+        Some(
+            "SELECT timestamp, avg(usage_user) FROM cpu WHERE hostname ~ '_[0-9]*7$' SAMPLE BY 1h",
+        ),
         "SELECT toStartOfHour(time) AS t, avg(usage_user) FROM cpu WHERE match(hostname, '_[0-9]*7$') GROUP BY t \
          ORDER BY t",
     ),
@@ -391,7 +393,9 @@ mod tests {
         assert!(influxql.ends_with("2016-01-02T00%3A00%3A00Z%27%29"), "{influxql}");
         assert_eq!(asked(&Dialect::QuestDbSql, 11), None);
         let sql = asked(&Dialect::ClickHouseSql, 4).unwrap();
-        assert!(sql.ends_with("query=SELECT%20avg%28usage_user%29%20FROM%20cpu%20FORMAT%20JSONCompact"));
+        assert!(
+            sql.ends_with("query=SELECT%20avg%28usage_user%29%20FROM%20cpu%20FORMAT%20JSONCompact")
+        );
         assert_eq!(asked(&Dialect::PromQl, 4), None);
     }
 
