@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // 4: the network
     ("server", &["catalog", "influxql", "ingest", "model", "query", "render", "store"]),
     // 3: what is done with rows
-    ("query", &["catalog", "influxql", "model", "store"]),
+    ("query", &["catalog", "codec", "influxql", "model", "store"]),
     ("store-local", &["codec", "model", "platform", "segment", "series", "store", "wal"]),
     ("store-kudu", &["kudu-client", "model", "store"]),
     ("catalog", &["model", "store"]),

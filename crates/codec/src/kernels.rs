@@ -20,7 +20,10 @@ pub use bitmap::{
     and_not_words, and_words, append_bits, copy_bits, count_ones, count_ones_prefix, not_words,
     or_words, set_bit_range, set_bits,
 };
-pub use compare::{Comparison, compare_f64, compare_i64, compare_u64};
+pub use compare::{
+    Comparison, compare_f64, compare_i64, compare_pairs_f64, compare_pairs_i64, compare_pairs_u64,
+    compare_u64,
+};
 pub use extremes::{
     MinMax, min_max_f64, min_max_f64_masked, min_max_i64, min_max_i64_masked, min_max_u64,
     min_max_u64_masked,

@@ -1,8 +1,8 @@
-//! Comparing a slice with a scalar.
+//! Comparing a slice with a scalar, or with another slice.
 
 use crate::simd::{SimdLevel, multiversion};
 
-/// How a value stands to the scalar.
+/// How a value stands to the scalar, or to the value of the other slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `value == scalar`
@@ -101,4 +101,82 @@ comparisons!(
     f64,
     compare_f64 / compare_f64_level,
     compare_f64_words_at
+);
+
+/// One word of results for each 64 pairs.
+#[inline]
+fn words_of_pairs<T: Copy>(a: &[T], b: &[T], out: &mut [u64], test: impl Fn(T, T) -> bool) {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<64>(), b.as_chunks::<64>());
+    for ((slot, a), b) in out.iter_mut().zip(a).zip(b) {
+        *slot = word_of_pairs(a, b, &test);
+    }
+    if let (false, Some(slot)) = (a_rest.is_empty(), out.get_mut(a.len())) {
+        *slot = word_of_pairs(a_rest, b_rest, &test);
+    }
+}
+
+#[inline]
+fn word_of_pairs<T: Copy>(a: &[T], b: &[T], test: &impl Fn(T, T) -> bool) -> u64 {
+    let mut word = 0;
+    for (bit, (a, b)) in a.iter().zip(b).enumerate() {
+        word |= u64::from(test(*a, *b)) << bit;
+    }
+    word
+}
+
+macro_rules! pair_comparisons {
+    ($(#[$meta:meta])* $type:ty, $name:ident / $level:ident, $at:ident) => {
+        $(#[$meta])*
+        ///
+        /// # Panics
+        /// If the slices differ in length.
+        pub fn $name(a: &[$type], comparison: Comparison, b: &[$type], out: &mut Vec<u64>) {
+            $level(SimdLevel::detect(), a, comparison, b, out);
+        }
+
+        pub(crate) fn $level(
+            level: SimdLevel,
+            a: &[$type],
+            comparison: Comparison,
+            b: &[$type],
+            out: &mut Vec<u64>,
+        ) {
+            assert_eq!(a.len(), b.len(), "BUG: pairs of slices of two lengths");
+            let before = out.len();
+            out.resize(before + a.len().div_ceil(64), 0);
+            $at(level, a, comparison, b, &mut out[before..]);
+        }
+
+        multiversion! {
+            fn / $at(a: &[$type], comparison: Comparison, b: &[$type], out: &mut [u64]) {
+                match comparison {
+                    Comparison::Equal => words_of_pairs(a, b, out, |a, b| a == b),
+                    Comparison::NotEqual => words_of_pairs(a, b, out, |a, b| a != b),
+                    Comparison::Less => words_of_pairs(a, b, out, |a, b| a < b),
+                    Comparison::LessOrEqual => words_of_pairs(a, b, out, |a, b| a <= b),
+                    Comparison::Greater => words_of_pairs(a, b, out, |a, b| a > b),
+                    Comparison::GreaterOrEqual => words_of_pairs(a, b, out, |a, b| a >= b),
+                }
+            }
+        }
+    };
+}
+
+pair_comparisons!(
+    /// Appends a bitmap of the pairs whose first value stands to the second as asked.
+    i64,
+    compare_pairs_i64 / compare_pairs_i64_level,
+    compare_pairs_i64_at
+);
+pair_comparisons!(
+    /// Appends a bitmap of the pairs whose first value stands to the second as asked.
+    u64,
+    compare_pairs_u64 / compare_pairs_u64_level,
+    compare_pairs_u64_at
+);
+pair_comparisons!(
+    /// Appends a bitmap of the pairs whose first value stands to the second as asked, as IEEE 754 has it.
+    f64,
+    compare_pairs_f64 / compare_pairs_f64_level,
+    compare_pairs_f64_at
 );

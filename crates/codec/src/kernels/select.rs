@@ -1,12 +1,13 @@
 //! Picking values by bitmap or by index.
 
-use crate::{
-    int::{as_i64, as_u64},
-    simd::SimdLevel,
-};
+use crate::float::as_bits;
+use crate::int::as_u64;
+use crate::simd::SimdLevel;
 
+/// Values written together behind those that were picked; the next ones are written over what is too many.
+const OVERSHOOT: usize = 8;
 /// A chunk's worth of picked values, with room for one register of overshoot.
-type Picked = [u64; 64 + 8];
+type Picked = [u64; 64 + OVERSHOOT];
 
 /// Moves the values whose bit is set to the front of `picked`; returns how many.
 fn compact(level: SimdLevel, chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
@@ -31,36 +32,67 @@ fn compact_portable(chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
 mod x86 {
     use std::arch::x86_64::{_mm512_loadu_si512, _mm512_maskz_compress_epi64, _mm512_storeu_si512};
 
-    use super::Picked;
+    use super::{OVERSHOOT, Picked};
+    use crate::kernels::count_ones_prefix;
 
     pub(super) fn compact(chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
-        // SAFETY: dispatched only after AVX-512 was detected.
-        unsafe { compact_avx512(chunk, word, picked) }
+        assert!(chunk.len() <= 64, "BUG: chunk larger than a word");
+        // SAFETY: dispatched only after AVX-512 was detected; a chunk is 64 values, and `picked` has eight more.
+        unsafe { compact_avx512(chunk, word, picked.as_mut_ptr()) }
     }
 
+    /// Appends the values whose bit is set; they are as wide as words.
+    pub(super) fn append<T: Copy>(values: &[u64], mask: &[u64], out: &mut Vec<T>) {
+        assert_eq!((size_of::<T>(), align_of::<T>()), (8, 8), "BUG: values unlike words");
+        out.reserve(count_ones_prefix(mask, values.len()) + OVERSHOOT);
+        // SAFETY: dispatched only after AVX-512 was detected; room was made for all that is picked and a register
+        // more; what was picked are values of that type, seen as words.
+        unsafe {
+            let picked = append_avx512(values, mask, out.as_mut_ptr().add(out.len()).cast());
+            out.set_len(out.len() + picked);
+        }
+    }
+
+    /// # Safety
+    /// `out` has room for the values whose bit is set and for `OVERSHOOT` more.
     #[target_feature(enable = "avx512f,popcnt")]
-    fn compact_avx512(chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
-        assert!(chunk.len() <= 64, "BUG: chunk larger than a word");
+    unsafe fn append_avx512(values: &[u64], mask: &[u64], out: *mut u64) -> usize {
+        let mut n = 0;
+        for (chunk, &word) in values.chunks(64).zip(mask) {
+            if word != 0 {
+                // SAFETY: there is room for those that were not picked yet.
+                n += unsafe { compact_avx512(chunk, word, out.add(n)) };
+            }
+        }
+        n
+    }
+
+    /// # Safety
+    /// `out` has room for the values whose bit is set and for `OVERSHOOT` more.
+    #[target_feature(enable = "avx512f,popcnt")]
+    unsafe fn compact_avx512(chunk: &[u64], word: u64, out: *mut u64) -> usize {
         let mut n = 0;
         let (groups, rest) = chunk.as_chunks::<8>();
         for (i, group) in groups.iter().enumerate() {
             let mask = (word >> (i * 8)) as u8;
-            // SAFETY: `n` is at most 56 here, and `picked` has eight values more than that.
+            // SAFETY: a register is written behind what was picked.
             unsafe {
                 let values = _mm512_loadu_si512(group.as_ptr().cast());
                 let front = _mm512_maskz_compress_epi64(mask, values);
-                _mm512_storeu_si512(picked.as_mut_ptr().add(n).cast(), front);
+                _mm512_storeu_si512(out.add(n).cast(), front);
             }
             n += mask.count_ones() as usize;
         }
         for (i, value) in rest.iter().enumerate() {
-            picked[n] = *value;
+            // SAFETY: as above.
+            unsafe { out.add(n).write(*value) };
             n += (word >> (groups.len() * 8 + i) & 1) as usize;
         }
         n
     }
 }
 
+/// Hands the values whose bit is set to `emit`, up to 64 at a time.
 pub(crate) fn filter_level(
     level: SimdLevel,
     values: &[u64],
@@ -68,7 +100,7 @@ pub(crate) fn filter_level(
     mut emit: impl FnMut(&[u64]),
 ) {
     assert!(mask.len() >= values.len().div_ceil(64), "BUG: mask shorter than the values");
-    let mut picked: Picked = [0; 72];
+    let mut picked: Picked = [0; 64 + OVERSHOOT];
     for (chunk, &word) in values.chunks(64).zip(mask) {
         match word {
             0 => {}
@@ -82,32 +114,38 @@ pub(crate) fn filter_level(
 }
 
 /// Appends the values whose bit is set.
-///
-/// # Panics
-/// If there are fewer bits than values.
-pub fn filter_u64(values: &[u64], mask: &[u64], out: &mut Vec<u64>) {
-    filter_level(SimdLevel::detect(), values, mask, |picked| out.extend_from_slice(picked));
+pub(crate) fn append_level<T: Copy>(
+    level: SimdLevel,
+    values: &[u64],
+    mask: &[u64],
+    from_bits: impl Fn(u64) -> T,
+    out: &mut Vec<T>,
+) {
+    assert!(mask.len() >= values.len().div_ceil(64), "BUG: mask shorter than the values");
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512 => x86::append(values, mask, out),
+        _ => filter_level(level, values, mask, |picked| {
+            out.extend(picked.iter().map(|bits| from_bits(*bits)));
+        }),
+    }
 }
 
-/// Appends the values whose bit is set.
-///
-/// # Panics
-/// If there are fewer bits than values.
-pub fn filter_i64(values: &[i64], mask: &[u64], out: &mut Vec<i64>) {
-    filter_level(SimdLevel::detect(), as_u64(values), mask, |picked| {
-        out.extend_from_slice(as_i64(picked));
-    });
+macro_rules! filters {
+    ($type:ty, $name:ident, $to_bits:path, $from_bits:expr) => {
+        /// Appends the values whose bit is set.
+        ///
+        /// # Panics
+        /// If there are fewer bits than values.
+        pub fn $name(values: &[$type], mask: &[u64], out: &mut Vec<$type>) {
+            append_level(SimdLevel::detect(), $to_bits(values), mask, $from_bits, out);
+        }
+    };
 }
 
-/// Appends the values whose bit is set.
-///
-/// # Panics
-/// If there are fewer bits than values.
-pub fn filter_f64(values: &[f64], mask: &[u64], out: &mut Vec<f64>) {
-    filter_level(SimdLevel::detect(), crate::float::as_bits(values), mask, |picked| {
-        out.extend_from_slice(crate::float::as_f64(picked));
-    });
-}
+filters!(u64, filter_u64, std::convert::identity, |bits| bits);
+filters!(i64, filter_i64, as_u64, u64::cast_signed);
+filters!(f64, filter_f64, as_bits, f64::from_bits);
 
 macro_rules! gathers {
     ($type:ty, $name:ident) => {

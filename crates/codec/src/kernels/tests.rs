@@ -132,6 +132,7 @@ proptest! {
         let scalar = if words.is_empty() || scalar == 0 { scalar } else { words[pick.index(words.len())] };
         let ints: Vec<i64> = words.iter().map(|v| *v as i64).collect();
         let values = floats(&words);
+        let turned: Vec<usize> = (0..words.len()).rev().collect();
         fn holds<T: PartialOrd + Copy>(a: T, comparison: Comparison, b: T) -> bool {
             match comparison {
                 Comparison::Equal => a == b,
@@ -160,6 +161,23 @@ proptest! {
                 for (got, expected) in got.iter().zip(&expected) {
                     prop_assert_eq!(got, &bits_to_words(expected), "{:?} {:?}", c, level);
                 }
+
+                fn pairs<T: PartialOrd + Copy>(
+                    values: &[T], c: Comparison, turned: &[usize],
+                ) -> (Vec<T>, Vec<u64>) {
+                    let others: Vec<T> = turned.iter().map(|at| values[*at]).collect();
+                    let expected: Vec<bool> =
+                        values.iter().zip(&others).map(|(a, b)| holds(*a, c, *b)).collect();
+                    (others, bits_to_words(&expected))
+                }
+                let mut got = [Vec::new(), Vec::new(), Vec::new()];
+                let (others, of_words) = pairs(&words, c, &turned);
+                compare::compare_pairs_u64_level(level, &words, c, &others, &mut got[0]);
+                let (others, of_ints) = pairs(&ints, c, &turned);
+                compare::compare_pairs_i64_level(level, &ints, c, &others, &mut got[1]);
+                let (others, of_floats) = pairs(&values, c, &turned);
+                compare::compare_pairs_f64_level(level, &values, c, &others, &mut got[2]);
+                prop_assert_eq!(got, [of_words, of_ints, of_floats], "{:?} {:?}", c, level);
             }
         }
     }
@@ -173,6 +191,10 @@ proptest! {
             let mut out = Vec::new();
             select::filter_level(level, &words, &mask, |picked| out.extend_from_slice(picked));
             prop_assert_eq!(&out, &expected, "{:?}", level);
+            // What was there before stays.
+            select::append_level(level, &words, &mask, |bits| bits, &mut out);
+            prop_assert_eq!(&out[expected.len()..], &expected, "{:?}", level);
+            prop_assert_eq!(&out[..expected.len()], &expected, "{:?}", level);
         }
         let mut picked = Vec::new();
         filter_f64(&floats(&words), &mask, &mut picked);

@@ -142,6 +142,12 @@ impl Recipe {
         totals + picks * 64 + 8
     }
 
+    /// Bytes that [`Accumulator::expect`] takes for a row: a number and its time in each collection.
+    pub(crate) fn expected_row_bytes(&self) -> usize {
+        let is_kept = |kind: &&Kind| matches!(kind, Kind::Collect | Kind::CollectGroup);
+        16 * self.kinds.iter().filter(is_kept).count()
+    }
+
     /// Bytes a row takes in collections.
     pub(crate) fn row_bytes(&self, select: &Select) -> usize {
         // A tally takes as much where no value comes twice.

@@ -30,7 +30,7 @@ use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
 /// Of the memory that is left room is made at once for rows in this part: they may turn out to be few.
-const EXPECTED_PART: usize = 16;
+const EXPECTED_PART: usize = 8;
 
 /// A running SELECT with functions.
 pub(crate) struct Aggregate {
@@ -408,8 +408,8 @@ impl Run<'_> {
                 .read_ends(first, input, |batch| state.add_rows(at, input, batch, group_of));
         }
         if input.filter.is_none() {
-            let room =
-                self.memory_left() / EXPECTED_PART / self.recipe.row_bytes(self.select).max(1);
+            let row_bytes = self.recipe.expected_row_bytes().max(1);
+            let room = self.memory_left() / EXPECTED_PART / row_bytes;
             state.expect(self.unit.rows_within(at, slice).min(room));
         }
         let reader = Reader { context: self.context, interrupt: &self.context.interrupt };

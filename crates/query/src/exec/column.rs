@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use codec::kernels;
 use model::{Bitmap, Column, ColumnBatch, FieldType, Scalar, SeriesRun, Values};
 
 /// One cell; `None`: no value.
@@ -132,14 +133,15 @@ pub(crate) fn filter(batch: &ColumnBatch, selection: &Bitmap) -> ColumnBatch {
 pub(crate) fn select(column: &Column, selection: &Bitmap) -> Column {
     assert_eq!(column.len(), selection.len(), "BUG: not a bit for each entry");
     let values = match &column.values {
-        Values::Time(v) => Values::Time(selected(v, selection)),
-        Values::Float(v) => Values::Float(selected(v, selection)),
-        Values::Integer(v) => Values::Integer(selected(v, selection)),
-        Values::Unsigned(v) => Values::Unsigned(selected(v, selection)),
+        Values::Time(v) => Values::Time(selected(v, selection, kernels::filter_i64)),
+        Values::Float(v) => Values::Float(selected(v, selection, kernels::filter_f64)),
+        Values::Integer(v) => Values::Integer(selected(v, selection, kernels::filter_i64)),
+        Values::Unsigned(v) => Values::Unsigned(selected(v, selection, kernels::filter_u64)),
         Values::Boolean(v) => Values::Boolean(selection.ones().map(|row| v.get(row)).collect()),
         Values::String(v) => Values::String(v.take(selection.ones())),
         Values::Dictionary(codes, texts) => {
-            Values::Dictionary(selected(codes, selection), Arc::clone(texts))
+            let codes = selection.ones().map(|row| codes[row]).collect();
+            Values::Dictionary(codes, Arc::clone(texts))
         }
     };
     let validity = column.validity.as_ref();
@@ -147,23 +149,14 @@ pub(crate) fn select(column: &Column, selection: &Bitmap) -> Column {
     Column { values, validity }
 }
 
-/// The values that `selection` has a bit for, of 64 at a time.
-fn selected<T: Copy + Default>(values: &[T], selection: &Bitmap) -> Vec<T> {
-    let mut picked = vec![T::default(); selection.count_ones()];
-    let mut at = 0;
-    for (values, word) in values.chunks(64).zip(selection.words()) {
-        if *word == u64::MAX {
-            picked[at..at + values.len()].copy_from_slice(values);
-            at += values.len();
-            continue;
-        }
-        let mut left = *word;
-        for picked in &mut picked[at..at + word.count_ones() as usize] {
-            *picked = values[left.trailing_zeros() as usize];
-            left &= left - 1;
-        }
-        at += word.count_ones() as usize;
-    }
+/// The values that `selection` has a bit for, as `filter` finds them many at a time.
+fn selected<T>(
+    values: &[T],
+    selection: &Bitmap,
+    filter: impl FnOnce(&[T], &[u64], &mut Vec<T>),
+) -> Vec<T> {
+    let mut picked = Vec::with_capacity(selection.count_ones());
+    filter(values, selection.words(), &mut picked);
     picked
 }
 

@@ -2,8 +2,7 @@
 //!
 //! A comparison with a missing value, or of values that cannot be compared, does not hold.
 
-use std::cmp::Ordering;
-
+use codec::kernels::{self, Comparison};
 use model::{Bitmap, Column, CompareOp, FieldType, Regex, Scalar, TagExpr, Values};
 
 use super::column::{self, both, cast, type_of};
@@ -93,21 +92,30 @@ fn bits_of<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> Bitmap {
     Bitmap::from_words(values.chunks(64).map(word).collect(), values.len())
 }
 
-fn bits_for<T: PartialOrd + Copy>(op: CompareOp, values: &[T], with: T) -> Bitmap {
-    match op {
-        CompareOp::Equal => bits_of(values, |v| v == with),
-        CompareOp::NotEqual => bits_of(values, |v| v != with),
-        CompareOp::Less => bits_of(values, |v| v < with),
-        CompareOp::LessOrEqual => bits_of(values, |v| v <= with),
-        CompareOp::Greater => bits_of(values, |v| v > with),
-        CompareOp::GreaterOrEqual => bits_of(values, |v| v >= with),
-    }
+/// One bit a value, as `compare` finds them many at a time.
+fn found(op: CompareOp, count: usize, compare: impl FnOnce(Comparison, &mut Vec<u64>)) -> Bitmap {
+    let comparison = match op {
+        CompareOp::Equal => Comparison::Equal,
+        CompareOp::NotEqual => Comparison::NotEqual,
+        CompareOp::Less => Comparison::Less,
+        CompareOp::LessOrEqual => Comparison::LessOrEqual,
+        CompareOp::Greater => Comparison::Greater,
+        CompareOp::GreaterOrEqual => Comparison::GreaterOrEqual,
+    };
+    let mut words = Vec::new();
+    compare(comparison, &mut words);
+    Bitmap::from_words(words, count)
 }
 
 /// The hot forms of a comparison with a constant; `None` for the others. Validity is not looked at.
 fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option<Bitmap> {
+    macro_rules! kernel {
+        ($compare:ident, $values:expr, $constant:expr) => {
+            found(op, $values.len(), |op, out| kernels::$compare($values, op, $constant, out))
+        };
+    }
     Some(match (&column.values, constant) {
-        (Values::Integer(v), Scalar::Integer(c)) => bits_for(op, v, *c),
+        (Values::Integer(v), Scalar::Integer(c)) => kernel!(compare_i64, v, *c),
         (Values::Integer(v), Scalar::Float(c)) => {
             let (op, c) = (op, *c);
             match op {
@@ -119,10 +127,12 @@ fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option
                 CompareOp::NotEqual => bits_of(v, |x| x as f64 != c),
             }
         }
-        (Values::Float(v), Scalar::Float(c)) => bits_for(op, v, *c),
-        (Values::Float(v), Scalar::Integer(c)) => bits_for(op, v, *c as f64),
-        (Values::Unsigned(v), Scalar::Unsigned(c)) => bits_for(op, v, *c),
-        (Values::Unsigned(v), Scalar::Integer(c)) if *c >= 0 => bits_for(op, v, c.cast_unsigned()),
+        (Values::Float(v), Scalar::Float(c)) => kernel!(compare_f64, v, *c),
+        (Values::Float(v), Scalar::Integer(c)) => kernel!(compare_f64, v, *c as f64),
+        (Values::Unsigned(v), Scalar::Unsigned(c)) => kernel!(compare_u64, v, *c),
+        (Values::Unsigned(v), Scalar::Integer(c)) if *c >= 0 => {
+            kernel!(compare_u64, v, c.cast_unsigned())
+        }
         (Values::String(v), Scalar::String(c)) if is_equality(op) => {
             let want = op == CompareOp::Equal;
             v.matching(|text| (text == c.as_bytes()) == want)
@@ -143,19 +153,24 @@ fn is_equality(op: CompareOp) -> bool {
 /// A comparison of two columns.
 fn compare(op: CompareOp, lhs: &Column, rhs: &Column) -> Bitmap {
     use FieldType::{Boolean, Float, Integer, String, Unsigned};
+    macro_rules! pairs {
+        ($compare:ident, $a:expr, $b:expr) => {
+            found(op, $a.len(), |op, out| kernels::$compare($a, op, $b, out))
+        };
+    }
     let validity = both(lhs.validity.as_ref(), rhs.validity.as_ref());
     let rows = lhs.len();
     let bits = match (type_of(&lhs.values), type_of(&rhs.values)) {
         (Float, Float | Integer | Unsigned) | (Integer | Unsigned, Float) => {
             let (lhs, rhs) = (cast(lhs.clone(), Float), cast(rhs.clone(), Float));
             match (&lhs.values, &rhs.values) {
-                (Values::Float(a), Values::Float(b)) => pairs(op, a, b, f64::partial_cmp),
+                (Values::Float(a), Values::Float(b)) => pairs!(compare_pairs_f64, a, b),
                 _ => panic!("BUG: cast to floats before"),
             }
         }
         (Integer, Integer) | (Unsigned, Unsigned) => match (&lhs.values, &rhs.values) {
-            (Values::Unsigned(a), Values::Unsigned(b)) => pairs(op, a, b, |x, y| Some(x.cmp(y))),
-            (Values::Integer(a), Values::Integer(b)) => pairs(op, a, b, |x, y| Some(x.cmp(y))),
+            (Values::Unsigned(a), Values::Unsigned(b)) => pairs!(compare_pairs_u64, a, b),
+            (Values::Integer(a), Values::Integer(b)) => pairs!(compare_pairs_i64, a, b),
             _ => Bitmap::filled(rows, false),
         },
         (Integer | Unsigned, Integer | Unsigned) => {
@@ -182,31 +197,6 @@ fn compare(op: CompareOp, lhs: &Column, rhs: &Column) -> Bitmap {
         _ => Bitmap::filled(rows, false),
     };
     only_valid(bits, validity.as_ref())
-}
-
-fn pairs<T>(op: CompareOp, a: &[T], b: &[T], order: impl Fn(&T, &T) -> Option<Ordering>) -> Bitmap {
-    // NaN is equal to nothing and different from everything.
-    match op {
-        CompareOp::Equal => bits_of_pairs(a, b, |x, y| order(x, y) == Some(Ordering::Equal)),
-        CompareOp::NotEqual => bits_of_pairs(a, b, |x, y| order(x, y) != Some(Ordering::Equal)),
-        CompareOp::Less => bits_of_pairs(a, b, |x, y| order(x, y) == Some(Ordering::Less)),
-        CompareOp::LessOrEqual => {
-            bits_of_pairs(a, b, |x, y| order(x, y).is_some_and(Ordering::is_le))
-        }
-        CompareOp::Greater => bits_of_pairs(a, b, |x, y| order(x, y) == Some(Ordering::Greater)),
-        CompareOp::GreaterOrEqual => {
-            bits_of_pairs(a, b, |x, y| order(x, y).is_some_and(Ordering::is_ge))
-        }
-    }
-}
-
-/// The bits of `test` on each pair, 64 at a time.
-fn bits_of_pairs<T>(a: &[T], b: &[T], test: impl Fn(&T, &T) -> bool) -> Bitmap {
-    let word = |(a, b): (&[T], &[T])| {
-        let pairs = a.iter().zip(b).enumerate();
-        pairs.fold(0u64, |word, (at, (x, y))| word | u64::from(test(x, y)) << at)
-    };
-    Bitmap::from_words(a.chunks(64).zip(b.chunks(64)).map(word).collect(), a.len())
 }
 
 fn text(values: &Values, row: usize) -> &[u8] {

@@ -50,9 +50,9 @@ pub(crate) fn nth<T: Value>(parts: &[&[T]], rank: usize) -> Option<Nth<T>> {
 
 /// The keys of the least and the greatest value.
 fn bounds<T: Value>(parts: &[&[T]]) -> (u64, u64) {
-    parts.iter().flat_map(|part| part.iter()).fold((u64::MAX, 0), |(least, most), value| {
-        let key = value.key();
-        (least.min(key), most.max(key))
+    let extremes = parts.iter().filter_map(|part| T::extremes(part));
+    extremes.fold((u64::MAX, 0), |(least, most), (min, max)| {
+        (least.min(min.key()), most.max(max.key()))
     })
 }
 

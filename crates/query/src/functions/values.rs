@@ -2,12 +2,16 @@
 
 use std::cmp::Ordering;
 
+use codec::kernels;
+
 /// A value with an order and an identity; both are total.
 pub(crate) trait Value: Copy {
     /// Order by value.
     fn order(self, other: Self) -> Ordering;
     /// A number that orders as the value does.
     fn key(self) -> u64;
+    /// The least and the greatest of some values, if there are any.
+    fn extremes(values: &[Self]) -> Option<(Self, Self)>;
 }
 
 impl Value for f64 {
@@ -21,6 +25,9 @@ impl Value for f64 {
         // Of negative numbers larger bits are less.
         bits ^ ((bits.cast_signed() >> 63).cast_unsigned() | 1 << 63)
     }
+    fn extremes(values: &[Self]) -> Option<(Self, Self)> {
+        kernels::min_max_f64(values).map(|found| (found.min, found.max))
+    }
 }
 
 impl Value for i64 {
@@ -30,6 +37,9 @@ impl Value for i64 {
     fn key(self) -> u64 {
         self.cast_unsigned() ^ 1 << 63
     }
+    fn extremes(values: &[Self]) -> Option<(Self, Self)> {
+        kernels::min_max_i64(values).map(|found| (found.min, found.max))
+    }
 }
 
 impl Value for u64 {
@@ -38,6 +48,9 @@ impl Value for u64 {
     }
     fn key(self) -> u64 {
         self
+    }
+    fn extremes(values: &[Self]) -> Option<(Self, Self)> {
+        kernels::min_max_u64(values).map(|found| (found.min, found.max))
     }
 }
 

@@ -312,10 +312,15 @@ impl Collect {
             start: segment.start + base,
             ..segment
         }));
-        self.times.extend(other.times);
-        append(&mut self.values, &other.values);
-        for (mine, theirs) in self.aux.iter_mut().zip(&other.aux) {
-            append(mine, theirs);
+        if self.values.is_empty() {
+            // Nothing need be copied.
+            (self.times, self.values, self.aux) = (other.times, other.values, other.aux);
+        } else {
+            self.times.extend(other.times);
+            append(&mut self.values, &other.values);
+            for (mine, theirs) in self.aux.iter_mut().zip(&other.aux) {
+                append(mine, theirs);
+            }
         }
         self.draws.extend(other.draws);
         for (theirs, slot) in other.folded.into_iter().zip(target) {
