@@ -133,7 +133,7 @@ pub(crate) fn append_level<T: Copy>(
 
 macro_rules! filters {
     ($type:ty, $name:ident, $to_bits:path, $from_bits:expr) => {
-        /// Appends the values whose bit is set.
+        /// Appends the values whose bit is set. Makes room for them, and for a few values more.
         ///
         /// # Panics
         /// If there are fewer bits than values.

@@ -155,7 +155,7 @@ fn selected<T>(
     selection: &Bitmap,
     filter: impl FnOnce(&[T], &[u64], &mut Vec<T>),
 ) -> Vec<T> {
-    let mut picked = Vec::with_capacity(selection.count_ones());
+    let mut picked = Vec::new();
     filter(values, selection.words(), &mut picked);
     picked
 }

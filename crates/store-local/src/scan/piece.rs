@@ -174,16 +174,14 @@ fn part(column: &Column, rows: Range<usize>) -> Column {
 
 /// The times whose bit is set.
 pub(super) fn filter_times(times: &[i64], rows: &Bitmap) -> Vec<i64> {
-    let mut kept = Vec::with_capacity(rows.count_ones());
+    let mut kept = Vec::new();
     kernels::filter_i64(times, rows.words(), &mut kept);
     kept
 }
 
 /// The entries of a column whose bit is set.
 pub(super) fn filter(column: &Column, rows: &Bitmap) -> Column {
-    let count = rows.count_ones();
     let (mut kept, words) = (empty_like(column), rows.words());
-    kept.values.reserve(count);
     match (&column.values, &mut kept.values) {
         (Values::Float(v), Values::Float(kept)) => kernels::filter_f64(v, words, kept),
         (Values::Integer(v), Values::Integer(kept)) => kernels::filter_i64(v, words, kept),
