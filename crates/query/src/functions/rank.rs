@@ -25,10 +25,10 @@ pub(crate) fn nth<T: Value>(parts: &[&[T]], rank: usize) -> Option<Nth<T>> {
     if rank >= total {
         return None;
     }
-    if total < COUNTED_MIN {
+    let bounds = if total < COUNTED_MIN { None } else { bounds(parts) };
+    let Some((least, most)) = bounds else {
         return Some(nth_of(&mut parts.concat(), rank));
-    }
-    let (least, most) = bounds(parts);
+    };
     let shift = (u64::BITS - (most - least).leading_zeros()).saturating_sub(BUCKET_BITS);
     let bucket_of = |value: T| ((value.key() - least) >> shift) as usize;
     let (mut bucket, mut before) = (0, 0);
@@ -48,11 +48,12 @@ pub(crate) fn nth<T: Value>(parts: &[&[T]], rank: usize) -> Option<Nth<T>> {
     Some(nth_of(&mut of_bucket, rank - before))
 }
 
-/// The keys of the least and the greatest value.
-fn bounds<T: Value>(parts: &[&[T]]) -> (u64, u64) {
-    let extremes = parts.iter().filter_map(|part| T::extremes(part));
-    extremes.fold((u64::MAX, 0), |(least, most), (min, max)| {
-        (least.min(min.key()), most.max(max.key()))
+/// The keys of the least and the greatest value; `None` if one of the values is no number, which has no bucket.
+fn bounds<T: Value>(parts: &[&[T]]) -> Option<(u64, u64)> {
+    let mut some = parts.iter().filter(|part| !part.is_empty());
+    some.try_fold((u64::MAX, 0), |(least, most), part| {
+        let (min, max) = T::extremes(part)?;
+        Some((least.min(min.key()), most.max(max.key())))
     })
 }
 
@@ -169,5 +170,17 @@ mod tests {
     fn zeros_of_both_signs_are_equal() {
         let zeros: Vec<f64> = (0..5000).map(|at| if at % 2 == 0 { 0.0 } else { -0.0 }).collect();
         assert_eq!(nth(&[&zeros[..], &[1.0, -1.0]], 2500).unwrap().among_equals, 2499);
+    }
+
+    /// A subquery may make such values (the root of a negative number).
+    #[test]
+    fn what_is_no_number_is_ranked_without_a_bucket() {
+        let mut values: Vec<f64> = (0..5000).map(f64::from).collect();
+        values.extend([f64::NAN, -f64::NAN]);
+        assert_eq!(nth(&[&values], 2500).unwrap().value, 2499.0, "one is before all numbers");
+        assert!(nth(&[&values], 5001).unwrap().value.is_nan());
+        let none = vec![f64::NAN; 5000];
+        assert!(nth(&[&none[..], &[]], 2500).unwrap().value.is_nan());
+        assert!(median(&[&none]).unwrap().is_nan());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) trait Value: Copy {
     fn order(self, other: Self) -> Ordering;
     /// A number that orders as the value does.
     fn key(self) -> u64;
-    /// The least and the greatest of some values, if there are any.
+    /// The least and the greatest of some values; `None` if there are none, or one of them is no number.
     fn extremes(values: &[Self]) -> Option<(Self, Self)>;
 }
 
@@ -26,7 +26,9 @@ impl Value for f64 {
         bits ^ ((bits.cast_signed() >> 63).cast_unsigned() | 1 << 63)
     }
     fn extremes(values: &[Self]) -> Option<(Self, Self)> {
-        kernels::min_max_f64(values).map(|found| (found.min, found.max))
+        let are_numbers = !values.iter().fold(false, |found, value| found | value.is_nan());
+        let found = kernels::min_max_f64(values).filter(|_| are_numbers);
+        found.map(|found| (found.min, found.max))
     }
 }
 
