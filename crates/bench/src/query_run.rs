@@ -239,7 +239,7 @@ pub fn run(
 }
 
 /// Whether an answer has no series, or no rows.
-fn is_empty(body: &[u8]) -> bool {
+pub(crate) fn is_empty(body: &[u8]) -> bool {
     const INFLUXQL: &[u8] = br#"{"results":[{"statement_id":0}]}"#;
     const PROMQL: &[u8] = br#""result":[]"#;
     const SQL: &[u8] = br#""dataset":[]"#;
@@ -250,7 +250,7 @@ fn is_empty(body: &[u8]) -> bool {
 }
 
 /// A failed query must not count as a fast one.
-fn check(target: &str, status: u16, body: &[u8]) -> Result<()> {
+pub(crate) fn check(target: &str, status: u16, body: &[u8]) -> Result<()> {
     let has_error = || body.windows(8).any(|window| window == b"\"error\":");
     if status == 200 && (body.len() > CHECKED_BYTES_MAX || !has_error()) {
         return Ok(());

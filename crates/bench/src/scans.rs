@@ -14,7 +14,7 @@ use crate::http::{Client, target};
 use crate::json::Json;
 use crate::latency::Latencies;
 use crate::load::{load, note};
-use crate::query_run::Dialect;
+use crate::query_run::{Dialect, check, is_empty};
 use crate::system::System;
 use crate::workload::Spec;
 
@@ -298,8 +298,9 @@ fn ask(client: &mut Client, target: &str, repeats: u32) -> Result<(f64, Vec<u8>)
         let started = Instant::now();
         let response = client.get(target)?;
         let taken: Duration = started.elapsed();
-        if !response.is_success() {
-            bail!("{target}: {}", String::from_utf8_lossy(response.body));
+        check(target, response.status, response.body)?;
+        if is_empty(response.body) {
+            bail!("nothing is found by {target}");
         }
         latencies.record(taken);
         answer = response.body.to_vec();
@@ -397,6 +398,23 @@ mod tests {
             sql.ends_with("query=SELECT%20avg%28usage_user%29%20FROM%20cpu%20FORMAT%20JSONCompact")
         );
         assert_eq!(asked(&Dialect::PromQl, 4), None);
+    }
+
+    #[test]
+    fn refused_and_empty_answers_have_no_figure() {
+        let url = crate::fake_server::start(|received| {
+            let body = match received.target.as_str() {
+                "/refused" => r#"{"results":[{"error":"undefined function"}]}"#,
+                "/empty" => r#"{"results":[{"statement_id":0}]}"#,
+                _ => r#"{"results":[{"series":[{"values":[[5,7.5]]}]}]}"#,
+            };
+            (200, body.to_owned())
+        });
+        let mut client = Client::new(&url).unwrap();
+        assert!(ask(&mut client, "/", 2).is_ok());
+        for target in ["/refused", "/empty"] {
+            assert!(ask(&mut client, target, 2).unwrap_err().to_string().contains(target));
+        }
     }
 
     #[test]
