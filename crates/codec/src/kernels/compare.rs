@@ -1,5 +1,7 @@
 //! Comparing a slice with a scalar, or with another slice.
 
+use std::cmp::Ordering;
+
 use crate::simd::{SimdLevel, multiversion};
 
 /// How a value stands to the scalar, or to the value of the other slice.
@@ -17,6 +19,27 @@ pub enum Comparison {
     Greater,
     /// `value >= scalar`
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The one that holds for the orders that `holds` says.
+    ///
+    /// # Panics
+    /// If it holds for none of them, or for all.
+    #[must_use]
+    pub fn of(holds: impl Fn(Ordering) -> bool) -> Self {
+        match [Ordering::Less, Ordering::Equal, Ordering::Greater].map(holds) {
+            [false, true, false] => Self::Equal,
+            [true, false, true] => Self::NotEqual,
+            [true, false, false] => Self::Less,
+            [true, true, false] => Self::LessOrEqual,
+            [false, false, true] => Self::Greater,
+            [false, true, true] => Self::GreaterOrEqual,
+            all @ ([false, false, false] | [true, true, true]) => {
+                panic!("BUG: a comparison whose results are {all:?}")
+            }
+        }
+    }
 }
 
 /// One word of results for each 64 values.

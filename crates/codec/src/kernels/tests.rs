@@ -147,6 +147,7 @@ proptest! {
             Comparison::Equal, Comparison::NotEqual, Comparison::Less, Comparison::LessOrEqual,
             Comparison::Greater, Comparison::GreaterOrEqual,
         ] {
+            prop_assert_eq!(Comparison::of(|order| holds(order as i8, c, 0)), c);
             for level in SimdLevel::available() {
                 let mut got = [Vec::new(), Vec::new(), Vec::new()];
                 compare::compare_u64_level(level, &words, c, scalar, &mut got[0]);

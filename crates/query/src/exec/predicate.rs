@@ -94,16 +94,8 @@ fn bits_of<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> Bitmap {
 
 /// One bit a value, as `compare` finds them many at a time.
 fn found(op: CompareOp, count: usize, compare: impl FnOnce(Comparison, &mut Vec<u64>)) -> Bitmap {
-    let comparison = match op {
-        CompareOp::Equal => Comparison::Equal,
-        CompareOp::NotEqual => Comparison::NotEqual,
-        CompareOp::Less => Comparison::Less,
-        CompareOp::LessOrEqual => Comparison::LessOrEqual,
-        CompareOp::Greater => Comparison::Greater,
-        CompareOp::GreaterOrEqual => Comparison::GreaterOrEqual,
-    };
     let mut words = Vec::new();
-    compare(comparison, &mut words);
+    compare(Comparison::of(|order| op.holds(order)), &mut words);
     Bitmap::from_words(words, count)
 }
 

@@ -41,16 +41,8 @@ fn words<T>(
     constant: T,
     compare: impl Fn(&[T], Comparison, T, &mut Vec<u64>),
 ) -> Bitmap {
-    let comparison = match op {
-        CompareOp::Equal => Comparison::Equal,
-        CompareOp::NotEqual => Comparison::NotEqual,
-        CompareOp::Less => Comparison::Less,
-        CompareOp::LessOrEqual => Comparison::LessOrEqual,
-        CompareOp::Greater => Comparison::Greater,
-        CompareOp::GreaterOrEqual => Comparison::GreaterOrEqual,
-    };
     let mut words = Vec::new();
-    compare(values, comparison, constant, &mut words);
+    compare(values, Comparison::of(|order| op.holds(order)), constant, &mut words);
     Bitmap::from_words(words, values.len())
 }
 
