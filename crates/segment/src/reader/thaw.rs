@@ -33,7 +33,7 @@ pub(super) const GROUP_PAGES: usize = 16;
 /// more than one at a thawed page: after so many looks as much was lost as thawing costs, and whoever
 /// waits that long never pays more than twice what would have been right in hindsight.
 pub(super) const LOOKS_BEFORE: u32 = 8;
-/// So many looks is one at most of a page, which costs 7 to 9 us more than of its thawed form.
+/// So many looks is one at most of a page, which by calculation costs 7 to 9 us more than at its thawed form.
 pub(super) const LOOKS_OF_MOST: u32 = 3;
 
 /// Neighbouring pages of a block, as far as they were thawed.
