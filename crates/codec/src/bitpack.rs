@@ -184,19 +184,16 @@ pub(crate) fn unpack_running_at(
     start: u64,
     step: u64,
 ) -> u64 {
-    let (done, sum) = match level {
-        #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx512
-            if first.is_multiple_of(8) && (1..=x86::RUNNING_WIDTH_MAX).contains(&width) =>
-        {
-            let from = (first / 8 * width as usize).min(bytes.len());
-            x86::unpack_running_avx512(&bytes[from..], width, out, start, step)
-        }
-        _ => (0, start),
-    };
-    let rest = &mut out[done..];
-    unpack_at(level, bytes, first + done, width, rest);
-    prefix_sum_at(level, rest, sum, step)
+    #[cfg(target_arch = "x86_64")]
+    if level == SimdLevel::Avx512
+        && first.is_multiple_of(8)
+        && (1..=x86::RUNNING_WIDTH_MAX).contains(&width)
+    {
+        let from = (first / 8 * width as usize).min(bytes.len());
+        return x86::unpack_running_avx512(&bytes[from..], width, out, start, step);
+    }
+    unpack_at(level, bytes, first, width, out);
+    prefix_sum_at(level, out, start, step)
 }
 
 /// The sum of the first `n` values of a packed stream, modulo 2^64.

@@ -182,6 +182,7 @@ pub(crate) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
+    #[inline]
     pub(crate) fn read(mut reader: Reader<'a>, count: usize) -> Result<Self> {
         let base = reader.ivarint()? as u64;
         let flags = reader.u8()?;
@@ -262,9 +263,15 @@ struct Exceptions<'a> {
 }
 
 impl<'a> Exceptions<'a> {
+    #[inline]
     fn read(mut reader: Reader<'a>, present: bool, count: usize) -> Result<Self> {
-        let remaining = if present { reader.uvarint()? } else { 0 };
-        if present && (remaining == 0 || remaining > count as u64) {
+        // Most pieces have none. What is put together here is moved, and a copy of what was just written waits until all
+        // that was written before, the last piece's values too, is in the cache.
+        if !present {
+            return Ok(Self { reader, remaining: 0, next: None, are_dense: false, count });
+        }
+        let remaining = reader.uvarint()?;
+        if remaining == 0 || remaining > count as u64 {
             return Err(DecodeError::Corrupt("number of exceptions"));
         }
         let are_dense = remaining.saturating_mul(256) > count as u64;

@@ -24,7 +24,7 @@ pub use id::{DatabaseId, PolicyId, SeriesId};
 pub use key::{KeyError, SeriesKey, key_hash};
 pub use limits::{Budget, Interrupt, Interrupted, OverBudget, Reservation};
 pub use line::{Layout, LayoutField, LineBatch, LineRow, LineText, string_slot, string_slot_parts};
-pub use predicate::{CompareOp, FieldFilter, Scalar, TagExpr};
+pub use predicate::{CompareOp, FieldFilter, Holds, Operand, Scalar, TagExpr};
 pub use regex::Regex;
 pub use result::{Documents, ResultBatch, SeriesHeader};
 pub use schema::{FieldType, MeasurementSchema, Name};

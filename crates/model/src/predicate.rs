@@ -78,7 +78,7 @@ impl Scalar {
     }
 }
 
-/// How a field is compared with a constant.
+/// How a field is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompareOp {
     /// `=`
@@ -110,15 +110,64 @@ impl CompareOp {
     }
 }
 
+/// For which values an operator holds, as far as bounds of the values tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// For none.
+    Never,
+    /// For some perhaps.
+    Maybe,
+    /// For all.
+    Always,
+}
+
+impl CompareOp {
+    /// Whether two values satisfy the operator of which only is known that they compare as something from `least` to
+    /// `most`; if no order lies between these, nothing is known.
+    #[must_use]
+    pub fn holds_within(self, least: Ordering, most: Ordering) -> Holds {
+        let orders = [Ordering::Less, Ordering::Equal, Ordering::Greater];
+        let possible = orders.into_iter().filter(|order| least <= *order && *order <= most);
+        let (mut some, mut all) = (least > most, true);
+        for order in possible {
+            some |= self.holds(order);
+            all &= self.holds(order);
+        }
+        match (some, all) {
+            (false, _) => Holds::Never,
+            (true, true) if least <= most => Holds::Always,
+            _ => Holds::Maybe,
+        }
+    }
+}
+
 /// A condition on one field that every wanted row satisfies; a row lacking the field does not.
-///
-/// The constant has the field's own type. A hint: the store may hand out other rows as well.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldFilter {
     /// The field; it need not be among the requested ones.
     pub field: Name,
     /// The comparison, field on the left.
     pub op: CompareOp,
-    /// The constant on the right.
-    pub value: Scalar,
+    /// What is on the right.
+    pub operand: Operand,
+}
+
+/// What a field is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// A constant of the field's own type.
+    Constant(Scalar),
+    /// Another field of the same type, which is a number; a row lacking it does not satisfy the condition.
+    Field(Name),
+}
+
+impl FieldFilter {
+    /// The fields that are looked at: the one on the left, and the one on the right if there is one.
+    pub fn fields(&self) -> impl Iterator<Item = &Name> {
+        let other = match &self.operand {
+            Operand::Constant(_) => None,
+            Operand::Field(other) => Some(other),
+        };
+        std::iter::once(&self.field).chain(other)
+    }
 }

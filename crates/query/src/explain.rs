@@ -1,11 +1,11 @@
 //! EXPLAIN and EXPLAIN ANALYZE: what a SELECT reads, and what it took.
 
-use std::fmt::Write as _;
+use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use influxql::SelectStatement;
-use model::{TagExpr, TimeRange};
+use model::{Operand, TagExpr, TimeRange};
 
 use crate::answer::{header, text_column};
 use crate::exec::accumulate::Recipe;
@@ -163,8 +163,11 @@ fn conditions(condition: &Condition, lines: &mut Lines) {
         lines.pair("SERIES CONDITION (decided by the index)", tags(&condition.tags));
     }
     for filter in &condition.filters {
-        lines
-            .pair("PAGE HINT", format_args!("{} {:?} {:?}", filter.field, filter.op, filter.value));
+        let operand: &dyn Debug = match &filter.operand {
+            Operand::Constant(constant) => constant,
+            Operand::Field(field) => field,
+        };
+        lines.pair("PAGE HINT", format_args!("{} {:?} {operand:?}", filter.field, filter.op));
     }
     if condition.predicate.is_some() {
         lines.add("ROW CONDITION: evaluated for each row");

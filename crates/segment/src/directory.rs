@@ -8,7 +8,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use model::{CompareOp, FieldFilter, FieldType, Name, Scalar, SeriesId, TimeRange};
+use model::{FieldType, Name, Scalar, SeriesId, TimeRange};
 
 use crate::format::Extent;
 use crate::numbers::{Numbers, scalar};
@@ -359,39 +359,6 @@ impl Block {
     pub fn edge_bits(&self, field: usize, edge: Edge) -> Option<Option<u64>> {
         let Some(page) = self.page(field) else { return Some(None) };
         page.edges.map(|edges| edges[edge as usize])
-    }
-
-    /// Whether some row can satisfy a filter on the field with this number. The filter's constant
-    /// has the field's type; otherwise nothing is ruled out.
-    #[must_use]
-    pub fn may_satisfy(&self, field: usize, filter: &FieldFilter) -> bool {
-        let Some(summary) = self.summary(field) else { return false };
-        summary.numbers.is_none_or(|n| n.may_satisfy(filter.op, &filter.value))
-    }
-}
-
-impl SummaryNumbers {
-    fn may_satisfy(&self, op: CompareOp, value: &Scalar) -> bool {
-        let (Some(min), Some(max)) = (compare(&self.min, value), compare(&self.max, value)) else {
-            return true;
-        };
-        match op {
-            CompareOp::Equal => min.is_le() && max.is_ge(),
-            CompareOp::NotEqual => !(min.is_eq() && max.is_eq()),
-            CompareOp::Less | CompareOp::LessOrEqual => op.holds(min),
-            CompareOp::Greater | CompareOp::GreaterOrEqual => op.holds(max),
-        }
-    }
-}
-
-/// `None` if the two cannot be compared.
-fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
-    match (a, b) {
-        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
-        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
-        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Some(a.cmp(b)),
-        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
-        _ => None,
     }
 }
 

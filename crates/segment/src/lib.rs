@@ -17,6 +17,7 @@ mod numbers;
 mod reader;
 mod rows;
 mod runs;
+mod sift;
 #[cfg(test)]
 mod testing;
 mod windows;
@@ -28,5 +29,6 @@ pub use format::{BLOCK_ROWS_LIMIT, MeasurementInfo, MeasurementList, SegmentInfo
 pub use reader::{BlockWalk, Blocks, Expected, FieldStats, SegmentReader, VerifyReport};
 pub use rows::SegmentRows;
 pub use runs::Runs;
+pub use sift::{FieldCondition, FieldOperand, Stretch};
 pub use windows::{BlockWindows, SpanNumbers, WindowIndex, WindowSummaries};
 pub use writer::{SegmentWriter, WriterOptions};

@@ -23,6 +23,7 @@ use crate::format::{
 };
 use crate::input::Malformed;
 use crate::runs::Runs;
+use crate::sift::{self, FieldCondition, Stretch};
 use crate::windows::{BlockWindows, WindowIndex, WindowSummaries};
 
 mod ahead;
@@ -454,6 +455,20 @@ impl SegmentReader {
             source.grew(Kind::Windows, of_block, windows, bytes_added);
         }
         Ok(Some(places))
+    }
+
+    /// Of `rows` of a block those that may satisfy all conditions, as far as summaries of pages and windows tell:
+    /// ascending, next to each other only where not all satisfy them on both sides.
+    ///
+    /// # Errors
+    /// If the disk fails or a page is damaged.
+    pub fn sift(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        conditions: &[FieldCondition],
+    ) -> Result<Vec<Stretch>, SegmentError> {
+        sift::sift(self, block, rows, conditions)
     }
 
     /// Checks every checksum, decodes every page and compares it with what is said about it.

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kudu_client::{Error, Predicate, Scanner, Table, Value};
-use model::{CompareOp, FieldFilter, FieldType, Name, Reservation, Scalar, Strings, TimeRange};
+use model::{
+    CompareOp, FieldFilter, FieldType, Name, Operand, Reservation, Scalar, Strings, TimeRange,
+};
 use store::{
     ExtentPart, Policy, Scan, ScanCursor, ScanRequest, ScanSlice, ScanStats, SeriesTable,
     StoreError, TagColumn,
@@ -323,16 +325,24 @@ impl View {
             return Ok(false);
         }
         for filter in &self.request.filters {
-            let field_type = filter.value.field_type();
-            match state.fields.get(&filter.field).filter(|known| known.field_type == field_type) {
-                None => return Ok(false),
+            let known = state.fields.get(&filter.field).map(|known| known.field_type);
+            let field_type = match &filter.operand {
+                Operand::Constant(constant) => Some(constant.field_type()),
+                Operand::Field(_) => known,
+            };
+            for field in filter.fields() {
+                let has_type = |known: &&Field| Some(known.field_type) == field_type;
+                let Some(known) = state.fields.get(field).filter(has_type) else {
+                    return Ok(false);
+                };
                 // Rows are put together from two tables before they can be looked at.
-                Some(_) if self.narrow.is_some() => {}
-                Some(known) if known.place != Place::Column => {}
-                Some(_) => match column(&filter.field, field_type)? {
+                if self.narrow.is_some() || known.place != Place::Column {
+                    continue;
+                }
+                match column(field, known.field_type)? {
                     None => return Ok(false),
                     Some(name) => self.predicates.push(predicate(&name, filter)),
-                },
+                }
             }
         }
         Ok(true)
@@ -361,7 +371,7 @@ impl View {
 /// Whether the table was opened before a field that is asked for got its column, or one of its type.
 fn lacks_columns(table: &Table, state: &State, request: &ScanRequest) -> bool {
     let fields = request.fields.iter().map(|(field, _)| field);
-    let mut asked = fields.chain(request.filters.iter().map(|filter| &filter.field));
+    let mut asked = fields.chain(request.filters.iter().flat_map(FieldFilter::fields));
     let columns = table.schema().columns();
     asked.any(|field| {
         let known = state.fields.get(field).filter(|known| known.place == Place::Column);
@@ -432,7 +442,11 @@ async fn list(
 
 /// A filter as far as servers can apply it: never stricter.
 fn predicate(column: &str, filter: &FieldFilter) -> Predicate {
-    let value = match &filter.value {
+    // Columns are not compared with one another there.
+    let Operand::Constant(constant) = &filter.operand else {
+        return Predicate::is_not_null(column);
+    };
+    let value = match constant {
         // A zero of either sign is the same number.
         Scalar::Float(v) if !v.is_nan() => Value::Double(v + 0.0),
         Scalar::Integer(v) => Value::from(*v),
@@ -499,12 +513,18 @@ mod tests {
 
     #[test]
     fn filters_never_become_stricter() {
-        let filter = |op, value| FieldFilter { field: "f".into(), op, value };
+        let filter = |op, value| {
+            let operand = Operand::Constant(value);
+            FieldFilter { field: "f".into(), op, operand }
+        };
         let any = Predicate::is_not_null("f");
         let nan = filter(CompareOp::Less, Scalar::Float(f64::NAN));
         assert_eq!(predicate("f", &nan), any);
         let large = filter(CompareOp::Less, Scalar::Unsigned(1));
         assert_eq!(predicate("f", &large), any);
+        let operand = Operand::Field("g".into());
+        let fields = FieldFilter { operand, ..large };
+        assert_eq!(predicate("f", &fields), any);
         let not = filter(CompareOp::NotEqual, Scalar::Integer(1));
         assert_eq!(predicate("f", &not), any);
         let zero = filter(CompareOp::LessOrEqual, Scalar::Float(-0.0));

@@ -18,6 +18,7 @@ mod piece;
 mod selected;
 mod series_reader;
 mod shared_block;
+mod sifted;
 mod source;
 mod span;
 mod summarise;
@@ -40,6 +41,7 @@ use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
 use counters::Counters;
+use filter::FilterColumns;
 pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
@@ -60,8 +62,8 @@ pub(crate) struct ScanPlan {
     pub(crate) field_numbers: Arc<[(FieldNo, FieldType)]>,
     pub(crate) time: TimeRange,
     pub(crate) filters: Vec<FieldFilter>,
-    /// For each filter the place of its field among `fields`; `None`: some are not there.
-    filter_columns: Option<Vec<usize>>,
+    /// For each filter the places of its fields among `fields`; `None`: some are not there.
+    filter_columns: Option<Vec<FilterColumns>>,
     pub(crate) order: TimeOrder,
     pub(crate) windows: Option<Windows>,
     /// What the active memtables of `partitions` had when the scan was opened.
@@ -82,9 +84,7 @@ impl ScanPlan {
         series_total: u64,
     ) -> Self {
         let number = |field: &(Name, FieldType)| numbered(&measurement, field);
-        let column = |filter: &FieldFilter| {
-            request.fields.iter().position(|(name, _)| *name == filter.field)
-        };
+        let place = |wanted: &Name| request.fields.iter().position(|(name, _)| name == wanted);
         Self {
             pins: pins_of(&partitions),
             field_numbers: request.fields.iter().map(number).collect(),
@@ -92,10 +92,14 @@ impl ScanPlan {
             partitions,
             fields: request.fields.clone(),
             time: request.time,
-            filter_columns: request.filters.iter().map(column).collect(),
+            filter_columns: request
+                .filters
+                .iter()
+                .map(|filter| FilterColumns::of(filter, place))
+                .collect(),
             filters: request.filters.clone(),
             order: request.order,
-            windows: request.windows.filter(|_| request.filters.is_empty()),
+            windows: request.windows,
             series,
             series_total,
         }
@@ -117,9 +121,10 @@ impl ScanPlan {
         series.filter(|_| few.is_none() || cells_each <= CELLS_OF_A_SERIES as u64)
     }
 
-    /// Whether it is only counted which values there are.
+    /// Whether of values it matters only whether they are there.
     fn only_counts(&self) -> bool {
-        self.windows.is_some_and(|windows| windows.parts == SummaryParts::default())
+        let counts = |windows: Windows| windows.parts == SummaryParts::default();
+        self.filters.is_empty() && self.windows.is_some_and(counts)
     }
 
     fn pin_of(&self, table: &Arc<Memtable>) -> Pin {
@@ -376,8 +381,11 @@ fn partition_sources(
             None
         } else {
             let stones = touching(&segment.tombstones);
-            SegmentSource::open(segment, name, &plan.fields, stones, counters)?
-                .map(|source| source.for_rows(rows_per_series).for_counts(plan.only_counts()))
+            let source = SegmentSource::open(segment, name, &plan.fields, stones, counters)?;
+            source.map(|source| {
+                let source = source.for_rows(rows_per_series).for_counts(plan.only_counts());
+                source.with_filters(&plan.filters)
+            })
         };
         match opened {
             Some(source) => sources.push(Source::Segment(Box::new(source))),

@@ -1,7 +1,7 @@
 //! Rows that a filter finds far from each other are read in parts, and are what they are in the whole.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use model::{CompareOp, FieldFilter, Scalar};
+use model::{CompareOp, FieldFilter, Operand, Scalar};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{self, POLICY, Row, read_slice, scan_everything, write};
 use store::{ScanSlice, Store, TimeOrder};
@@ -57,7 +57,7 @@ fn check(store: &LocalStore) {
         let filter = FieldFilter {
             field: "x".into(),
             op: CompareOp::Greater,
-            value: Scalar::Integer(LIMIT),
+            operand: Operand::Constant(Scalar::Integer(LIMIT)),
         };
         let everything = scan_everything(store, POLICY, "m").unwrap();
         let request = store::ScanRequest { order, filters: vec![filter], ..everything };

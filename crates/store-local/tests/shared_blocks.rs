@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{CompareOp, FieldFilter, Scalar, TimeRange};
+use model::{CompareOp, FieldFilter, Operand, Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{POLICY, Row, read_slice, scan_everything, write};
 use store::{ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
@@ -53,7 +53,8 @@ struct Question {
 fn questions(store: &LocalStore) -> Vec<Question> {
     let everything = scan_everything(store, POLICY, "m").unwrap();
     let filters = |fields: &[&str]| {
-        let filter = |op| FieldFilter { field: "x".into(), op, value: Scalar::Integer(90) };
+        let operand = Operand::Constant(Scalar::Integer(90));
+        let filter = |op| FieldFilter { field: "x".into(), op, operand: operand.clone() };
         let ops = [None, Some(CompareOp::Greater), Some(CompareOp::Less)];
         let ops = ops.into_iter().filter(|op| op.is_none() || fields.contains(&"x"));
         ops.map(|op| op.map(filter).into_iter().collect()).collect::<Vec<Vec<FieldFilter>>>()

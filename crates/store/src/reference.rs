@@ -16,7 +16,7 @@ use std::sync::Arc;
 use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 use parking_lot::Mutex;
 
-pub(crate) use self::scan::window_of;
+pub(crate) use self::scan::{satisfies, window_of};
 pub(crate) use self::summary::FieldSummary;
 
 use self::metadata::ReferenceMetadata;

@@ -40,12 +40,13 @@ pub struct ScanRequest {
     pub series: TagExpr,
     /// Which times. Exact: no other row appears.
     pub time: TimeRange,
-    /// A hint: every wanted row satisfies all of these. The store may hand out others.
+    /// A hint: every wanted row satisfies all of these. The store may hand out others, but never summaries of them.
     pub filters: Vec<FieldFilter>,
     /// Order of each series' rows.
     pub order: TimeOrder,
     /// A hint: rows will only be aggregated, by series and window, so that the store may hand out
-    /// summaries in place of rows. Never together with `filters`.
+    /// summaries in place of rows. Together with `filters` only if all rows that satisfy them are wanted, and `fields` has
+    /// the fields that they look at: summaries are of such rows alone, rows are to be looked at again.
     pub windows: Option<Windows>,
     /// Limits of the work.
     pub context: ScanContext,
@@ -67,8 +68,8 @@ pub struct Windows {
     pub every_ns: Option<i64>,
     /// Where window 0 starts, nanoseconds.
     pub offset_ns: i64,
-    /// What the consumer will use of a summary; the rest is left unspecified. If that is the count alone, so
-    /// are values of rows: of each it matters only whether it is there.
+    /// What the consumer will use of a summary; the rest is left unspecified. If that is the count alone and
+    /// there are no filters, so are values of rows: of each it matters only whether it is there.
     pub parts: SummaryParts,
 }
 

@@ -188,15 +188,22 @@ pub fn read_slice(
     let mut rows = Vec::new();
     while let Some(item) = cursor.next()? {
         let ScanItem::Rows(batch) = item else { panic!("summaries were not asked for") };
-        let mut at = 0;
-        for run in &batch.runs {
-            let key = series_key(scan, request, run.series);
-            let end = at + run.rows as usize;
-            rows.extend((at..end).map(|row| row_at(request, &batch, &key, row)));
-            at = end;
-        }
+        rows.extend(rows_of(scan, request, &batch));
     }
     Ok(rows)
+}
+
+/// The rows of a batch.
+#[must_use]
+pub fn rows_of(scan: &dyn Scan, request: &ScanRequest, batch: &ColumnBatch) -> Vec<Row> {
+    let (mut rows, mut at) = (Vec::with_capacity(batch.rows), 0);
+    for run in &batch.runs {
+        let key = series_key(scan, request, run.series);
+        let end = at + run.rows as usize;
+        rows.extend((at..end).map(|row| row_at(request, batch, &key, row)));
+        at = end;
+    }
+    rows
 }
 
 /// The canonical key of a scan's series, as far as its tags were asked for.

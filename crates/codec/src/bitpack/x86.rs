@@ -11,10 +11,10 @@ use std::arch::x86_64::{
     _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_shuffle_epi8,
     _mm256_srlv_epi64, _mm256_storeu_si256, _mm512_add_epi32, _mm512_add_epi64,
     _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cvtepu32_epi64,
-    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_maskz_loadu_epi8,
-    _mm512_permutexvar_epi8, _mm512_permutexvar_epi64, _mm512_reduce_add_epi64, _mm512_set1_epi32,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_srlv_epi64,
-    _mm512_storeu_si512, _pext_u64,
+    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_storeu_epi64,
+    _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi64,
+    _mm512_reduce_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512, _pext_u64,
 };
 
 use crate::simd::SimdLevel;
@@ -92,7 +92,7 @@ static RUNNING: [RunningLayout; RUNNING_WIDTH_MAX as usize + 1] = {
     all
 };
 
-/// Unpacks whole groups of eight from the start of `bytes`; returns how many values were written.
+/// Unpacks values from the start of `bytes`; returns how many were written, all or none.
 pub(super) fn unpack_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
     if width > WIDTH_MAX {
         return 0;
@@ -104,9 +104,7 @@ pub(super) fn unpack_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn unpack_groups_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
     let layout = &WHOLE_GROUP[width as usize];
-    let (groups, _) = out.as_chunks_mut::<8>();
-    let n_groups = groups.len();
-    assert!(bytes.len() >= n_groups * width as usize, "BUG: packed stream too short");
+    assert!(bytes.len() >= super::packed_len(out.len(), width), "BUG: packed stream too short");
     // SAFETY: both arrays are 64 bytes long.
     let (shuffle, shift) = unsafe {
         (
@@ -116,12 +114,14 @@ fn unpack_groups_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
     };
     let mask = _mm512_set1_epi64(super::low_mask(width) as i64);
     let n_whole_loads = match bytes.len().checked_sub(64) {
-        Some(last_start) => (last_start / width as usize + 1).min(n_groups),
+        Some(last_start) => (last_start / width as usize + 1).min(out.len() / 8),
         None => 0,
     };
-    let (whole, rest) = groups.split_at_mut(n_whole_loads);
+    let written = out.len();
+    let (whole, rest) = out.split_at_mut(n_whole_loads * 8);
+    let (groups, _) = whole.as_chunks_mut::<8>();
     let mut source = bytes.as_ptr();
-    for group in whole {
+    for group in groups {
         // SAFETY: 64 bytes are readable at `source` (n_whole_loads), 64 writable in `group`.
         unsafe {
             let window = _mm512_permutexvar_epi8(shuffle, _mm512_loadu_si512(source.cast()));
@@ -130,18 +130,19 @@ fn unpack_groups_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
             source = source.add(width as usize);
         }
     }
-    for (i, group) in rest.iter_mut().enumerate() {
+    for (i, group) in rest.chunks_mut(8).enumerate() {
         let tail = &bytes[(n_whole_loads + i) * width as usize..];
         let readable = super::low_mask(tail.len().min(64) as u32);
-        // SAFETY: the masked load touches only the bytes of `tail`; 64 are writable in `group`.
+        let lanes = super::low_mask(group.len() as u32) as u8;
+        // SAFETY: the masked load and store touch only the bytes of `tail` and the values of `group`.
         unsafe {
             let loaded = _mm512_maskz_loadu_epi8(readable, tail.as_ptr().cast());
             let window = _mm512_permutexvar_epi8(shuffle, loaded);
             let values = _mm512_and_si512(_mm512_srlv_epi64(window, shift), mask);
-            _mm512_storeu_si512(group.as_mut_ptr().cast(), values);
+            _mm512_mask_storeu_epi64(group.as_mut_ptr().cast(), lanes, values);
         }
     }
-    n_groups * 8
+    written
 }
 
 /// Unpacks whole groups of eight from the start of `bytes`; returns how many values were written.
@@ -199,10 +200,9 @@ fn unpack_groups_avx2(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
 /// The widest difference of which sixteen add up within 32 bits and lie within one load.
 pub(super) const RUNNING_WIDTH_MAX: u32 = 25;
 
-/// Unpacks and adds up whole groups of sixteen from the start of `bytes`, as `prefix_sum` would;
-/// returns how many values were written and the last sum.
+/// Unpacks values from the start of `bytes` and adds them up, as `prefix_sum` would; returns the last sum.
 ///
-/// Sums within a group are taken in 32-bit lanes, half the work of 64-bit ones. `width` is in
+/// Sums within a group of sixteen are taken in 32-bit lanes, half the work of 64-bit ones. `width` is in
 /// `1..=RUNNING_WIDTH_MAX`.
 pub(super) fn unpack_running_avx512(
     bytes: &[u8],
@@ -210,22 +210,18 @@ pub(super) fn unpack_running_avx512(
     out: &mut [u64],
     start: u64,
     step: u64,
-) -> (usize, u64) {
+) -> u64 {
     assert!((1..=RUNNING_WIDTH_MAX).contains(&width), "BUG: width {width}");
+    assert!(bytes.len() >= super::packed_len(out.len(), width), "BUG: packed stream too short");
     // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
-    unsafe { unpack_running_groups(bytes, width, out, start, step) }
+    unsafe { unpack_running_groups(bytes, width, out, start, step) };
+    out.last().copied().unwrap_or(start)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
-fn unpack_running_groups(
-    bytes: &[u8],
-    width: u32,
-    out: &mut [u64],
-    start: u64,
-    step: u64,
-) -> (usize, u64) {
+fn unpack_running_groups(bytes: &[u8], width: u32, out: &mut [u64], start: u64, step: u64) {
     let stride = 2 * width as usize;
-    let n_groups = match bytes.len().checked_sub(64) {
+    let whole_loads = match bytes.len().checked_sub(64) {
         Some(last_start) => (last_start / stride + 1).min(out.len() / 16),
         None => 0,
     };
@@ -247,11 +243,8 @@ fn unpack_running_groups(
     let mask = _mm512_set1_epi32(super::low_mask(width) as i32);
     let last = _mm512_set1_epi64(7);
     let steps = _mm512_set1_epi64(step.wrapping_mul(16) as i64);
-    let (groups, _) = out.as_chunks_mut::<16>();
-    let mut source = bytes.as_ptr();
-    for group in groups.iter_mut().take(n_groups) {
-        // SAFETY: 64 bytes are readable at `source` (n_groups).
-        let loaded = unsafe { _mm512_loadu_si512(source.cast()) };
+    // The sums of the group in `loaded`; moves the starts to the next one.
+    let mut sums_of = |loaded| {
         let window = _mm512_permutexvar_epi8(shuffle, loaded);
         let x = _mm512_and_si512(_mm512_srlv_epi32(window, shift), mask);
         let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<15>(x, zero));
@@ -260,22 +253,39 @@ fn unpack_running_groups(
         let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<8>(x, zero));
         let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(x));
         let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(x));
-        // SAFETY: a group is two registers; the next load, if any, is in bounds again.
-        unsafe {
-            let target = group.as_mut_ptr();
-            _mm512_storeu_si512(target.cast(), _mm512_add_epi64(low, low_start));
-            _mm512_storeu_si512(target.add(8).cast(), _mm512_add_epi64(high, high_start));
-            source = source.wrapping_add(stride);
-        }
+        let sums = (_mm512_add_epi64(low, low_start), _mm512_add_epi64(high, high_start));
         let total = _mm512_add_epi64(_mm512_permutexvar_epi64(last, high), steps);
         low_start = _mm512_add_epi64(low_start, total);
         high_start = _mm512_add_epi64(high_start, total);
-    }
-    let sum = match n_groups {
-        0 => start,
-        n => groups[n - 1][15],
+        sums
     };
-    (n_groups * 16, sum)
+    let (whole, rest) = out.split_at_mut(whole_loads * 16);
+    let (groups, _) = whole.as_chunks_mut::<16>();
+    let mut source = bytes.as_ptr();
+    for group in groups {
+        // SAFETY: 64 bytes are readable at `source` (`whole_loads`); a group is two registers.
+        unsafe {
+            let (low, high) = sums_of(_mm512_loadu_si512(source.cast()));
+            let target = group.as_mut_ptr();
+            _mm512_storeu_si512(target.cast(), low);
+            _mm512_storeu_si512(target.add(8).cast(), high);
+            source = source.wrapping_add(stride);
+        }
+    }
+    // The last bytes are no whole load, and the last values no whole group.
+    for (index, group) in rest.chunks_mut(16).enumerate() {
+        let tail = &bytes[(whole_loads + index) * stride..];
+        let readable = super::low_mask(tail.len().min(64) as u32);
+        let lanes = super::low_mask(group.len() as u32);
+        // SAFETY: masked loads and stores touch only the bytes of `tail` and the values of `group`.
+        unsafe {
+            let loaded = _mm512_maskz_loadu_epi8(readable, tail.as_ptr().cast());
+            let (low, high) = sums_of(loaded);
+            let target = group.as_mut_ptr();
+            _mm512_mask_storeu_epi64(target.cast(), lanes as u8, low);
+            _mm512_mask_storeu_epi64(target.wrapping_add(8).cast(), (lanes >> 8) as u8, high);
+        }
+    }
 }
 
 /// So many values of such a width add up within 32 bits in each of sixteen lanes.

@@ -149,7 +149,7 @@ pub(crate) fn open_source(
     let (scans, filter) = match source {
         Source::Measurement(measurement) => {
             let filter = plan.filter(&measurement.condition, &mut wanted, columns.calls.is_empty());
-            let is_filtered = filter.is_some();
+            let is_store_decided = measurement.condition.is_filtered_exactly;
             let request = ScanRequest {
                 policy: measurement.policy,
                 measurement: measurement.name.clone(),
@@ -159,8 +159,8 @@ pub(crate) fn open_source(
                 time: columns.time,
                 filters: measurement.condition.filters.clone(),
                 order: order(usage.ascending),
-                // Summaries are of values as they are stored.
-                windows: usage.windows.filter(|_| !is_filtered && !plan.casts()),
+                // Summaries are of values as they are stored, in rows that the store can tell.
+                windows: usage.windows.filter(|_| is_store_decided && !plan.casts()),
                 context: context.scan_context(),
             };
             if request.fields.is_empty() || request.time.is_empty() {

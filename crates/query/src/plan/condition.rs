@@ -2,7 +2,7 @@
 //!
 //! A condition is a conjunction of parts. Parts about tags alone are decided by the store, exactly.
 //! Of the others the store gets what they imply for tags, and comparisons of a field with a constant
-//! as hints; they are evaluated again for every row.
+//! or another field as hints; they are evaluated again for every row.
 
 mod hints;
 mod measurement;
@@ -30,6 +30,8 @@ pub(crate) struct Condition {
     pub tags: TagExpr,
     /// Hints for the store.
     pub filters: Vec<FieldFilter>,
+    /// Whether rows that satisfy all `filters` satisfy `predicate`.
+    pub is_filtered_exactly: bool,
     /// Evaluated for each row.
     pub predicate: Option<Predicate>,
     /// What the slots of `predicate` are.
@@ -50,7 +52,13 @@ pub(crate) enum SlotSource {
 impl Condition {
     /// Every row.
     pub(crate) fn none() -> Self {
-        Self { tags: TagExpr::True, filters: Vec::new(), predicate: None, slots: Vec::new() }
+        Self {
+            tags: TagExpr::True,
+            filters: Vec::new(),
+            is_filtered_exactly: true,
+            predicate: None,
+            slots: Vec::new(),
+        }
     }
 
     /// The condition `expr`, whose names are annotated; `resolve` says what they are in the source.
@@ -72,7 +80,9 @@ impl Condition {
                 decided.push(implied);
             }
             if !tags::is_decided(&part) {
-                condition.filters.extend(hints::filter(&part, &condition.slots));
+                let filter = hints::filter(&part, &condition.slots);
+                condition.is_filtered_exactly &= filter.is_some();
+                condition.filters.extend(filter);
                 rest.push(part);
             }
         }
@@ -96,7 +106,8 @@ impl Condition {
         let Some(expr) = expr else { return Ok(Self::none()) };
         let mut builder = Builder { resolve, slots: Vec::new() };
         let predicate = Some(builder.predicate(expr)?);
-        Ok(Self { predicate, slots: builder.slots, ..Self::none() })
+        let slots = builder.slots;
+        Ok(Self { predicate, is_filtered_exactly: false, slots, ..Self::none() })
     }
 }
 

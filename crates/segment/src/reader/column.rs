@@ -27,6 +27,14 @@ pub(crate) fn decode(
     if rows.is_empty() {
         return Ok(());
     }
+    if shape.count == shape.rows {
+        let added = rows.len();
+        decode_values(Input::new(page), shape.count, rows, &mut out.values)?;
+        if let Some(validity) = &mut out.validity {
+            validity.extend_filled(added, true);
+        }
+        return Ok(());
+    }
     let part = PagePart::new(page, shape, rows)?;
     let had = out.len();
     if !part.values.is_empty() {

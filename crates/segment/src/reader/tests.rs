@@ -3,14 +3,14 @@ mod damage;
 
 use std::sync::Arc;
 
-use model::{Column, CompareOp, FieldFilter, FieldType, Scalar, SeriesId, TimeRange, Values};
+use model::{Column, CompareOp, FieldType, Holds, Scalar, SeriesId, TimeRange, Values};
 use proptest::prelude::*;
 
 use crate::testing::{
     ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, open, read, scalar_of, specs, write,
     write_thawed,
 };
-use crate::{Block, Edge, SegmentReader};
+use crate::{Block, Edge, FieldCondition, FieldOperand, SegmentReader};
 
 fn wanted(
     measurement: &PlainMeasurement,
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn no_filter_rules_out_a_row_that_satisfies_it(spec in specs(), seed in any::<u64>()) {
+    fn what_is_known_of_conditions_holds_for_the_rows(spec in specs(), seed in any::<u64>()) {
         let plain = spec.plain();
         let reader = open(write(&spec, &plain).0).unwrap();
         let mut rng = Rng(seed);
@@ -149,7 +149,7 @@ proptest! {
             for block in blocks(&reader, &measurement.name) {
                 let rows = &measurement.rows[start..start + block.rows()];
                 start += block.rows();
-                for (field, (name, field_type)) in measurement.fields.iter().enumerate() {
+                for (field, (_, field_type)) in measurement.fields.iter().enumerate() {
                     let values: Vec<_> =
                         rows.iter().filter_map(|r| scalar_of(*field_type, &r.2[field])).collect();
                     let summary = block.summary(field);
@@ -170,11 +170,12 @@ proptest! {
                         CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less,
                         CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual,
                     ] {
-                        let filter = FieldFilter { field: Arc::clone(name), op, value: value.clone() };
-                        let holds = |v| compare(v, &value).is_some_and(|o| op.holds(o));
-                        if values.iter().any(holds) {
-                            prop_assert!(block.may_satisfy(field, &filter));
-                        }
+                        let operand = FieldOperand::Constant(value.clone());
+                        let found = block.holds(&FieldCondition { field, op, operand });
+                        let holds = |v: &Scalar| compare(v, &value).is_some_and(|o| op.holds(o));
+                        let satisfying = values.iter().filter(|value| holds(value)).count();
+                        prop_assert!(found != Holds::Never || satisfying == 0);
+                        prop_assert!(found != Holds::Always || satisfying == rows.len());
                     }
                 }
             }
@@ -192,20 +193,6 @@ fn compare(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
         (String(a), String(b)) => Some(a.cmp(b)),
         _ => None,
     }
-}
-
-#[test]
-fn a_filter_rules_out_blocks_that_cannot_match() {
-    let (spec, plain) = crate::testing::regular(100, 2, 10);
-    let reader = open(write(&spec, &plain).0).unwrap();
-    let block = &blocks(&reader, "m0")[0];
-    let filter = |op, value| FieldFilter { field: "f0".into(), op, value: Scalar::Integer(value) };
-    let summary = block.summary(0).unwrap().numbers.unwrap();
-    let Scalar::Integer(max) = summary.max else { panic!("an integer") };
-    assert!(block.may_satisfy(0, &filter(CompareOp::Equal, max)));
-    assert!(!block.may_satisfy(0, &filter(CompareOp::Equal, max + 1)));
-    assert!(!block.may_satisfy(0, &filter(CompareOp::Greater, max)));
-    assert!(block.may_satisfy(0, &filter(CompareOp::GreaterOrEqual, max)));
 }
 
 #[test]

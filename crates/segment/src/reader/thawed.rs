@@ -192,6 +192,8 @@ impl Thawed {
             let shape = PageShape { rows: rows_here, count: self.entry(piece).count };
             let bytes = &self.bytes[self.range(piece)];
             let to = rows.end.min(first + shape.rows);
+            // The next piece is on its way while this one is decoded.
+            self.prefetch(&(to..rows.end));
             if bytes.is_empty() {
                 out.extend_missing(to - from);
             } else {

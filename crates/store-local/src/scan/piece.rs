@@ -181,21 +181,35 @@ pub(super) fn filter_times(times: &[i64], rows: &Bitmap) -> Vec<i64> {
 
 /// The entries of a column whose bit is set.
 pub(super) fn filter(column: &Column, rows: &Bitmap) -> Column {
-    let (mut kept, words) = (empty_like(column), rows.words());
+    let mut kept = empty_like(column);
+    append_found(&mut kept, column, rows);
+    kept
+}
+
+/// Adds the entries of a column whose bit is set.
+pub(super) fn append_found(kept: &mut Column, column: &Column, rows: &Bitmap) {
+    let (had, words) = (kept.len(), rows.words());
     match (&column.values, &mut kept.values) {
         (Values::Float(v), Values::Float(kept)) => kernels::filter_f64(v, words, kept),
         (Values::Integer(v), Values::Integer(kept)) => kernels::filter_i64(v, words, kept),
         (Values::Unsigned(v), Values::Unsigned(kept)) => kernels::filter_u64(v, words, kept),
-        (Values::Boolean(v), Values::Boolean(kept)) => *kept = filter_bits(v, rows),
-        (Values::String(v), Values::String(kept)) => *kept = v.take(rows.ones()),
+        (Values::Boolean(v), Values::Boolean(kept)) => {
+            rows.ones().for_each(|row| kept.push(v.get(row)));
+        }
+        (Values::String(v), Values::String(kept)) if had == 0 => *kept = v.take(rows.ones()),
+        (Values::String(v), Values::String(kept)) => {
+            let found = v.take(rows.ones());
+            kept.extend_from(&found, 0..found.len());
+        }
         _ => panic!("BUG: a column of its own type"),
     }
-    kept.validity = column.validity.as_ref().map(|validity| filter_bits(validity, rows));
-    kept
-}
-
-fn filter_bits(bits: &Bitmap, rows: &Bitmap) -> Bitmap {
-    rows.ones().map(|row| bits.get(row)).collect()
+    if column.validity.is_some() || kept.validity.is_some() {
+        let validity = kept.validity.get_or_insert_with(|| Bitmap::filled(had, true));
+        match &column.validity {
+            Some(found) => rows.ones().for_each(|row| validity.push(found.get(row))),
+            None => validity.extend_filled(rows.count_ones(), true),
+        }
+    }
 }
 
 /// The entries `order` of a column, in that order.

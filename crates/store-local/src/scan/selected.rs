@@ -1,36 +1,202 @@
-//! Rows that filters found: which parts of a block are decoded for them, and what is taken of each part.
+//! Rows that satisfy filters: which stretches of a block are looked at for them, which parts of it are decoded for those
+//! that were found, and what is taken of each part.
 //!
-//! What a filter finds often comes in stretches (a machine is busy for a while), so that most rows of a block
-//! need not be decoded in the other fields.
+//! What a filter finds often comes in stretches (a machine is busy for a while): summaries of windows tell of most rows
+//! that they satisfy it, or do not, and most rows of a block need not be decoded in the other fields.
 
 use std::ops::Range;
 
-use model::{Bitmap, Column};
+use model::{Bitmap, Column, FieldType};
+use segment::{Block, FieldCondition, FieldOperand, Stretch};
+use store::StoreError;
 
-use super::filter::both;
-use super::piece::filter;
+use super::counters::Counters;
+use super::filter::{Side, both, matching};
+use super::piece::{Piece, append_found, empty_like, filter, filter_times};
+use super::source::SegmentSource;
+use crate::error::segment_error;
 
-/// Rows that filters found among some rows of a block, and the fields they looked at for that.
-#[derive(Debug, Default)]
+/// Rows that satisfy the filters among stretches of some rows of a block.
+#[derive(Debug)]
 pub(super) struct Found {
-    pub(super) selection: Bitmap,
-    columns: Vec<(usize, Column)>,
+    /// The first of the rows in the block.
+    start: usize,
+    /// A bit a row.
+    selection: Bitmap,
+    /// The fields that filters looked at, and what was decoded of them: a column for each stretch that had to be looked at.
+    looked_at: Vec<(usize, Vec<Column>)>,
 }
 
 impl Found {
-    /// What another filter leaves of it; of the first one everything.
-    pub(super) fn and(mut self, selection: Bitmap, column: (usize, Column)) -> Self {
-        self.selection = match self.columns.is_empty() {
-            true => selection,
-            false => both(&self.selection, &selection),
-        };
-        self.columns.push(column);
-        self
+    /// Which of some rows of the block satisfy the filters.
+    pub(super) fn bits(&self, rows: &Range<usize>) -> Bitmap {
+        bits(&self.selection, &(rows.start - self.start..rows.end - self.start))
     }
 
-    /// The values of a field in all rows, if a filter looked at it.
-    pub(super) fn column(&self, field: Option<usize>) -> Option<&Column> {
-        self.columns.iter().find(|(at, _)| Some(*at) == field).map(|(_, column)| column)
+    /// How many of some rows of the block satisfy the filters.
+    pub(super) fn count(&self, rows: &Range<usize>) -> u64 {
+        self.selection.count_ones_in(rows.start - self.start..rows.end - self.start) as u64
+    }
+
+    /// Whether filters looked at a field: what satisfies them has a value in it.
+    pub(super) fn looks_at(&self, field: usize) -> bool {
+        self.looked_at.iter().any(|(at, _)| *at == field)
+    }
+
+    /// What was decoded of a field. It is there once.
+    fn take(&mut self, field: usize) -> Option<Vec<Column>> {
+        let decoded = self.looked_at.iter_mut().find(|(at, _)| *at == field);
+        decoded.map(|(_, columns)| std::mem::take(columns))
+    }
+}
+
+impl SegmentSource {
+    /// Those of some rows that may satisfy the filters, as far as summaries tell.
+    pub(super) fn sift(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+    ) -> Result<Vec<Stretch>, StoreError> {
+        let Some(conditions) = &self.conditions else { return Ok(Vec::new()) };
+        self.reader.sift(block, rows, conditions).map_err(segment_error)
+    }
+
+    /// Reads what satisfies the filters in `stretches` of some rows of one series; `None` if no row does.
+    pub(super) fn read_satisfying(
+        &mut self,
+        block: &Block,
+        rows: &Range<usize>,
+        stretches: &[Stretch],
+    ) -> Result<Option<Piece>, StoreError> {
+        let found = self.found(block, rows, stretches)?;
+        let found_rows = found.selection.count_ones();
+        if found_rows == 0 {
+            Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
+            return Ok(None);
+        }
+        if found_rows < rows.len() && !self.keeps(block) {
+            return self.read_found(block, rows, stretches, found).map(Some);
+        }
+        let mut piece = self.read_all(block, rows)?;
+        if found_rows < rows.len() {
+            piece.select(&found.selection);
+        }
+        Ok(Some(piece))
+    }
+
+    /// Looks for the rows in `stretches` of some rows that satisfy the filters.
+    pub(super) fn found(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        stretches: &[Stretch],
+    ) -> Result<Found, StoreError> {
+        let conditions = self.conditions.as_deref().unwrap_or_default();
+        let open = stretches.iter().filter(|stretch| !stretch.all_satisfy);
+        let open: Vec<Range<usize>> = open.map(|stretch| stretch.rows.clone()).collect();
+        let mut fields: Vec<(Option<usize>, FieldType)> = Vec::new();
+        for field in conditions.iter().flat_map(FieldCondition::fields) {
+            if !fields.iter().any(|(known, _)| *known == Some(field)) {
+                fields.push((Some(field), self.directory.fields()[field].1));
+            }
+        }
+        let mut columns = self.columns(block, &open, &fields)?.into_iter();
+        let decoded = fields.iter().filter_map(|(field, _)| *field);
+        let looked_at: Vec<(usize, Vec<Column>)> =
+            decoded.map(|field| (field, columns.by_ref().take(open.len()).collect())).collect();
+        let satisfying = |part: usize| {
+            let column = |field: usize| {
+                let decoded = looked_at.iter().find(|(at, _)| *at == field);
+                &decoded.expect("BUG: all of these were decoded").1[part]
+            };
+            let of_condition = |condition: &FieldCondition| {
+                let side = match &condition.operand {
+                    FieldOperand::Constant(constant) => Side::Constant(constant),
+                    FieldOperand::Field(other) => Side::Column(column(*other)),
+                };
+                matching(column(condition.field), condition.op, side)
+            };
+            conditions.iter().map(of_condition).reduce(|a, b| both(&a, &b))
+        };
+        let (mut selection, mut parts) = (Bitmap::new(), 0..open.len());
+        for Stretch { rows: of_stretch, all_satisfy } in stretches {
+            selection.extend_filled(of_stretch.start - rows.start - selection.len(), false);
+            let part = if *all_satisfy { None } else { parts.next() };
+            match part.and_then(satisfying) {
+                Some(bits) => selection.extend_from(&bits, 0..bits.len()),
+                None => selection.extend_filled(of_stretch.len(), true),
+            }
+        }
+        selection.extend_filled(rows.len() - selection.len(), false);
+        Ok(Found { start: rows.start, selection, looked_at })
+    }
+
+    /// Fields in whole stretches: by field a column for each stretch. What filters decoded is taken from what they found.
+    pub(super) fn of_stretches(
+        &self,
+        block: &Block,
+        stretches: &[Stretch],
+        found: &mut Found,
+        fields: &[(Option<usize>, FieldType)],
+    ) -> Result<Vec<Vec<Column>>, StoreError> {
+        let all: Vec<Range<usize>> = stretches.iter().map(|s| s.rows.clone()).collect();
+        let sure = stretches.iter().filter(|s| s.all_satisfy).map(|s| s.rows.clone());
+        let sure: Vec<Range<usize>> = sure.collect();
+        let (looked_at, others): (Vec<_>, Vec<_>) =
+            fields.iter().partition(|(field, _)| field.is_some_and(|at| found.looks_at(at)));
+        let mut of_sure = self.columns(block, &sure, &looked_at)?.into_iter();
+        let mut of_all = self.columns(block, &all, &others)?.into_iter();
+        let mut columns = Vec::with_capacity(fields.len());
+        for (field, _) in fields {
+            let Some(decoded) = field.and_then(|field| found.take(field)) else {
+                columns.push(of_all.by_ref().take(all.len()).collect());
+                continue;
+            };
+            let mut decoded = decoded.into_iter();
+            let of_stretch = |stretch: &Stretch| {
+                let column = if stretch.all_satisfy { of_sure.next() } else { decoded.next() };
+                column.expect("BUG: each stretch was decoded once")
+            };
+            columns.push(stretches.iter().map(of_stretch).collect());
+        }
+        Ok(columns)
+    }
+
+    /// Reads those of some rows that filters found in `stretches`, at least one.
+    fn read_found(
+        &self,
+        block: &Block,
+        rows: &Range<usize>,
+        stretches: &[Stretch],
+        mut found: Found,
+    ) -> Result<Piece, StoreError> {
+        let parts = parts(&found.selection);
+        let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
+        let places: Vec<Range<usize>> = parts.iter().map(place).collect();
+        // Times are decoded faster than looked for.
+        let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
+        let mut times = Vec::with_capacity(within.len());
+        let around = rows.start + within.start..rows.start + within.end;
+        self.reader.times(block, around, &mut times).map_err(segment_error)?;
+        let times = filter_times(&times, &bits(&found.selection, &within));
+        // Of what filters looked at most is there.
+        let (looked_at, others): (Vec<_>, Vec<_>) =
+            self.fields.iter().partition(|(field, _)| field.is_some_and(|at| found.looks_at(at)));
+        let mut others = self.columns(block, &places, &others)?.into_iter();
+        let looked_at = self.of_stretches(block, stretches, &mut found, &looked_at)?;
+        let of_stretches: Vec<Part> = stretches
+            .iter()
+            .map(|stretch| Part { rows: stretch.rows.clone(), found: found.bits(&stretch.rows) })
+            .collect();
+        let mut looked_at = looked_at.into_iter();
+        let column = |(field, _): &(Option<usize>, FieldType)| match field
+            .filter(|at| found.looks_at(*at))
+            .and_then(|_| looked_at.next())
+        {
+            Some(columns) => pick(&of_stretches, columns),
+            None => pick(&parts, others.by_ref().take(parts.len())),
+        };
+        Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
     }
 }
 
@@ -42,14 +208,14 @@ const WORD_ROWS: usize = u64::BITS as usize;
 
 /// Some rows, of which the first and the last were found.
 #[derive(Debug, PartialEq)]
-pub(super) struct Part {
-    pub(super) rows: Range<usize>,
+struct Part {
+    rows: Range<usize>,
     /// Which of them were found, counted from the first.
     found: Bitmap,
 }
 
 /// The parts that have all rows whose bit is set, ascending.
-pub(super) fn parts(selection: &Bitmap) -> Vec<Part> {
+fn parts(selection: &Bitmap) -> Vec<Part> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     for (word, at) in selection.words().iter().zip((0..).step_by(WORD_ROWS)) {
         if *word == 0 {
@@ -73,19 +239,28 @@ pub(super) fn bits(selection: &Bitmap, rows: &Range<usize>) -> Bitmap {
     some
 }
 
+/// Values that are read behind those of a column: room for them too keeps the column where it is.
+const SPARE_VALUES: usize = 64;
+
 /// The found entries of a column, of which each part was decoded.
-pub(super) fn pick(parts: &[Part], columns: impl IntoIterator<Item = Column>) -> Column {
-    let mut picked = parts.iter().zip(columns).map(|(part, column)| {
-        if part.found.count_ones() == part.rows.len() {
-            column
+fn pick(parts: &[Part], columns: impl IntoIterator<Item = Column>) -> Column {
+    let mut columns = parts.iter().zip(columns);
+    let (first, column) = columns.next().expect("BUG: nothing was found");
+    let are_all = |part: &Part| part.found.count_ones() == part.rows.len();
+    if parts.len() == 1 {
+        return if are_all(first) { column } else { filter(&column, &first.found) };
+    }
+    let mut picked = empty_like(&column);
+    let found: usize = parts.iter().map(|part| part.found.count_ones()).sum();
+    picked.values.reserve(found + SPARE_VALUES);
+    for (part, column) in std::iter::once((first, column)).chain(columns) {
+        if are_all(part) {
+            picked.extend_from(&column, 0..column.len());
         } else {
-            filter(&column, &part.found)
+            append_found(&mut picked, &column, &part.found);
         }
-    });
-    let mut all = picked.next().expect("BUG: nothing was found");
-    all.values.reserve(parts[1..].iter().map(|part| part.found.count_ones()).sum());
-    picked.for_each(|column| all.extend_from(&column, 0..column.len()));
-    all
+    }
+    picked
 }
 
 #[cfg(test)]

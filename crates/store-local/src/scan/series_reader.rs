@@ -8,7 +8,7 @@ use segment::{Edge, Expected};
 use store::{StoreError, TimeOrder, Windows};
 
 use super::apart::apart;
-use super::filter;
+use super::filter::FilterColumns;
 use super::merge::merge;
 use super::nearest::take_nearest;
 use super::piece::Piece;
@@ -35,8 +35,8 @@ pub(crate) struct SeriesReader {
     pub(crate) rows_per_series: Option<u64>,
     /// Only rows matter that have a value in one of these columns, if not in any.
     pub(crate) with_any: Option<Arc<[usize]>>,
-    /// For each filter the column it is about; known where rows are counted.
-    pub(crate) filter_columns: Option<Vec<usize>>,
+    /// For each filter the columns it is about; known where rows are counted.
+    pub(crate) filter_columns: Option<Vec<FilterColumns>>,
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
     /// The row that was handed out last by itself; empty at first.
@@ -306,7 +306,7 @@ impl SeriesReader {
         let mut pieces = Vec::with_capacity(cluster.len());
         for span in cluster {
             let source = &mut self.partitions[at].sources[span.source];
-            pieces.extend(source.read(span.rows, span.hidden.as_deref(), &[])?);
+            pieces.extend(source.read(span.rows, span.hidden.as_deref(), false)?);
         }
         self.hand_out(merge(&pieces), wanted, emit);
         Ok(())
@@ -322,11 +322,24 @@ impl SeriesReader {
     ) -> Result<(), StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
         let hidden = span.hidden.as_deref();
+        let is_filtered = !self.filters.is_empty();
         if let Some(windows) = &self.windows
             && hidden.is_none()
-            && let Some(cut) = source.summarise(&span, windows)?
         {
-            return self.read_cut(at, span, cut, wanted, emit);
+            if is_filtered {
+                if let Source::Segment(segment) = source
+                    && let SpanRows::Block(block, rows) = &span.rows
+                {
+                    let summed = segment.sum_up(block, (rows, span.time), windows)?;
+                    summed.summaries.into_iter().for_each(|some| emit(Emitted::Summaries(some)));
+                    if let Some(piece) = segment.read_satisfying(block, rows, &summed.left)? {
+                        self.hand_out(piece, wanted, emit);
+                    }
+                    return Ok(());
+                }
+            } else if let Some(cut) = source.summarise(&span, windows)? {
+                return self.read_cut(at, span, cut, wanted, emit);
+            }
         }
         if let (SpanRows::Block(block, _), Source::Segment(segment)) = (&span.rows, &*source)
             && !segment.has_values(block, self.with_any.as_deref())
@@ -336,7 +349,7 @@ impl SeriesReader {
         let (block, mut rows) = match span.rows {
             SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
             rows => {
-                if let Some(piece) = source.read(rows, hidden, &self.filters)? {
+                if let Some(piece) = source.read(rows, hidden, is_filtered)? {
                     self.hand_out(piece, wanted, emit);
                 }
                 return Ok(());
@@ -355,7 +368,7 @@ impl SeriesReader {
             };
             let source = &mut self.partitions[at].sources[span.source];
             let part = SpanRows::Block(block.clone(), part);
-            if let Some(piece) = source.read(part, hidden, &self.filters)? {
+            if let Some(piece) = source.read(part, hidden, is_filtered)? {
                 self.hand_out(piece, wanted, emit);
             }
             take = take.saturating_mul(GROWTH);
@@ -372,7 +385,7 @@ impl SeriesReader {
     /// Leaves only rows that satisfy every filter, so that they can be counted.
     fn drop_unwanted(&self, piece: &mut Piece) {
         for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
-            let found = filter::matching(&piece.columns[*column], filter.op, &filter.value);
+            let found = column.matching(filter, &piece.columns);
             if found.count_ones() < piece.times.len() {
                 piece.select(&found);
             }

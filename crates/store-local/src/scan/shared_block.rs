@@ -152,7 +152,7 @@ impl SeriesReader {
         }
         piece.rows_with_values(self.with_any.as_deref()).into_iter().for_each(&mut keep);
         for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
-            keep(filter::matching(&piece.columns[*column], filter.op, &filter.value));
+            keep(column.matching(filter, &piece.columns));
         }
         kept
     }

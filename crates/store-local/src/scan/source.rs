@@ -5,16 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, BlockWalk, Directory, Edge, Runs, SegmentReader};
+use segment::{Block, BlockWalk, Directory, Edge, FieldCondition, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::ahead::Ahead;
 use super::counters::Counters;
 use super::edge::edge_of;
-use super::filter::matching;
 use super::memtable_source::MemtableSource;
-use super::piece::{Piece, filter, filter_times};
-use super::selected::{Found, Part, bits, parts, pick};
+use super::piece::Piece;
 use super::span::{Span, SpanRows, hidden_within};
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
@@ -33,7 +31,7 @@ pub(crate) enum Source {
 pub(crate) struct SegmentSource {
     segment: Arc<Segment>,
     pub(super) reader: SegmentReader,
-    directory: Arc<Directory>,
+    pub(super) directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
     pub(super) fields: Vec<(Option<usize>, FieldType)>,
     tombstones: Vec<Arc<Tombstone>>,
@@ -45,6 +43,8 @@ pub(crate) struct SegmentSource {
     pub(super) few: bool,
     /// Of values it matters only whether they are there.
     pub(super) only_counts: bool,
+    /// What the filters say of fields of the segment; `None`: no row satisfies them.
+    pub(super) conditions: Option<Vec<FieldCondition>>,
     shared: Option<SharedBlock>,
     /// All rows of the block that was read as a whole last.
     pub(super) held: Option<(Block, Arc<Piece>)>,
@@ -84,17 +84,17 @@ impl Source {
         }
     }
 
-    /// Reads a span's rows but the `hidden`; `None` if no row satisfies all of `filters`. With filters
-    /// the rows handed out satisfy them.
+    /// Reads a span's rows but the `hidden`; if `is_filtered`, of a segment only those that satisfy the filters, `None` if
+    /// none does.
     pub(crate) fn read(
         &mut self,
         rows: SpanRows,
         hidden: Option<&[i64]>,
-        filters: &[FieldFilter],
+        is_filtered: bool,
     ) -> Result<Option<Piece>, StoreError> {
         match (self, rows) {
             (Self::Segment(source), SpanRows::Block(block, range)) => {
-                let mut piece = source.read(&block, range, filters)?;
+                let mut piece = source.read(&block, range, is_filtered)?;
                 if let (Some(piece), Some(hidden)) = (&mut piece, hidden) {
                     piece.drop_times(hidden);
                 }
@@ -154,6 +154,7 @@ impl SegmentSource {
             ahead: VecDeque::new(),
             few: false,
             only_counts: false,
+            conditions: Some(Vec::new()),
             shared: None,
             held: None,
             counters: Arc::clone(counters),
@@ -169,6 +170,12 @@ impl SegmentSource {
     /// The same source, of whose values it matters only whether they are there, if `only_counts`.
     pub(crate) fn for_counts(mut self, only_counts: bool) -> Self {
         self.only_counts = only_counts;
+        self
+    }
+
+    /// The same source, with these filters.
+    pub(crate) fn with_filters(mut self, filters: &[FieldFilter]) -> Self {
+        self.conditions = filters.iter().map(|filter| self.directory.condition(filter)).collect();
         self
     }
 
@@ -350,7 +357,7 @@ impl SegmentSource {
     }
 
     /// Whether whole columns of `block` are worth keeping.
-    fn keeps(&self, block: &Block) -> bool {
+    pub(super) fn keeps(&self, block: &Block) -> bool {
         !self.few && self.shared.as_ref().is_some_and(|s| s.several && same(&s.block, block))
     }
 
@@ -379,64 +386,34 @@ impl SegmentSource {
         &mut self,
         block: &Block,
         rows: Range<usize>,
-        filters: &[FieldFilter],
+        is_filtered: bool,
     ) -> Result<Option<Piece>, StoreError> {
-        if filters.is_empty()
-            && let Some((edge, time)) = edge_of(block, &rows)
-        {
-            return self.edge_row(block, &rows, edge, time).map(Some);
+        if is_filtered {
+            let stretches = self.sift(block, &rows)?;
+            return self.read_satisfying(block, &rows, &stretches);
         }
-        let Some(found) = self.found(block, &rows, filters)? else {
-            Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
-            return Ok(None);
-        };
-        if let Some(found) = &found
-            && !self.keeps(block)
-        {
-            return self.read_found(block, &rows, found).map(Some);
+        match edge_of(block, &rows) {
+            Some((edge, time)) => self.edge_row(block, &rows, edge, time).map(Some),
+            None => self.read_all(block, &rows).map(Some),
         }
-        let mut decoded = Vec::new();
-        let times = self.run_times(block, &rows, &mut decoded)?.to_vec();
-        let columns = if self.keeps(block) {
-            (0..self.fields.len())
-                .map(|at| self.column(block, &rows, at))
-                .collect::<Result<_, _>>()?
-        } else {
-            self.columns(block, std::slice::from_ref(&rows), &self.fields)?
-        };
-        let mut piece = Piece { times, columns };
-        if let Some(found) = found {
-            piece.select(&found.selection);
-        }
-        Ok(Some(piece))
     }
 
-    /// Reads those of some rows that filters found, at least one.
-    fn read_found(
-        &self,
+    /// Reads rows of one series, filtered or not.
+    pub(super) fn read_all(
+        &mut self,
         block: &Block,
         rows: &Range<usize>,
-        found: &Found,
     ) -> Result<Piece, StoreError> {
-        let parts = parts(&found.selection);
-        let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
-        let places: Vec<Range<usize>> = parts.iter().map(place).collect();
-        // Times are decoded faster than looked for.
-        let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
-        let mut times = Vec::with_capacity(within.len());
-        let around = rows.start + within.start..rows.start + within.end;
-        self.reader.times(block, around, &mut times).map_err(segment_error)?;
-        let times = filter_times(&times, &bits(&found.selection, &within));
-        // What filters looked at is there.
-        let is_decoded = |field: &(Option<usize>, FieldType)| found.column(field.0).is_some();
-        let others: Vec<_> =
-            self.fields.iter().filter(|field| !is_decoded(field)).copied().collect();
-        let mut others = self.columns(block, &places, &others)?.into_iter();
-        let column = |(field, _): &(Option<usize>, FieldType)| match found.column(*field) {
-            Some(column) => filter(column, &found.selection),
-            None => pick(&parts, others.by_ref().take(parts.len())),
+        let mut decoded = Vec::new();
+        let times = self.run_times(block, rows, &mut decoded)?.to_vec();
+        let columns = if self.keeps(block) {
+            (0..self.fields.len())
+                .map(|at| self.column(block, rows, at))
+                .collect::<Result<_, _>>()?
+        } else {
+            self.columns(block, std::slice::from_ref(rows), &self.fields)?
         };
-        Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
+        Ok(Piece { times, columns })
     }
 
     /// Reads several parts of the rows of one series in a block, which ascend.
@@ -449,7 +426,7 @@ impl SegmentSource {
         // Whole columns that are kept are not decoded for each part.
         if parts.len() < 2 || self.keeps(block) {
             for rows in parts {
-                pieces.extend(self.read(block, rows.clone(), &[])?);
+                pieces.extend(self.read(block, rows.clone(), false)?);
             }
             return Ok(pieces);
         }
@@ -464,38 +441,6 @@ impl SegmentSource {
         Ok(pieces)
     }
 
-    /// The rows that satisfy every filter. Outer `None`: no row does. Inner `None`: all do.
-    fn found(
-        &self,
-        block: &Block,
-        rows: &Range<usize>,
-        filters: &[FieldFilter],
-    ) -> Result<Option<Option<Found>>, StoreError> {
-        let mut found: Option<Found> = None;
-        for filter in filters {
-            let Some(field) = self.directory.field(&filter.field) else { return Ok(None) };
-            if self.directory.fields()[field].1 != filter.value.field_type() {
-                return Ok(None);
-            }
-            if !block.may_satisfy(field, filter) {
-                return Ok(None);
-            }
-            let mut column = Column::new(Values::empty(filter.value.field_type()));
-            self.decode(block, rows, field, &mut column)?;
-            let selection = matching(&column, filter.op, &filter.value);
-            let before = found.take().unwrap_or_default();
-            found = Some(before.and(selection, (field, column)));
-        }
-        Ok(match found {
-            None => Some(None),
-            Some(found) => match found.selection.count_ones() {
-                0 => None,
-                n if n == rows.len() => Some(None),
-                _ => Some(Some(found)),
-            },
-        })
-    }
-
     /// Fields of some parts of a block: all parts of the first field, then those of the second.
     pub(super) fn columns(
         &self,
@@ -504,6 +449,9 @@ impl SegmentSource {
         fields: &[(Option<usize>, FieldType)],
     ) -> Result<Vec<Column>, StoreError> {
         let mut columns = Vec::with_capacity(fields.len() * parts.len());
+        if parts.is_empty() {
+            return Ok(columns);
+        }
         for (_, field_type) in fields {
             columns.extend(parts.iter().map(|_| Column::new(Values::empty(*field_type))));
         }

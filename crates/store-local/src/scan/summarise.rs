@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{FieldSummaries, FieldType, SummaryBatch, SummarySpan, TimeRange, Values};
-use segment::{Block, BlockWindows, SegmentReader, SpanNumbers, SummaryNumbers, WindowSummaries};
+use segment::{
+    Block, BlockWindows, SegmentReader, SpanNumbers, SummaryNumbers, WindowIndex, WindowSummaries,
+};
 use store::{StoreError, SummaryParts, Windows};
 
 use crate::error::segment_error;
@@ -24,11 +26,11 @@ pub(crate) struct SpanSummaries {
 }
 
 /// Some rows that were summed up.
-#[derive(Clone, Copy, Debug)]
-struct Span {
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
     /// Its number in the block.
     at: usize,
-    rows: usize,
+    pub(crate) rows: Range<usize>,
     /// The rows lie between these times.
     time: TimeRange,
 }
@@ -39,6 +41,16 @@ enum Summed {
     Windows(Arc<BlockWindows>, Vec<Option<usize>>),
     /// A whole block: by requested field what its directory says.
     Block(Vec<Option<(u64, Option<SummaryNumbers>)>>),
+    /// Spans that were added up: by requested field what each has, if there is any.
+    Added(Vec<Option<Added>>),
+}
+
+/// What a field has in some spans.
+#[derive(Debug)]
+pub(crate) struct Added {
+    pub(crate) counts: Vec<u64>,
+    /// As far as they were asked for; empty if they were not.
+    pub(crate) numbers: Vec<SpanNumbers>,
 }
 
 /// Whether two times lie in one window of the request.
@@ -83,15 +95,59 @@ pub(crate) fn summarise(
     cut(reader, block, (rows, time), (kept, places), windows)
 }
 
-/// Finds the spans among `rows` that lie in one window of the request each.
+/// Spans that lie in one window of the request each, and the other rows.
+type CutRows = (Vec<Span>, Vec<Range<usize>>);
+
+/// The spans among `rows` that lie in one window of the request each, and the other rows; `None` if the block has no
+/// spans, or longer ones.
+pub(crate) fn spans_of_request(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: (&Range<usize>, TimeRange),
+    windows: &Windows,
+) -> Result<Option<CutRows>, StoreError> {
+    let Some(every) = windows.every_ns else {
+        let all = Span { at: 0, rows: rows.0.clone(), time: rows.1 };
+        return Ok(Some((vec![all], Vec::new())));
+    };
+    let kept = reader.windows(block).map_err(segment_error)?;
+    let Some(kept) = kept.filter(|kept| every >= kept.index().window_ns()) else {
+        return Ok(None);
+    };
+    spans_of_windows(reader, block, rows, kept.index(), windows).map(Some)
+}
+
+/// Cuts rows into spans of `kept` windows.
 fn cut(
     reader: &SegmentReader,
     block: &Block,
-    (rows, time): (&Range<usize>, TimeRange),
+    rows: (&Range<usize>, TimeRange),
     (kept, places): (Arc<BlockWindows>, Vec<Option<usize>>),
     windows: &Windows,
 ) -> Result<Option<Cut>, StoreError> {
-    let index = kept.index();
+    let (mut spans, left) = spans_of_windows(reader, block, rows, kept.index(), windows)?;
+    if spans.is_empty() {
+        return Ok(None);
+    }
+    // Rows that have none of the fields are not handed out, in no form.
+    let counts = |span: &Span| {
+        let mut fields = places.iter().flatten();
+        fields.any(|place| kept.field(*place).count(span.at, span.rows.len()) > 0)
+    };
+    spans.retain(counts);
+    let of = Summed::Windows(Arc::clone(&kept), places);
+    let summaries = (!spans.is_empty()).then_some(SpanSummaries { spans, of });
+    Ok(Some(Cut { summaries, rows: left }))
+}
+
+/// The spans among `rows` that lie in one window of the request each, and the other rows.
+fn spans_of_windows(
+    reader: &SegmentReader,
+    block: &Block,
+    (rows, time): (&Range<usize>, TimeRange),
+    index: &WindowIndex,
+    windows: &Windows,
+) -> Result<CutRows, StoreError> {
     let (mut spans, mut left, mut done) = (Vec::new(), Vec::new(), rows.start);
     let mut times = Vec::new();
     for at in index.span_at(rows.start)..index.len() {
@@ -119,23 +175,12 @@ fn cut(
             left.push(done..of_span.start);
         }
         done = of_span.end;
-        spans.push(Span { at, rows: of_span.len(), time: bounds });
-    }
-    if spans.is_empty() {
-        return Ok(None);
+        spans.push(Span { at, rows: of_span, time: bounds });
     }
     if done < rows.end {
         left.push(done..rows.end);
     }
-    // Rows that have none of the fields are not handed out, in no form.
-    let counts = |span: &Span| {
-        let mut fields = places.iter().flatten();
-        fields.any(|place| kept.field(*place).count(span.at, span.rows) > 0)
-    };
-    spans.retain(counts);
-    let of = Summed::Windows(Arc::clone(&kept), places);
-    let summaries = (!spans.is_empty()).then_some(SpanSummaries { spans, of });
-    Ok(Some(Cut { summaries, rows: left }))
+    Ok((spans, left))
 }
 
 /// The field's number if the block has values of it.
@@ -162,12 +207,17 @@ fn whole_block(
         found.push(Some((u64::from(page.count), page.numbers)));
     }
     let has_values = found.iter().any(Option::is_some);
-    let span = Span { at: 0, rows: block.rows(), time: block.time() };
+    let span = Span { at: 0, rows: 0..block.rows(), time: block.time() };
     let summaries = SpanSummaries { spans: vec![span], of: Summed::Block(found) };
     Some(Cut { summaries: has_values.then_some(summaries), rows: Vec::new() })
 }
 
 impl SpanSummaries {
+    /// What was added up of some spans, by requested field.
+    pub(crate) fn added(spans: Vec<Span>, fields: Vec<Option<Added>>) -> Self {
+        Self { spans, of: Summed::Added(fields) }
+    }
+
     /// Adds them to a batch of the requested fields, as those of series `ordinal`; the `parts` alone.
     pub(crate) fn add_to(&self, batch: &mut SummaryBatch, ordinal: u32, parts: SummaryParts) {
         let span = |span: &Span| SummarySpan {
@@ -199,29 +249,48 @@ impl SpanSummaries {
                     }
                 }
             }
+            Summed::Added(fields) => {
+                for (field, out) in fields.iter().zip(&mut batch.fields) {
+                    match field {
+                        Some(Added { counts, numbers }) => {
+                            out.counts.extend_from_slice(counts);
+                            add_parts(numbers.iter(), out, parts);
+                        }
+                        None => add_nothing(self.spans.len(), out, parts),
+                    }
+                }
+            }
         }
     }
 
     fn add_windows(&self, kept: &WindowSummaries, out: &mut FieldSummaries, parts: SummaryParts) {
-        out.counts.extend(self.spans.iter().map(|span| kept.count(span.at, span.rows)));
-        if parts.sum {
-            self.gather(kept, |span| span.sum, &mut out.sums);
-        }
-        if parts.min_max {
-            self.gather(kept, |span| span.min, &mut out.mins);
-            self.gather(kept, |span| span.max, &mut out.maxs);
-        }
+        out.counts.extend(self.spans.iter().map(|span| kept.count(span.at, span.rows.len())));
+        let numbers = kept.numbers();
+        add_parts(self.spans.iter().map(|span| &numbers[span.at]), out, parts);
     }
+}
 
-    fn gather(&self, from: &WindowSummaries, part: fn(&SpanNumbers) -> u64, to: &mut Values) {
-        let numbers = from.numbers();
-        let bits = self.spans.iter().map(|span| part(&numbers[span.at]));
-        match to {
-            Values::Float(to) => to.extend(bits.map(f64::from_bits)),
-            Values::Integer(to) => to.extend(bits.map(u64::cast_signed)),
-            Values::Unsigned(to) => to.extend(bits),
-            _ => panic!("BUG: window summaries are numbers of the field's type"),
-        }
+/// Adds the `parts` of numbers of some spans.
+fn add_parts<'a>(
+    numbers: impl Iterator<Item = &'a SpanNumbers> + Clone,
+    out: &mut FieldSummaries,
+    parts: SummaryParts,
+) {
+    if parts.sum {
+        add_bits(numbers.clone().map(|span| span.sum), &mut out.sums);
+    }
+    if parts.min_max {
+        add_bits(numbers.clone().map(|span| span.min), &mut out.mins);
+        add_bits(numbers.map(|span| span.max), &mut out.maxs);
+    }
+}
+
+fn add_bits(bits: impl Iterator<Item = u64>, to: &mut Values) {
+    match to {
+        Values::Float(to) => to.extend(bits.map(f64::from_bits)),
+        Values::Integer(to) => to.extend(bits.map(u64::cast_signed)),
+        Values::Unsigned(to) => to.extend(bits),
+        _ => panic!("BUG: summaries of spans are numbers of the field's type"),
     }
 }
 

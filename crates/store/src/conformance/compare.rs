@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    DatabaseId, FieldFilter, Interrupt, MeasurementSchema, Name, Scalar, SeriesKey, TagExpr,
-    TimeRange,
+    DatabaseId, FieldFilter, FieldType, Interrupt, MeasurementSchema, Name, Operand, Scalar,
+    SeriesKey, TagExpr, TimeRange,
 };
 
 use self::cursor::read_cursor;
 use self::windows::check_windows;
 use super::apply::{failed, same};
-use super::operation::Probe;
+use super::operation::{Probe, ProbeFilter};
 use crate::reference::ReferenceStore;
 use crate::testing::{self, Row};
 use crate::{
@@ -78,7 +78,7 @@ pub(super) fn check_probe(
 /// The request of a probe; all tags are asked for, so that a series can be recognised.
 fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
     let have = &schema.fields;
-    let mut fields: Vec<(Name, model::FieldType)> = Vec::new();
+    let mut fields: Vec<(Name, FieldType)> = Vec::new();
     for at in probe.fields.iter().filter(|_| !have.is_empty()) {
         let field = &have[at % have.len()];
         if !fields.contains(field) {
@@ -88,11 +88,17 @@ fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
     if fields.is_empty() {
         fields.clone_from(have);
     }
-    let filter = probe.filter.as_ref().and_then(|(at, op, value)| {
-        let of_type: Vec<_> = have.iter().filter(|f| f.1 == value.field_type()).collect();
-        let field = of_type.get(at % of_type.len().max(1))?.0.clone();
-        Some(FieldFilter { field, op: *op, value: value.clone() })
-    });
+    let filter = probe.filter.as_ref().and_then(|filter| filter_of(filter, have));
+    if probe.windows.is_some() {
+        // Whoever wants summaries of filtered rows asks for what they are filtered by.
+        let of_filter = filter.iter().flat_map(FieldFilter::fields);
+        let of_filter = of_filter.filter_map(|name| have.iter().find(|field| field.0 == *name));
+        for field in of_filter {
+            if !fields.contains(field) {
+                fields.push(field.clone());
+            }
+        }
+    }
     let mut tags = schema.tag_keys.clone();
     tags.reverse();
     tags.push("no such tag".into());
@@ -108,6 +114,17 @@ fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
         windows: probe.windows,
         context: testing::unlimited(),
     }
+}
+
+fn filter_of(filter: &ProbeFilter, have: &[(Name, FieldType)]) -> Option<FieldFilter> {
+    let field_type = filter.constant.field_type();
+    let of_type: Vec<_> = have.iter().filter(|field| field.1 == field_type).collect();
+    let name = |at: usize| Some(of_type.get(at % of_type.len().max(1))?.0.clone());
+    let operand = match filter.other.filter(|_| field_type.is_numeric()) {
+        Some(other) => Operand::Field(name(other)?),
+        None => Operand::Constant(filter.constant.clone()),
+    };
+    Some(FieldFilter { field: name(filter.field)?, op: filter.op, operand })
 }
 
 fn check_series_table(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {

@@ -5,7 +5,7 @@ use model::{
     TagExpr, TimeRange,
 };
 
-use super::operation::{Operation, Picked, Probe};
+use super::operation::{Operation, Picked, Probe, ProbeFilter};
 use super::random::Random;
 use crate::testing::{HOUR_NS, Row};
 use crate::{DeleteTarget, MetadataKind, NameFilter, Policy, SummaryParts, TimeOrder, Windows};
@@ -230,20 +230,20 @@ impl Generator {
         if self.random.chance(30) {
             probe.windows = Some(self.windows());
         } else {
-            probe.filter = self.random.chance(30).then(|| self.filter());
             probe.rows_per_series = self.random.chance(30).then(|| self.random.below(6) as u64);
             if self.random.chance(30) {
                 let places = 0..self.random.below(3);
                 probe.with_any = Some(places.map(|_| self.random.below(100)).collect());
             }
         }
+        probe.filter = self.random.chance(30).then(|| self.filter());
         probe.series_parts = 1 + self.random.below(3) as u32;
         probe.cuts = (0..self.random.below(3)).map(|_| self.time()).collect();
         probe.cuts.sort_unstable();
         probe
     }
 
-    fn filter(&mut self) -> (usize, CompareOp, Scalar) {
+    fn filter(&mut self) -> ProbeFilter {
         let field_type = self.random.pick(&FieldType::ALL);
         let op = self.random.pick(&[
             CompareOp::Equal,
@@ -253,7 +253,12 @@ impl Generator {
             CompareOp::Greater,
             CompareOp::GreaterOrEqual,
         ]);
-        (self.random.below(10), op, self.value(field_type))
+        ProbeFilter {
+            field: self.random.below(10),
+            op,
+            constant: self.value(field_type),
+            other: self.random.chance(30).then(|| self.random.below(10)),
+        }
     }
 
     fn windows(&mut self) -> Windows {

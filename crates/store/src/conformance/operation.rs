@@ -91,7 +91,7 @@ pub(super) struct Probe {
     pub(super) series: TagExpr,
     pub(super) time: TimeRange,
     pub(super) order: TimeOrder,
-    pub(super) filter: Option<(usize, CompareOp, Scalar)>,
+    pub(super) filter: Option<ProbeFilter>,
     /// Positions among the fields that are asked for, modulo their number.
     pub(super) with_any: Option<Vec<usize>>,
     pub(super) rows_per_series: Option<u64>,
@@ -100,6 +100,16 @@ pub(super) struct Probe {
     pub(super) series_parts: u32,
     /// ... each cut at these times, ascending.
     pub(super) cuts: Vec<i64>,
+}
+
+/// Compares a field of the constant's type, by its position among these, modulo their number, with the constant, or, if it is
+/// a number, with another of these.
+#[derive(Clone, Debug)]
+pub(super) struct ProbeFilter {
+    pub(super) field: usize,
+    pub(super) op: CompareOp,
+    pub(super) constant: Scalar,
+    pub(super) other: Option<usize>,
 }
 
 impl Probe {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{
-    Column, ColumnBatch, CompareOp, FieldFilter, FieldSummaries, FieldType, Name, Reservation,
-    Scalar, SeriesKey, SeriesRun, SummaryBatch, SummarySpan, TimeRange, Values,
+    Column, ColumnBatch, CompareOp, FieldFilter, FieldSummaries, FieldType, Name, Operand,
+    Reservation, Scalar, SeriesKey, SeriesRun, SummaryBatch, SummarySpan, TimeRange, Values,
 };
 
 use super::state::{Rows, Series, State};
@@ -259,10 +259,10 @@ impl<'a> Items<'a> {
 fn pick(rows: &Rows, request: &ScanRequest, options: ReferenceOptions) -> Vec<ScanRow> {
     let mut picked = Vec::new();
     for (time_ns, fields) in rows {
-        let wanted = |f: &FieldFilter| fields.get(&f.field).is_some_and(|v| passes(v, f));
-        if !request.time.contains(*time_ns)
-            || options.filters && !request.filters.iter().all(wanted)
-        {
+        let wanted = |filter: &FieldFilter| satisfies(filter, |name| fields.get(name));
+        // Summaries are of rows that satisfy them in any case.
+        let is_exact = options.filters || request.windows.is_some();
+        if !request.time.contains(*time_ns) || is_exact && !request.filters.iter().all(wanted) {
             continue;
         }
         let value = |(name, ty): &(Name, FieldType)| {
@@ -276,11 +276,19 @@ fn pick(rows: &Rows, request: &ScanRequest, options: ReferenceOptions) -> Vec<Sc
     picked
 }
 
-/// Whether a value satisfies a filter's comparison.
-fn passes(value: &Scalar, filter: &FieldFilter) -> bool {
-    match compare(value, &filter.value) {
+/// Whether a row satisfies a filter; `value` gives what it has in a field.
+pub(crate) fn satisfies<'a>(
+    filter: &'a FieldFilter,
+    value: impl Fn(&Name) -> Option<&'a Scalar>,
+) -> bool {
+    let other = match &filter.operand {
+        Operand::Constant(constant) => Some(constant),
+        Operand::Field(other) => value(other),
+    };
+    let (Some(value), Some(other)) = (value(&filter.field), other) else { return false };
+    match compare(value, other) {
         Some(ordering) => filter.op.holds(ordering),
-        // Only a NaN compares with nothing: it differs from everything.
+        // Of two floats only a NaN compares with nothing: it differs from everything.
         None => filter.op == CompareOp::NotEqual && value.field_type() == FieldType::Float,
     }
 }

@@ -1,4 +1,4 @@
-use model::{CompareOp, FieldFilter, FieldType, Interrupt, Scalar, TagExpr, TimeRange};
+use model::{CompareOp, FieldFilter, FieldType, Interrupt, Operand, Scalar, TagExpr, TimeRange};
 
 use super::*;
 use crate::testing::{self, HOUR_NS, POLICY, Row, read_all, scan_everything};
@@ -75,9 +75,8 @@ fn scans_obey_order_limit_slices_and_filters() {
         rows.iter().map(|r| r.time_ns).collect()
     };
     assert_eq!(times(&request), [4, 2, 5, 3]);
-    let least = Scalar::Integer(3);
-    request.filters =
-        vec![FieldFilter { field: "x".into(), op: CompareOp::LessOrEqual, value: least }];
+    let operand = Operand::Constant(Scalar::Integer(3));
+    request.filters = vec![FieldFilter { field: "x".into(), op: CompareOp::LessOrEqual, operand }];
     assert_eq!(times(&request), [2, 0, 3, 1]);
     let scan = store.scan(&request).unwrap();
     let slice = ScanSlice {

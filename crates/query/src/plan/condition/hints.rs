@@ -1,6 +1,6 @@
-//! Comparisons of a field with a constant, in the form a store understands.
+//! Comparisons of a field with a constant or another field, in the form a store understands.
 
-use model::{CompareOp, FieldFilter, FieldType, Scalar};
+use model::{CompareOp, FieldFilter, FieldType, Name, Operand, Scalar};
 
 use super::SlotSource;
 use crate::exec::expression::Expression;
@@ -9,17 +9,22 @@ use crate::exec::predicate::Predicate;
 /// Integers beyond this are not told apart as floats.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The hint that `predicate` gives, if it has that simple form.
+/// The filter that holds for the same rows as `predicate`, if it has that simple form.
 pub(super) fn filter(predicate: &Predicate, slots: &[SlotSource]) -> Option<FieldFilter> {
-    let Predicate::Compare { op, lhs: Expression::Slot(slot), rhs: Expression::Constant(value) } =
-        predicate
-    else {
+    let Predicate::Compare { op, lhs: Expression::Slot(slot), rhs } = predicate else {
         return None;
     };
-    let SlotSource::Field { name, stored, wanted } = &slots[*slot] else { return None };
-    if stored != wanted {
-        return None;
-    }
+    let (name, stored) = field(&slots[*slot])?;
+    let value = match rhs {
+        Expression::Constant(value) => value,
+        Expression::Slot(other) => {
+            let (other, _) = field(&slots[*other])
+                .filter(|(_, of_other)| *of_other == stored && stored.is_numeric())?;
+            let operand = Operand::Field(other.clone());
+            return Some(FieldFilter { field: name.clone(), op: *op, operand });
+        }
+        _ => return None,
+    };
     let (op, value) = match (stored, value) {
         (FieldType::Float, Scalar::Integer(v)) if (*v as f64).abs() < EXACT_MAX => {
             (*op, Scalar::Float(*v as f64))
@@ -33,10 +38,18 @@ pub(super) fn filter(predicate: &Predicate, slots: &[SlotSource]) -> Option<Fiel
         {
             return None;
         }
-        (stored, value) if value.field_type() == *stored => (*op, value.clone()),
+        (stored, value) if value.field_type() == stored => (*op, value.clone()),
         _ => return None,
     };
-    Some(FieldFilter { field: name.clone(), op, value })
+    Some(FieldFilter { field: name.clone(), op, operand: Operand::Constant(value) })
+}
+
+/// A field that is read as it is stored, and its type.
+fn field(slot: &SlotSource) -> Option<(&Name, FieldType)> {
+    match slot {
+        SlotSource::Field { name, stored, wanted } if stored == wanted => Some((name, *stored)),
+        _ => None,
+    }
 }
 
 /// A comparison of integers that holds for the same integers as `op v`.

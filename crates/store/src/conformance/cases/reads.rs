@@ -7,7 +7,7 @@ use model::{Budget, CompareOp, FieldType, Interrupt, Name, Regex, Scalar, TagExp
 use super::{HOUR_NS, POLICY, check_thrice, integer};
 use crate::conformance::apply::{Pair, failed, same};
 use crate::conformance::compare::names_request;
-use crate::conformance::operation::Probe;
+use crate::conformance::operation::{Probe, ProbeFilter};
 use crate::testing::{self, Row, read_all, read_slice, scan_everything};
 use crate::{
     MetadataKind, NameFilter, ScanContext, ScanSlice, StoreError, SummaryParts, TimeOrder, Windows,
@@ -54,6 +54,7 @@ fn fill(pair: &mut Pair) -> Result<(), String> {
 pub(super) fn scan_options(pair: &mut Pair) -> Result<(), String> {
     fill(pair)?;
     let all = Probe::all(POLICY, "m");
+    let filter = |op, constant| Some(ProbeFilter { field: 0, op, constant, other: None });
     let host = |value: &str| TagExpr::Equals("host".into(), value.into());
     let some = Regex::new("a|c").map_err(|e| e.to_string())?;
     let probes = [
@@ -78,9 +79,9 @@ pub(super) fn scan_options(pair: &mut Pair) -> Result<(), String> {
             ..all.clone()
         },
         Probe { rows_per_series: Some(0), ..all.clone() },
-        Probe { filter: Some((0, CompareOp::Greater, Scalar::Integer(6))), ..all.clone() },
+        Probe { filter: filter(CompareOp::Greater, Scalar::Integer(6)), ..all.clone() },
         Probe {
-            filter: Some((0, CompareOp::Equal, Scalar::String("t1".into()))),
+            filter: filter(CompareOp::Equal, Scalar::String("t1".into())),
             rows_per_series: Some(3),
             fields: vec![0],
             ..all.clone()

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use model::{FieldType, Scalar};
+use model::{FieldType, Name, Scalar};
 
 use super::cursor::read_items;
 use super::{is_plain, without_hints};
 use crate::conformance::apply::failed;
-use crate::reference::{FieldSummary, window_of};
+use crate::reference::{FieldSummary, satisfies, window_of};
 use crate::testing::{self, Row, same as same_bits};
 use crate::{Scan, ScanRequest, ScanSlice, SummaryParts};
 
@@ -38,7 +38,12 @@ pub(super) fn check_windows(
     let parts = request.windows.map_or(SummaryParts::default(), |w| w.parts);
     let (rows, summaries) = read_items(scan, request, slice)?;
     let mut got = Sums::new();
-    rows.iter().for_each(|row| add_row(&mut got, request, row));
+    // Filters are a hint where rows are handed out.
+    let is_wanted = |row: &&Row| {
+        let value = |name: &Name| row.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v);
+        request.filters.iter().all(|filter| satisfies(filter, value))
+    };
+    rows.iter().filter(is_wanted).for_each(|row| add_row(&mut got, request, row));
     for batch in &summaries {
         for (at, span) in batch.spans.iter().enumerate() {
             let key = testing::series_key(scan, request, span.series);
@@ -59,7 +64,7 @@ pub(super) fn check_windows(
     let everything = ScanSlice { time: slice.time, ..ScanSlice::all() };
     let model_rows = testing::read_slice(pinned, &without_hints(request), &everything);
     for row in model_rows.map_err(failed("model"))? {
-        if keys.contains(&row.key) {
+        if keys.contains(&row.key) && is_wanted(&&row) {
             add_row(&mut want, request, &row);
         }
     }
