@@ -172,6 +172,63 @@ pub(crate) fn encode(
     true
 }
 
+/// Differences of neighbours, to be added up.
+pub(crate) trait Differences {
+    /// Gives the running sums of the values from `start` on, and the last of them. `first` only moves forward.
+    fn read_sums(&mut self, first: usize, start: u64, out: &mut [u64]) -> Result<u64>;
+
+    /// The sum of the values of some rows, the first of which is a multiple of eight. Those of later ones can be
+    /// asked for then.
+    fn sum(&mut self, rows: Range<usize>) -> Result<u64>;
+
+    /// After the last row was read: nothing may be left.
+    fn finish(self) -> Result<()>;
+}
+
+/// A body without exceptions, as most of few rows are. It fits into registers: a [`Body`] that was just put together is
+/// copied, and such a copy waits until all that was written before is in the cache, the values of the page before it too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain<'a> {
+    base: u64,
+    width: u32,
+    packed: &'a [u8],
+    bytes_left: usize,
+}
+
+impl<'a> Plain<'a> {
+    /// `None`: there are exceptions.
+    #[inline]
+    pub(crate) fn read(mut reader: Reader<'a>, count: usize) -> Result<Option<Self>> {
+        let base = reader.ivarint()? as u64;
+        let width = u32::from(reader.u8()?);
+        if width > 64 {
+            return Ok(None);
+        }
+        let packed = reader.take(packed_len(count, width))?;
+        Ok(Some(Self { base, width, packed, bytes_left: reader.remaining() }))
+    }
+}
+
+impl Differences for Plain<'_> {
+    #[inline]
+    fn read_sums(&mut self, first: usize, start: u64, out: &mut [u64]) -> Result<u64> {
+        Ok(unpack_running(self.packed, first, self.width, out, start, self.base))
+    }
+
+    #[inline]
+    fn sum(&mut self, rows: Range<usize>) -> Result<u64> {
+        // A group of eight begins at a whole byte.
+        let packed =
+            sum(&self.packed[rows.start / 8 * self.width as usize..], rows.len(), self.width);
+        Ok(packed.wrapping_add(self.base.wrapping_mul(rows.len() as u64)))
+    }
+
+    #[inline]
+    fn finish(self) -> Result<()> {
+        if self.bytes_left == 0 { Ok(()) } else { Err(DecodeError::TrailingBytes(self.bytes_left)) }
+    }
+}
+
 /// A parsed body.
 #[derive(Clone, Debug)]
 pub(crate) struct Body<'a> {
@@ -182,7 +239,6 @@ pub(crate) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    #[inline]
     pub(crate) fn read(mut reader: Reader<'a>, count: usize) -> Result<Self> {
         let base = reader.ivarint()? as u64;
         let flags = reader.u8()?;
@@ -201,9 +257,10 @@ impl<'a> Body<'a> {
         unpack(self.packed, first, self.width, out);
         self.exceptions.add(first, out)
     }
+}
 
-    /// Gives the running sums of the values from `start` on, and the last of them.
-    pub(crate) fn read_sums(&mut self, first: usize, start: u64, out: &mut [u64]) -> Result<u64> {
+impl Differences for Body<'_> {
+    fn read_sums(&mut self, first: usize, start: u64, out: &mut [u64]) -> Result<u64> {
         let end = first + out.len();
         if self.exceptions.are_dense && self.exceptions.next_before(end).is_some() {
             self.read_block(first, out)?;
@@ -227,9 +284,7 @@ impl<'a> Body<'a> {
         Ok(last)
     }
 
-    /// The sum of the values of some rows, the first of which is a multiple of eight. Those of later ones can be
-    /// asked for then.
-    pub(crate) fn sum(&mut self, rows: Range<usize>) -> Result<u64> {
+    fn sum(&mut self, rows: Range<usize>) -> Result<u64> {
         // A group of eight begins at a whole byte.
         let packed = &self.packed[rows.start / 8 * self.width as usize..];
         let packed = sum(packed, rows.len(), self.width);
@@ -243,8 +298,7 @@ impl<'a> Body<'a> {
         Ok(sum)
     }
 
-    /// After the last row was read: nothing may be left.
-    pub(crate) fn finish(self) -> Result<()> {
+    fn finish(self) -> Result<()> {
         self.exceptions.finish()
     }
 }
@@ -263,15 +317,9 @@ struct Exceptions<'a> {
 }
 
 impl<'a> Exceptions<'a> {
-    #[inline]
     fn read(mut reader: Reader<'a>, present: bool, count: usize) -> Result<Self> {
-        // Most pieces have none. What is put together here is moved, and a copy of what was just written waits until all
-        // that was written before, the last piece's values too, is in the cache.
-        if !present {
-            return Ok(Self { reader, remaining: 0, next: None, are_dense: false, count });
-        }
-        let remaining = reader.uvarint()?;
-        if remaining == 0 || remaining > count as u64 {
+        let remaining = if present { reader.uvarint()? } else { 0 };
+        if present && (remaining == 0 || remaining > count as u64) {
             return Err(DecodeError::Corrupt("number of exceptions"));
         }
         let are_dense = remaining.saturating_mul(256) > count as u64;

@@ -10,7 +10,7 @@ use super::{Sink, Waypoint};
 use crate::{
     encoding::id,
     error::{DecodeError, Result},
-    patched::{self, Body, Plan},
+    patched::{self, Body, Differences, Plain, Plan},
     simd::multiversion,
     wire::{Reader, put_ivarint},
 };
@@ -77,13 +77,22 @@ pub(super) fn value_at(
     waypoint: Waypoint,
 ) -> Result<u64> {
     let first = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
-    let mut body = Body::read(reader, count - 1)?;
     let from = first.wrapping_add_signed(waypoint.distance);
-    let value = from.wrapping_add(body.sum(waypoint.row..row)?);
-    if row + 1 == count {
-        body.finish()?;
+    let (rows, is_last) = (waypoint.row..row, row + 1 == count);
+    let distance = match Plain::read(reader, count - 1)? {
+        Some(plain) => sum_of(plain, rows, is_last)?,
+        None => sum_of(Body::read(reader, count - 1)?, rows, is_last)?,
+    };
+    Ok(from.wrapping_add(distance))
+}
+
+/// The sum of some differences; `is_last`: none may be behind them.
+fn sum_of(mut differences: impl Differences, rows: Range<usize>, is_last: bool) -> Result<u64> {
+    let sum = differences.sum(rows)?;
+    if is_last {
+        differences.finish()?;
     }
-    Ok(value)
+    Ok(sum)
 }
 
 pub(super) fn decode(

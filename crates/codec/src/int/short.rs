@@ -6,7 +6,12 @@
 use std::ops::Range;
 
 use super::delta::{RESTART_ROWS, read_restart};
-use crate::{encoding::id, error::Result, patched::Body, wire::Reader};
+use crate::{
+    encoding::id,
+    error::Result,
+    patched::{Body, Differences, Plain},
+    wire::Reader,
+};
 
 /// Bit-packed values that begin at a whole byte.
 const GROUP: usize = 8;
@@ -56,20 +61,34 @@ fn read_delta(
     mut reader: Reader<'_>,
     count: usize,
     range: Range<usize>,
+    slots: &mut [u64],
+) -> Result<()> {
+    let first = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
+    match Plain::read(reader, count - 1)? {
+        Some(plain) => read_sums(first, plain, count, range, slots),
+        None => read_sums(first, Body::read(reader, count - 1)?, count, range, slots),
+    }
+}
+
+/// Reads values whose first is `value`, and which the others follow by differences.
+#[inline]
+fn read_sums(
+    mut value: u64,
+    mut differences: impl Differences,
+    count: usize,
+    range: Range<usize>,
     mut slots: &mut [u64],
 ) -> Result<()> {
-    let mut value = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
-    let mut body = Body::read(reader, count - 1)?;
     // The difference that leads to the first row that is left.
     let mut next = 0;
     if let Some(wanted) = range.start.checked_sub(1) {
         let unwanted = wanted % GROUP;
         next = wanted - unwanted;
-        value = value.wrapping_add(body.sum(0..next)?);
+        value = value.wrapping_add(differences.sum(0..next)?);
         if unwanted > 0 {
             let mut sums = [0; GROUP];
             let sums = &mut sums[..GROUP.min(unwanted + slots.len())];
-            value = body.read_sums(next, value, sums)?;
+            value = differences.read_sums(next, value, sums)?;
             let (here, rest) = slots.split_at_mut(sums.len() - unwanted);
             here.copy_from_slice(&sums[unwanted..]);
             (slots, next) = (rest, next + GROUP);
@@ -79,7 +98,7 @@ fn read_delta(
         slots = &mut slots[1..];
     }
     if !slots.is_empty() {
-        body.read_sums(next, value, slots)?;
+        differences.read_sums(next, value, slots)?;
     }
-    if range.end == count { body.finish() } else { Ok(()) }
+    if range.end == count { differences.finish() } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use super::Sink;
 use crate::{
     encoding::id,
     error::Result,
-    patched::{self, Body, Plan},
+    patched::{self, Body, Differences, Plan},
     wire::{Reader, put_ivarint},
 };
 
