@@ -22,7 +22,7 @@ use self::pick::Pick;
 pub(crate) use self::points::Points;
 use self::slots::{Run, SlotMap, SlotSpan};
 use self::tally::Tally;
-use self::totals::{Parts, Totals};
+use self::totals::{Parts, Stretch, Totals};
 use super::column::Cell;
 use super::input::{ColumnSource, Input};
 use crate::QueryError;
@@ -166,6 +166,7 @@ pub(crate) struct Accumulator<'a> {
     totals: Vec<Totals>,
     states: Vec<State>,
     runs: Vec<Run>,
+    stretches: Vec<Stretch>,
     group_runs: Vec<Run>,
     spans: Vec<SlotSpan>,
     reservation: Reservation,
@@ -212,6 +213,7 @@ impl<'a> Accumulator<'a> {
             totals,
             states: recipe.kinds.iter().zip(&select.calls).map(state).collect(),
             runs: Vec::new(),
+            stretches: Vec::new(),
             group_runs: Vec::new(),
             spans: Vec::new(),
             reservation,
@@ -239,13 +241,17 @@ impl<'a> Accumulator<'a> {
         let (times, ascending) = (batch.times(), input.ascending);
         self.runs.clear();
         self.slots.cut(times, &batch.runs, group_of, ascending, &mut self.runs);
+        if !self.totals.is_empty() {
+            totals::cut_stretches(&self.runs, &mut self.stretches);
+        }
         let slots = self.slots.len();
         let table = input.scan.series();
         for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
             totals.grow(slots);
             if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
                 let column = source.column(batch, table);
-                totals.add_rows(&column, times, &self.runs, ascending);
+                let runs = (self.runs.as_slice(), self.stretches.as_slice());
+                totals.add_rows(&column, times, runs, ascending);
             }
         }
         if self.recipe.kinds.contains(&Kind::CollectGroup) {

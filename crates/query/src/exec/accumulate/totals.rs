@@ -3,6 +3,8 @@
 //! A slot is a group in a window. Every part is a column over slots, and only the parts that some
 //! function wants are kept. Also takes the store's summaries in place of rows.
 
+mod steady;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -11,6 +13,7 @@ use model::{Bitmap, Column, FieldSummaries, FieldType, TimedValues, Values};
 use super::kernels::{self, Number};
 use super::slots::{Run, SlotSpan};
 use crate::functions::Function;
+pub(crate) use steady::{Stretch, cut as cut_stretches};
 
 /// Which parts are kept besides the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,26 +109,26 @@ impl Totals {
         }
     }
 
-    /// Adds the rows of `runs`. `column` has the totals' type.
+    /// Adds the rows of `runs`, which are cut into `stretches`. `column` has the totals' type.
     pub(crate) fn add_rows(
         &mut self,
         column: &Column,
         times: &[i64],
-        runs: &[Run],
+        (runs, stretches): (&[Run], &[Stretch]),
         ascending: bool,
     ) {
-        let validity = column.validity.as_ref();
+        let (validity, of) = (column.validity.as_ref(), (runs, stretches));
         match (self, &column.values) {
-            (Self::Float(t), Values::Float(v)) => t.add_rows(v, validity, times, runs, ascending),
+            (Self::Float(t), Values::Float(v)) => t.add_rows(v, validity, times, of, ascending),
             (Self::Integer(t), Values::Integer(v)) => {
-                t.add_rows(v, validity, times, runs, ascending);
+                t.add_rows(v, validity, times, of, ascending);
             }
             (Self::Unsigned(t), Values::Unsigned(v)) => {
-                t.add_rows(v, validity, times, runs, ascending);
+                t.add_rows(v, validity, times, of, ascending);
             }
             (Self::Boolean(t), Values::Boolean(v)) => {
                 let v: Vec<u64> = (0..v.len()).map(|row| u64::from(v.get(row))).collect();
-                t.add_rows(&v, validity, times, runs, ascending);
+                t.add_rows(&v, validity, times, of, ascending);
             }
             (Self::Text(t), values) => t.add_rows(values, validity, times, runs, ascending),
             _ => panic!("BUG: totals of another type"),
@@ -288,12 +291,19 @@ impl<T: Number> NumberTotals<T> {
         values: &[T],
         validity: Option<&Bitmap>,
         times: &[i64],
-        runs: &[Run],
+        (runs, stretches): (&[Run], &[Stretch]),
         ascending: bool,
     ) {
-        match validity {
-            None => self.add_runs(values, times, runs, ascending),
-            Some(valid) => self.add_valid(values, valid, times, runs, ascending),
+        if let Some(valid) = validity {
+            return self.add_valid(values, valid, times, runs, ascending);
+        }
+        let has_ends = self.parts.first || self.parts.last;
+        for Stretch { runs: of_stretch, rows_each } in stretches {
+            let runs = &runs[of_stretch.clone()];
+            match rows_each.filter(|_| !has_ends) {
+                Some(rows) => self.add_steady(values, runs, rows),
+                None => self.add_runs(values, times, runs, ascending),
+            }
         }
     }
 
