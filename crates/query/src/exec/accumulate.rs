@@ -27,7 +27,7 @@ use super::column::Cell;
 use super::input::{ColumnSource, Input};
 use crate::QueryError;
 use crate::functions::Function;
-use crate::plan::Select;
+use crate::plan::{CallPlan, Select};
 
 /// Reservations follow memory in steps of this.
 const RESERVE_STEP_BYTES: usize = 1 << 20;
@@ -135,6 +135,23 @@ impl Recipe {
         })
     }
 
+    /// Whether it does not matter which series a row is of, nor that rows of several are not in order of time.
+    fn ignores_series(&self, select: &Select) -> bool {
+        let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;
+        let ignores = |(kind, call): (&Kind, &CallPlan)| match kind {
+            Kind::Totals(_) | Kind::Tally | Kind::Collected(_) | Kind::Nothing => true,
+            Kind::Collect => {
+                let is_unordered = matches!(
+                    call.function,
+                    Function::Median | Function::Percentile(_) | Function::Stddev
+                );
+                is_unordered && select.aux.is_empty()
+            }
+            Kind::Pick | Kind::CollectGroup => false,
+        };
+        !self.totals.iter().any(has_ends) && self.kinds.iter().zip(&select.calls).all(ignores)
+    }
+
     /// Bytes a slot takes in totals and picks.
     pub(crate) fn slot_bytes(&self) -> usize {
         let totals: usize = self.totals.iter().map(|plan| plan.parts.slot_bytes()).sum();
@@ -196,7 +213,7 @@ impl<'a> Accumulator<'a> {
     ) -> Self {
         let totals = recipe.totals.iter().map(|plan| Totals::new(plan.input, plan.parts)).collect();
         let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
-        let state = |(kind, call): (&Kind, &crate::plan::CallPlan)| match (kind, call.input) {
+        let state = |(kind, call): (&Kind, &CallPlan)| match (kind, call.input) {
             (Kind::Totals(_), _) => State::Totals,
             (Kind::Pick, _) => State::Pick(Pick::new(call.function.clone())),
             (Kind::Tally, Some(input)) => State::Tally(Tally::new(call.function.clone(), input)),
@@ -208,7 +225,13 @@ impl<'a> Accumulator<'a> {
         Self {
             select,
             recipe,
-            slots: SlotMap::new(select.windows.as_ref(), range, groups, grid_slots_max),
+            slots: SlotMap::new(
+                select.windows.as_ref(),
+                range,
+                groups,
+                grid_slots_max,
+                recipe.ignores_series(select),
+            ),
             groups,
             totals,
             states: recipe.kinds.iter().zip(&select.calls).map(state).collect(),
@@ -255,7 +278,7 @@ impl<'a> Accumulator<'a> {
             }
         }
         if self.recipe.kinds.contains(&Kind::CollectGroup) {
-            let mut whole = SlotMap::Whole { groups: self.groups };
+            let mut whole = SlotMap::Whole { groups: self.groups, joins: false };
             self.group_runs.clear();
             whole.cut(times, &batch.runs, group_of, ascending, &mut self.group_runs);
         }

@@ -214,6 +214,16 @@ impl Raw {
                 self.done += count;
                 return Ok(());
             }
+            if many && self.may_be_few(unit) {
+                let few = Gathered::read_few(&self.select, &self.context, unit, group)?;
+                if let Some(gathered) = few {
+                    let (block, groups, held) = gathered.sorted(self.select.ascending);
+                    self.make_group_ready(block, groups, &header);
+                    self.held = Some(held);
+                    self.done += count;
+                    return Ok(());
+                }
+            }
             if many && !self.select.shows_groups() {
                 let tuning = self.context.tuning;
                 let limited = self.select.limit > 0;
@@ -229,6 +239,15 @@ impl Raw {
         self.gather(groups)?;
         self.done += count;
         Ok(())
+    }
+
+    /// Whether a condition may leave so few rows of a group that they are read at once: of many short series each slice of
+    /// time reads everything again. Where points are counted none is read twice.
+    fn may_be_few(&self, unit: &Unit) -> bool {
+        self.select.limit == 0
+            && !self.select.shows_groups()
+            && self.context.limits.max_select_point == 0
+            && unit.inputs.iter().all(|input| input.filter.is_some())
     }
 
     /// The groups to read together, in a range that always ascends.
@@ -307,10 +326,20 @@ impl Raw {
         let (unit, groups) = (&self.units[0], group..group + 1);
         let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
         let (block, groups, held) = gathered.sorted(self.select.ascending);
-        let series = groups.into_iter().map(|(_, rows)| (Arc::clone(header), rows)).collect();
-        self.make_ready(block, series);
+        self.make_group_ready(block, groups, header);
         self.held = Some(held);
         Ok(())
+    }
+
+    /// Makes rows of one group ready.
+    fn make_group_ready(
+        &mut self,
+        block: Block,
+        groups: Vec<(usize, Range<usize>)>,
+        header: &Arc<SeriesHeader>,
+    ) {
+        let rows = groups.into_iter().map(|(_, rows)| (Arc::clone(header), rows)).collect();
+        self.make_ready(block, rows);
     }
 
     /// Reads and sorts the rows of `groups`.

@@ -229,6 +229,16 @@ impl Reader<'_> {
         slice: &ScanSlice,
         mut visit: impl FnMut(Item) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
+        self.read_while(input, slice, |item| visit(item).map(|()| true)).map(drop)
+    }
+
+    /// The same as long as `visit` says so; whether that was to the end.
+    pub(crate) fn read_while(
+        &self,
+        input: &Input,
+        slice: &ScanSlice,
+        mut visit: impl FnMut(Item) -> Result<bool, QueryError>,
+    ) -> Result<bool, QueryError> {
         let mut cursor = input.cursor(slice)?;
         while let Some(item) = cursor.next()? {
             self.interrupt.check()?;
@@ -236,14 +246,18 @@ impl Reader<'_> {
                 ScanItem::Rows(batch) => {
                     self.context.count_points(batch.rows)?;
                     let batch = input.wanted_rows(batch);
-                    if batch.rows > 0 {
-                        visit(Item::Rows(batch))?;
+                    if batch.rows > 0 && !visit(Item::Rows(batch))? {
+                        return Ok(false);
                     }
                 }
-                ScanItem::Summaries(batch) => visit(Item::Summaries(batch))?,
+                ScanItem::Summaries(batch) => {
+                    if !visit(Item::Summaries(batch))? {
+                        return Ok(false);
+                    }
+                }
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -125,6 +125,17 @@ impl Occurrences {
         Self { count: times.len() as u64, first: a.min(b), last: a.max(b) }
     }
 
+    /// Those of some rows, one at least.
+    pub(crate) fn of_any(times: &[i64]) -> Self {
+        let one = |all: Self, time: &i64| Self {
+            first: all.first.min(*time),
+            last: all.last.max(*time),
+            ..all
+        };
+        let all = Self { count: times.len() as u64, first: i64::MAX, last: i64::MIN };
+        times.iter().fold(all, one)
+    }
+
     /// Adds others of the same value.
     pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;

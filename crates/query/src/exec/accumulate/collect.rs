@@ -18,7 +18,7 @@ use self::bars::{Bars, Goal};
 pub(crate) use self::finished::Finished;
 use self::moments::Moments;
 use super::kernels;
-use super::slots::{BySlot, Run, targets};
+use super::slots::{BySlot, Run, SEVERAL, targets};
 use crate::exec::column::{self, append, take};
 use crate::functions::Function;
 use crate::functions::ranked::{self, Draws, End};
@@ -47,7 +47,7 @@ pub(crate) struct Collect {
     folded: Vec<Moments>,
 }
 
-/// Consecutive rows of one slot and one series.
+/// Consecutive rows of one slot and one series, or of [`SEVERAL`].
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     slot: u32,
@@ -233,7 +233,8 @@ impl Collect {
         for (slot, folded) in self.folded.iter_mut().enumerate() {
             let segments = by_slot.of(slot).iter().map(|at| &self.segments[*at as usize]);
             let origins = || segments.clone().map(|segment| (segment.input, segment.series));
-            let are_of_several = origins().zip(origins().skip(1)).any(|(a, b)| a != b);
+            let are_of_several = origins().any(|(_, series)| series == SEVERAL)
+                || origins().zip(origins().skip(1)).any(|(a, b)| a != b);
             let rows: u32 = segments.clone().map(|segment| segment.rows).sum();
             if folded.count > 0 || are_of_several && rows >= FOLD_ROWS_MIN {
                 let moments = |of: &Segment| Moments::of_rows(&self.values.values, of.range());
@@ -355,6 +356,11 @@ impl Collect {
         segments.flat_map(|segment| segment.start..segment.start + segment.rows).collect()
     }
 
+    /// Whether rows of a segment are in order of time.
+    fn is_in_order(&self, segment: u32) -> bool {
+        self.segments[segment as usize].series != SEVERAL
+    }
+
     /// Where a row came from.
     fn origin(&self, row: u32) -> Origin {
         let behind = self.segments.partition_point(|segment| segment.start <= row);
@@ -429,6 +435,32 @@ mod tests {
                     prop_assert_eq!(*found, wanted, "values of one series are added in their order");
                 }
             }
+        }
+
+        #[test]
+        fn rows_of_several_series_are_as_those_of_each(
+            series in prop::collection::vec(
+                prop::collection::btree_map(0i64..40, -5i64..5, 1..30), 1..5),
+            function in prop::sample::select(vec![
+                Function::Median, Function::Percentile(40.0), Function::Stddev,
+            ]),
+        ) {
+            let (mut times, mut values, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+            for (rows, series) in series.iter().zip(0..) {
+                let start = times.len() as u32;
+                times.extend(rows.keys());
+                values.extend(rows.values());
+                runs.push(Run { slot: 0, start, end: times.len() as u32, series });
+            }
+            let joined = Run { slot: 0, start: 0, end: times.len() as u32, series: SEVERAL };
+            let column = Column::new(Values::Integer(values));
+            let results = |runs: &[Run]| {
+                let none = std::iter::empty();
+                let mut collect = Collect::new(function.clone(), FieldType::Integer, none, 1);
+                collect.add_rows(&column, &times, runs, 0, &[], &|_| 0);
+                collect.finish(1).results(0, &|_| 0)
+            };
+            prop_assert_eq!(results(&[joined]), results(&runs));
         }
     }
 }

@@ -14,9 +14,12 @@ pub(crate) struct Run {
     pub slot: u32,
     pub start: u32,
     pub end: u32,
-    /// Ordinal of the series in its scan.
+    /// Ordinal of the series in its scan, or [`SEVERAL`].
     pub series: u32,
 }
+
+/// In place of a series: rows of several, one behind another, each in order of time.
+pub(crate) const SEVERAL: u32 = u32::MAX;
 
 /// A span of rows that was summed up, all of which belong to one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +68,8 @@ pub(crate) fn targets(slots: &[(usize, usize)]) -> Vec<u32> {
 /// The slots of some groups.
 #[derive(Clone, Debug)]
 pub(crate) enum SlotMap {
-    /// One window: the slot is the group.
-    Whole { groups: usize },
+    /// One window: the slot is the group. If `joins`, rows of neighbouring series of a group are one run.
+    Whole { groups: usize, joins: bool },
     /// A grid of groups and windows.
     Grid { groups: usize, windows: Windows, first_end: i64, per_group: usize },
     /// Slots in the order they turned up.
@@ -74,14 +77,16 @@ pub(crate) enum SlotMap {
 }
 
 impl SlotMap {
-    /// Slots for `groups` groups over rows within `range`; a grid of at most `grid_slots_max`.
+    /// Slots for `groups` groups over rows within `range`; a grid of at most `grid_slots_max`. If `joins`, it does not matter
+    /// which series a row is of.
     pub(crate) fn new(
         windows: Option<&Windows>,
         range: TimeRange,
         groups: usize,
         grid_slots_max: usize,
+        joins: bool,
     ) -> Self {
-        let Some(windows) = windows else { return Self::Whole { groups } };
+        let Some(windows) = windows else { return Self::Whole { groups, joins } };
         if windows.is_regular() && !range.is_empty() {
             let (first, last) = (windows.at(range.min), windows.at(range.max));
             let more = windows_between(first.end, last.end, windows.every_ns);
@@ -97,7 +102,7 @@ impl SlotMap {
     /// Number of slots so far.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Whole { groups } => *groups,
+            Self::Whole { groups, .. } => *groups,
             Self::Grid { groups, per_group, .. } => groups * per_group,
             Self::Listed { keys, .. } => keys.len(),
         }
@@ -165,8 +170,15 @@ impl SlotMap {
         runs: &mut Vec<Run>,
     ) {
         let windows = match self {
-            Self::Whole { .. } => {
+            Self::Whole { joins, .. } => {
                 let (start, end) = (start as u32, end as u32);
+                if let Some(last) = runs.last_mut().filter(|_| *joins)
+                    && (last.slot, last.end) == (group, start)
+                {
+                    last.end = end;
+                    last.series = if last.series == series { series } else { SEVERAL };
+                    return;
+                }
                 runs.push(Run { slot: group, start, end, series });
                 return;
             }
@@ -344,7 +356,7 @@ mod tests {
         ) {
             let windows = Windows::new(every, offset, None);
             let range = TimeRange::new(*times.first().unwrap(), *times.last().unwrap());
-            let mut map = SlotMap::new(Some(&windows), range, 2, if grid { 1 << 20 } else { 0 });
+            let mut map = SlotMap::new(Some(&windows), range, 2, if grid { 1 << 20 } else { 0 }, false);
             let mut list: Vec<i64> = std::mem::take(&mut times).into_iter().collect();
             if !ascending {
                 list.reverse();
@@ -378,7 +390,7 @@ mod tests {
             times.insert(0, model::MIN_TIME_NS);
             times.push(model::MAX_TIME_NS);
             for ascending in [true, false] {
-                let mut map = SlotMap::new(Some(&windows), range, 1, 100);
+                let mut map = SlotMap::new(Some(&windows), range, 1, 100, false);
                 assert!(matches!(map, SlotMap::Grid { .. }));
                 let series = [SeriesRun { series: 0, rows: times.len() as u32 }];
                 let mut runs = Vec::new();
@@ -399,7 +411,7 @@ mod tests {
     fn listed_slots_of_two_maps_meet() {
         let windows = Windows::new(10, 0, None);
         let range = TimeRange::new(0, 100);
-        let mut a = SlotMap::new(Some(&windows), range, 1, 0);
+        let mut a = SlotMap::new(Some(&windows), range, 1, 0, false);
         let mut b = a.clone();
         a.slot(0, 5);
         b.slot(0, 25);

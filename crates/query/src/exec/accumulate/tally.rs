@@ -14,7 +14,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Column, FieldType, Memo, Scalar, Strings, Values};
 
 use super::kernels;
-use super::slots::{BySlot, Run, targets};
+use super::slots::{BySlot, Run, SEVERAL, targets};
 use crate::functions::Function;
 use crate::functions::values::{self, Occurrences, Value};
 
@@ -75,6 +75,15 @@ struct Counted {
     last: u32,
 }
 
+/// Rows of a run.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    slot: u32,
+    times: &'a [i64],
+    /// Forwards or backwards.
+    are_in_order: bool,
+}
+
 /// Numbers for texts.
 #[derive(Clone, Debug, Default)]
 struct Texts {
@@ -101,27 +110,32 @@ impl Tally {
         }
     }
 
-    /// Adds the rows of `runs` that have a value; those of a run are in order of time, forwards or backwards.
+    /// Adds the rows of `runs` that have a value; those of a run of one series are in order of time, forwards or backwards.
     /// `column` has the tally's type.
     pub(crate) fn add_rows(&mut self, column: &Column, times: &[i64], runs: &[Run]) {
         let mut numbers = Memo::default();
         for run in runs {
             let (start, end) = (run.start as usize, run.end as usize);
+            let (slot, are_in_order) = (run.slot, run.series != SEVERAL);
             kernels::valid_stretches(column.validity.as_ref(), start, end, |from, to| {
                 let times = &times[from..to];
                 match &column.values {
                     Values::Float(v) => {
                         for (value, time) in v[from..to].iter().zip(times) {
-                            self.add(run.slot, value.to_bits(), Occurrences::one(*time));
+                            self.add(slot, value.to_bits(), Occurrences::one(*time));
                         }
                     }
                     Values::Integer(v) => {
-                        self.add_whole(run.slot, &v[from..to], times, i64::cast_unsigned);
+                        let rows = Rows { slot, times, are_in_order };
+                        self.add_whole(rows, &v[from..to], i64::cast_unsigned);
                     }
-                    Values::Unsigned(v) => self.add_whole(run.slot, &v[from..to], times, |v| v),
+                    Values::Unsigned(v) => {
+                        let rows = Rows { slot, times, are_in_order };
+                        self.add_whole(rows, &v[from..to], |v| v);
+                    }
                     Values::Boolean(v) => {
                         let bits: Vec<u64> = (from..to).map(|row| u64::from(v.get(row))).collect();
-                        self.add_whole(run.slot, &bits, times, |v| v);
+                        self.add_whole(Rows { slot, times, are_in_order }, &bits, |v| v);
                     }
                     Values::String(v) => {
                         let mut times = times;
@@ -130,14 +144,18 @@ impl Tally {
                             let (of_same, others) = times.split_at(same.len());
                             let text = || self.texts.number(v.bytes_at(same[0]), &self.hasher);
                             let number = numbers.get(same[0], text);
-                            self.add(run.slot, number.into(), Occurrences::of(of_same));
+                            let found = match are_in_order {
+                                true => Occurrences::of(of_same),
+                                false => Occurrences::of_any(of_same),
+                            };
+                            self.add(slot, number.into(), found);
                             times = others;
                         }
                     }
                     Values::Dictionary(codes, texts) => {
                         let texts =
                             codes[from..to].iter().map(|code| texts.get_bytes(*code as usize));
-                        self.add_texts(run.slot, texts, times);
+                        self.add_texts(slot, texts, times);
                     }
                     Values::Time(_) => panic!("BUG: a tally of times"),
                 }
@@ -148,9 +166,8 @@ impl Tally {
     /// Adds whole numbers: by a table if they lie close to each other.
     fn add_whole<T: kernels::Number>(
         &mut self,
-        slot: u32,
+        Rows { slot, times, are_in_order }: Rows<'_>,
         values: &[T],
-        times: &[i64],
         bits: impl Fn(T) -> u64,
     ) {
         let least = bits(kernels::min(values));
@@ -168,10 +185,20 @@ impl Tally {
         for (value, row) in values.iter().zip(0..) {
             let counted = &mut table[bits(*value).wrapping_sub(least) as usize];
             if counted.count == 0 {
-                counted.first = row;
+                (counted.first, counted.last) = (row, row);
             }
             counted.count += 1;
-            counted.last = row;
+            if are_in_order {
+                counted.last = row;
+                continue;
+            }
+            let time_of = |row: u32| times[row as usize];
+            if time_of(row) < time_of(counted.first) {
+                counted.first = row;
+            }
+            if time_of(row) > time_of(counted.last) {
+                counted.last = row;
+            }
         }
         for (counted, distance) in table.iter().zip(0..).filter(|(counted, _)| counted.count > 0) {
             let (a, b) = (times[counted.first as usize], times[counted.last as usize]);

@@ -115,20 +115,21 @@ impl Batches {
         })
     }
 
+    /// Reads a slice as long as there are no more rows than that; whether that was to its end.
     fn read_slice(
         &mut self,
         context: &QueryContext,
         unit: &Unit,
-        at: usize,
-        slice: &ScanSlice,
-    ) -> Result<(), QueryError> {
+        (at, slice): (usize, &ScanSlice),
+        rows_max: usize,
+    ) -> Result<bool, QueryError> {
         let input = &unit.inputs[at];
         // Columns that batches do not have, a number or a place among texts a row.
         let is_there = |source: &&ColumnSource| matches!(source, ColumnSource::Column { .. });
         let n_there = input.aux.iter().filter(is_there).count();
         let more = (input.aux.len() - n_there) * size_of::<u64>();
         let reader = Reader { context, interrupt: &context.interrupt };
-        reader.read(input, slice, |item| {
+        reader.read_while(input, slice, |item| {
             let Item::Rows(batch) = item else {
                 panic!("BUG: summaries were not asked for");
             };
@@ -144,8 +145,40 @@ impl Batches {
             let largest = batch.columns.iter().map(Column::memory_bytes).max().unwrap_or(0);
             self.largest += largest.max(batch.rows * size_of::<u64>());
             self.batches.push((at, batch));
-            self.reserve()
+            self.reserve()?;
+            Ok(self.rows <= rows_max)
         })
+    }
+
+    /// Reads slices of inputs, which have about so many `cells`; `None`: they have more rows than that, on one of the threads
+    /// that share them.
+    fn of_slices(
+        context: &QueryContext,
+        unit: &Unit,
+        slices: Vec<(usize, ScanSlice)>,
+        cells: u64,
+        rows_max: usize,
+    ) -> Result<Option<Self>, QueryError> {
+        let mut read = Self::new(context)?;
+        for (at, slice) in slices {
+            let shares = unit.shares(at, slice, cells, context);
+            if let [slice] = shares.as_slice() {
+                if !read.read_slice(context, unit, (at, slice), rows_max)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let parts = on_threads(&shares, |share| {
+                let mut part = Self::new(context)?;
+                let is_all = part.read_slice(context, unit, (at, share), rows_max)?;
+                Ok(is_all.then_some(part))
+            })?;
+            for part in parts {
+                let Some(part) = part else { return Ok(None) };
+                read.append(part)?;
+            }
+        }
+        Ok(Some(read))
     }
 
     /// Adds what was read elsewhere.
@@ -209,28 +242,33 @@ impl<'a> Gathered<'a> {
         slices: Vec<(usize, ScanSlice)>,
         rows: u64,
     ) -> Result<Self, QueryError> {
-        let mut read = Batches::new(context)?;
         let cells = rows.saturating_mul(select.aux.len() as u64);
-        for (at, slice) in slices {
-            let shares = unit.shares(at, slice, cells, context);
-            if let [slice] = shares.as_slice() {
-                read.read_slice(context, unit, at, slice)?;
-                continue;
-            }
-            let parts = on_threads(&shares, |share| {
-                let mut part = Batches::new(context)?;
-                part.read_slice(context, unit, at, share)?;
-                Ok(part)
-            })?;
-            for part in parts {
-                read.append(part)?;
-            }
-        }
+        let read = Batches::of_slices(context, unit, slices, cells, usize::MAX)?;
+        Ok(Self::of(select, unit, read.expect("BUG: there is no limit")))
+    }
+
+    /// Reads the rows of a group that satisfy a condition, `None` if they are not few.
+    pub(super) fn read_few(
+        select: &'a Select,
+        context: &QueryContext,
+        unit: &'a Unit,
+        group: usize,
+    ) -> Result<Option<Self>, QueryError> {
+        let slice = |at| Some((at, unit.slice(at, group..group + 1, TimeRange::ALL)?));
+        let slices = (0..unit.inputs.len()).filter_map(slice).collect();
+        let rows = unit.rows_estimate(group..group + 1);
+        let cells = rows.saturating_mul(select.aux.len() as u64);
+        let few = usize::try_from(context.tuning.gather_rows).unwrap_or(usize::MAX);
+        let read = Batches::of_slices(context, unit, slices, cells, few)?;
+        Ok(read.map(|read| Self::of(select, unit, read)))
+    }
+
+    fn of(select: &'a Select, unit: &'a Unit, read: Batches) -> Self {
         let times = read.times();
         let in_read_order = select.shows_groups();
         let mut all = Self { select, unit, read, times, tie: Tie::Read, in_read_order };
         all.tie = all.tie();
-        Ok(all)
+        all
     }
 
     /// A column in the order it was read.

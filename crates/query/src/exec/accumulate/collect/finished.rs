@@ -92,7 +92,9 @@ impl Finished<'_> {
     pub(crate) fn rows(&self, slot: usize) -> Vec<u32> {
         let mut rows = self.collect.rows(self.by_slot.of(slot));
         // Rows of one series come in order of time.
-        let runs = self.by_slot.of(slot).len();
+        let segments = self.by_slot.of(slot);
+        let are_in_order = segments.iter().all(|segment| self.collect.is_in_order(*segment));
+        let runs = if are_in_order { segments.len() } else { rows.len() };
         if runs > 1 {
             order::by_time(&mut rows, runs, |row| self.time(row));
         }
@@ -107,7 +109,9 @@ impl Finished<'_> {
         ascending: bool,
     ) -> (Cow<'v, [T]>, Cow<'v, [i64]>) {
         let times = &self.collect.times;
-        if ascending && self.by_slot.of(slot).len() == 1 {
+        if let ([segment], true) = (self.by_slot.of(slot), ascending)
+            && self.collect.is_in_order(*segment)
+        {
             let rows = self.ranges(slot).next().expect("BUG: there is one");
             return (Cow::Borrowed(&v[rows.clone()]), Cow::Borrowed(&times[rows]));
         }

@@ -6,15 +6,18 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Rows of one series in two slots, in order of time: slot, value, time.
+/// Rows in two slots, of one series in order of time or of several: slot, value, time.
 type Row = (u32, Option<i64>, i64);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     // Some values lie close to each other, some far apart.
     let value = prop_oneof![4 => -3i64..4, 1 => prop::sample::select(vec![i64::MIN, 90, i64::MAX])];
     let row = (0u32..2, prop::option::weighted(0.9, value), 0i64..9);
-    (prop::collection::vec(row, 0..60), any::<bool>()).prop_map(|(mut rows, ascending)| {
-        rows.sort_by_key(|row| if ascending { row.2 } else { -row.2 });
+    let order = prop::option::weighted(0.7, any::<bool>());
+    (prop::collection::vec(row, 0..60), order).prop_map(|(mut rows, order)| {
+        if let Some(ascending) = order {
+            rows.sort_by_key(|row| if ascending { row.2 } else { -row.2 });
+        }
         rows
     })
 }
@@ -43,10 +46,12 @@ fn column(input: FieldType, rows: &[Row], is_dictionary: bool) -> Column {
 /// Adds the rows, cut into runs.
 fn add(tally: &mut Tally, input: FieldType, rows: &[Row], is_dictionary: bool) {
     let mut runs: Vec<Run> = Vec::new();
+    let is_sorted = rows.is_sorted_by_key(|row| row.2) || rows.is_sorted_by_key(|row| -row.2);
+    let series = if is_sorted { 0 } else { SEVERAL };
     for ((slot, ..), at) in rows.iter().zip(0..) {
         match runs.last_mut() {
             Some(run) if run.slot == *slot => run.end += 1,
-            _ => runs.push(Run { slot: *slot, start: at, end: at + 1, series: 0 }),
+            _ => runs.push(Run { slot: *slot, start: at, end: at + 1, series }),
         }
     }
     let times: Vec<i64> = rows.iter().map(|row| row.2).collect();
