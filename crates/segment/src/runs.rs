@@ -52,6 +52,14 @@ impl Runs {
         SeriesId(self.series[index])
     }
 
+    /// Whether the series from `index` on are these, and no others.
+    #[must_use]
+    pub fn ends_with(&self, index: usize, series: &[SeriesId]) -> bool {
+        let mine = self.series.get(index..).unwrap_or_default();
+        mine.len() == series.len()
+            && mine.iter().zip(series).all(|(mine, series)| *mine == series.0)
+    }
+
     /// The index of the first series that is not below `series`; `len` if there is none.
     #[must_use]
     pub fn index_from(&self, series: SeriesId) -> usize {
@@ -160,6 +168,10 @@ mod tests {
             for (at, (id, range)) in decoded.iter().enumerate() {
                 prop_assert_eq!(decoded.rows_of(id), Some(range.clone()));
                 prop_assert_eq!(decoded.index_from(id), at);
+                let behind: Vec<SeriesId> = runs[at..].iter().map(|run| run.0).collect();
+                prop_assert!(decoded.ends_with(at, &behind));
+                prop_assert!(!decoded.ends_with(at, &behind[1..]));
+                prop_assert!(!decoded.ends_with(at + 1, &behind));
                 for near in 0..=at {
                     prop_assert_eq!(decoded.index_near(near, id), at);
                 }

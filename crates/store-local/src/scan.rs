@@ -45,7 +45,7 @@ use filter::FilterColumns;
 pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
-use shared_block::{CELLS_OF_A_SERIES, READ_ALONE};
+use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use tag_cache::TagCache;
 
@@ -468,15 +468,12 @@ impl LocalCursor {
 impl LocalCursor {
     /// Reads the rows of the next series together with those of others, if that is better; whether any were read.
     fn read_many(&mut self) -> Result<bool, StoreError> {
-        let Self { plan, series, next, .. } = self;
-        let total = series.as_ref().map_or(plan.series.len(), |series| series.len());
-        if total - *next < READ_ALONE {
+        let left = SeriesLeft::new(&self.plan.series, self.series.as_deref(), self.next);
+        if left.len() < READ_ALONE {
             self.next_many = usize::MAX;
             return Ok(false);
         }
-        let ordinals = (*next..total).map(|at| series.as_ref().map_or(at as u32, |list| list[at]));
-        let mut wanted = ordinals.map(|ordinal| (ordinal, plan.series[ordinal as usize]));
-        let many = self.reader.read_many(&mut wanted)?;
+        let many = self.reader.read_many(&left)?;
         self.next += many.done;
         self.next_many = self.next + many.alone;
         if let Some(rows) = many.rows {

@@ -3,6 +3,11 @@
 use codec::kernels::{self, Comparison};
 use model::{Bitmap, Column, CompareOp, FieldFilter, Name, Operand, Scalar, Values};
 
+/// The times that satisfy the comparison.
+pub(crate) fn times(times: &[i64], op: CompareOp, bound: i64) -> Bitmap {
+    words(times, op, bound, kernels::compare_i64)
+}
+
 /// What the values of a column are compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'a> {

@@ -16,7 +16,7 @@ use super::memtable_source::MemtableSource;
 use super::merge::merge;
 use super::piece::{Piece, empty_like};
 use super::series_reader::{PartitionSources, SeriesReader};
-use super::shared_block::{ManyRows, READ_ALONE, is_shared};
+use super::shared_block::{ManyRows, READ_ALONE, SeriesLeft, is_shared};
 use super::source::{SegmentSource, Source, same};
 use crate::error::segment_error;
 use crate::memtable::FoundRows;
@@ -62,15 +62,12 @@ impl SeriesReader {
         self.partitions.iter().flat_map(|partition| &partition.sources).all(hides_nothing)
     }
 
-    /// Reads the next of `series`, which ascend and come with their ordinals, up to the first that has blocks of its own.
+    /// Reads the next of the series that are `left`, up to the first that has blocks of its own.
     ///
     /// # Panics
     /// Unless [`Self::gathers`].
-    pub(super) fn gather(
-        &mut self,
-        series: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Result<ManyRows, StoreError> {
-        let mut wanted: Vec<(u32, SeriesId)> = series.take(self.gathered).collect();
+    pub(super) fn gather(&mut self, left: &SeriesLeft<'_>) -> Result<ManyRows, StoreError> {
+        let mut wanted: Vec<(u32, SeriesId)> = left.iter().take(self.gathered).collect();
         let all = wanted.len();
         let has_windows = self.windows.is_some();
         let mut found = Found::default();

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Bitmap, ColumnBatch, SeriesId, SeriesRun, TimeRange};
+use model::{Bitmap, ColumnBatch, CompareOp, SeriesId, SeriesRun, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::{StoreError, TimeOrder};
 
@@ -48,6 +48,53 @@ impl ManyRows {
     }
 }
 
+/// The series of a scan that a cursor has not read yet, ascending.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeriesLeft<'a> {
+    /// The series of the scan, by ordinal.
+    series: &'a [SeriesId],
+    /// The ordinals of those to read; `None`: all.
+    listed: Option<&'a [u32]>,
+    /// How many of these are done.
+    done: usize,
+}
+
+impl<'a> SeriesLeft<'a> {
+    /// What is left of the `listed` ones, or of all, when so many are done.
+    pub(super) fn new(series: &'a [SeriesId], listed: Option<&'a [u32]>, done: usize) -> Self {
+        Self { series, listed, done }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.listed.map_or(self.series.len(), <[u32]>::len) - self.done
+    }
+
+    /// Ordinals and series.
+    pub(super) fn iter(self) -> impl Iterator<Item = (u32, SeriesId)> + 'a {
+        let ordinals = (self.done..self.done + self.len())
+            .map(move |at| self.listed.map_or(at as u32, |listed| listed[at]));
+        ordinals.map(move |ordinal| (ordinal, self.series[ordinal as usize]))
+    }
+
+    /// The next `count` series and the ordinal of the first, if no series of the scan lies between them that is not to be
+    /// read.
+    fn side_by_side(&self, count: usize) -> Option<(u32, &'a [SeriesId])> {
+        let first = match self.listed {
+            None => self.done as u32,
+            Some(listed) => {
+                let listed = listed.get(self.done..self.done + count)?;
+                let (first, last) = (*listed.first()?, *listed.last()?);
+                if (last - first) as usize != count - 1 {
+                    return None;
+                }
+                first
+            }
+        };
+        let from = first as usize;
+        Some((first, self.series.get(from..from + count)?))
+    }
+}
+
 /// Rows of a block that are wanted, by series.
 struct Wanted {
     /// Ordinals, and rows in the block: ascending, disjoint.
@@ -62,19 +109,12 @@ impl SeriesReader {
         self.gathered > 0 && (self.reads_shared_blocks() || self.gathers())
     }
 
-    /// Reads the first of `series`, which ascend and come with their ordinals, together with others, if that is better.
+    /// Reads the first of the series that are `left` together with others, if that is better.
     ///
     /// # Panics
     /// Unless [`Self::reads_many`].
-    pub(super) fn read_many(
-        &mut self,
-        series: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Result<ManyRows, StoreError> {
-        if self.reads_shared_blocks() {
-            self.read_shared_block(series)
-        } else {
-            self.gather(series)
-        }
+    pub(super) fn read_many(&mut self, left: &SeriesLeft<'_>) -> Result<ManyRows, StoreError> {
+        if self.reads_shared_blocks() { self.read_shared_block(left) } else { self.gather(left) }
     }
 
     /// Whether rows of many series may be read out of the block they share: one segment has all of them, and none is
@@ -85,13 +125,9 @@ impl SeriesReader {
         !segment.has_tombstones() && (self.filters.is_empty() || self.filter_columns.is_some())
     }
 
-    /// Reads the block that the first of `series` is in, which ascend and come with their ordinals, if it is shared by
-    /// several of them.
-    fn read_shared_block(
-        &mut self,
-        series: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Result<ManyRows, StoreError> {
-        let Some(first) = series.next() else { return Ok(ManyRows::none(1)) };
+    /// Reads the block that the first of the series that are `left` is in, if it is shared by several of them.
+    fn read_shared_block(&mut self, left: &SeriesLeft<'_>) -> Result<ManyRows, StoreError> {
+        let Some(first) = left.iter().next() else { return Ok(ManyRows::none(1)) };
         let time = self.time.intersect(&self.partitions[0].time);
         let (has_windows, few) = (self.windows.is_some(), self.rows_per_series.is_some());
         let is_backwards = self.order == TimeOrder::Descending;
@@ -105,7 +141,7 @@ impl SeriesReader {
             return Ok(ManyRows::none(1));
         };
         let runs = segment.reader.runs(&block).map_err(segment_error)?;
-        let Some(mut wanted) = Wanted::among(&runs, first, series) else {
+        let Some(mut wanted) = Wanted::among(&runs, left) else {
             return Ok(ManyRows::none(READ_ALONE));
         };
         let mut alone = 0;
@@ -148,7 +184,9 @@ impl SeriesReader {
             }
         };
         if !time.covers(&of_block) {
-            keep(piece.times.iter().map(|at| time.contains(*at)).collect());
+            let within = |op, bound| filter::times(&piece.times, op, bound);
+            keep(within(CompareOp::GreaterOrEqual, time.min));
+            keep(within(CompareOp::LessOrEqual, time.max));
         }
         piece.rows_with_values(self.with_any.as_deref()).into_iter().for_each(&mut keep);
         for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
@@ -177,6 +215,24 @@ impl SeriesReader {
             }
             let runs = runs.iter().map(|(series, rows)| run(*series, rows.len()));
             return Some(piece.into_batch(runs.collect()));
+        }
+        if few == usize::MAX && forward {
+            let mut wanted =
+                kept.cloned().unwrap_or_else(|| Bitmap::filled(piece.times.len(), true));
+            if !is_whole {
+                let mut of_runs = Bitmap::new();
+                for (_, rows) in runs {
+                    of_runs.extend_filled(rows.start - of_runs.len(), false);
+                    of_runs.extend_filled(rows.len(), true);
+                }
+                of_runs.extend_filled(piece.times.len() - of_runs.len(), false);
+                wanted = filter::both(&wanted, &of_runs);
+            }
+            let runs =
+                runs.iter().map(|(series, rows)| run(*series, wanted.count_ones_in(rows.clone())));
+            let runs: Vec<SeriesRun> = runs.filter(|run| run.rows > 0).collect();
+            piece.select(&wanted);
+            return (!runs.is_empty()).then(|| piece.into_batch(runs));
         }
         let (mut left, mut order) = (Vec::with_capacity(runs.len()), Vec::with_capacity(in_runs));
         let is_kept = |row: &u32| kept.is_none_or(|kept| kept.get(*row as usize));
@@ -247,15 +303,19 @@ impl SegmentSource {
 
 impl Wanted {
     /// Which of a block's runs are wanted; `None` if there are less than two.
-    fn among(
-        runs: &Runs,
-        first: (u32, SeriesId),
-        others: &mut dyn Iterator<Item = (u32, SeriesId)>,
-    ) -> Option<Self> {
+    fn among(runs: &Runs, left: &SeriesLeft<'_>) -> Option<Self> {
         let last = runs.series(runs.len() - 1);
         let mut wanted = Self { runs: Vec::new(), done: 0, unfinished: None };
-        let mut at = runs.index_from(first.1);
-        for (ordinal, series) in std::iter::once(first).chain(others) {
+        let mut at = runs.index_from(left.iter().next()?.1);
+        let count = runs.len() - at;
+        // Mostly all series are wanted.
+        if let Some((first, series)) = left.side_by_side(count).filter(|_| count > 1)
+            && runs.ends_with(at, series)
+        {
+            wanted.runs = (first..).zip((at..runs.len()).map(|at| runs.rows(at))).collect();
+            return Some(Self { done: count, unfinished: Some(last), ..wanted });
+        }
+        for (ordinal, series) in left.iter() {
             if series > last {
                 break;
             }
