@@ -135,6 +135,13 @@ impl Recipe {
         })
     }
 
+    /// Whether there are only counts, sums and extremes.
+    fn has_only_totals(&self) -> bool {
+        let is_total = |kind: &Kind| matches!(kind, Kind::Totals(_) | Kind::Nothing);
+        let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;
+        self.kinds.iter().all(is_total) && !self.totals.iter().any(has_ends)
+    }
+
     /// Whether it does not matter which series a row is of, nor that rows of several are not in order of time.
     fn ignores_series(&self, select: &Select) -> bool {
         let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;
@@ -184,6 +191,9 @@ pub(crate) struct Accumulator<'a> {
     states: Vec<State>,
     runs: Vec<Run>,
     stretches: Vec<Stretch>,
+    /// Nothing else is kept, and of these neither first nor last values.
+    only_totals: bool,
+    row_slots: Vec<u32>,
     group_runs: Vec<Run>,
     spans: Vec<SlotSpan>,
     reservation: Reservation,
@@ -237,6 +247,8 @@ impl<'a> Accumulator<'a> {
             states: recipe.kinds.iter().zip(&select.calls).map(state).collect(),
             runs: Vec::new(),
             stretches: Vec::new(),
+            only_totals: recipe.has_only_totals(),
+            row_slots: Vec::new(),
             group_runs: Vec::new(),
             spans: Vec::new(),
             reservation,
@@ -262,6 +274,9 @@ impl<'a> Accumulator<'a> {
         group_of: impl Fn(u32) -> Option<u32> + Copy,
     ) -> Result<(), QueryError> {
         let (times, ascending) = (batch.times(), input.ascending);
+        if self.only_totals && self.slots.scatters(batch.rows, batch.runs.len()) {
+            return self.add_scattered(input, batch, group_of);
+        }
         self.runs.clear();
         self.slots.cut(times, &batch.runs, group_of, ascending, &mut self.runs);
         if !self.totals.is_empty() {
@@ -283,6 +298,26 @@ impl<'a> Accumulator<'a> {
             whole.cut(times, &batch.runs, group_of, ascending, &mut self.group_runs);
         }
         self.add_points(at, input, batch, slots);
+        self.reserve()
+    }
+
+    /// Adds rows one by one.
+    fn add_scattered(
+        &mut self,
+        input: &Input,
+        batch: &ColumnBatch,
+        group_of: impl Fn(u32) -> Option<u32>,
+    ) -> Result<(), QueryError> {
+        let mut row_slots = std::mem::take(&mut self.row_slots);
+        self.slots.of_rows(batch.times(), &batch.runs, group_of, &mut row_slots);
+        let table = input.scan.series();
+        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+            totals.grow(self.slots.len());
+            if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
+                totals.add_scattered(&source.column(batch, table), &row_slots);
+            }
+        }
+        self.row_slots = row_slots;
         self.reserve()
     }
 

@@ -3,8 +3,12 @@
 //! Few windows: slots are laid out as a grid. Many, or windows of a zone: slots are numbered as they
 //! turn up, so that memory follows the data and not the range.
 
+mod scattered;
+
 use hashbrown::HashMap;
 use model::{SeriesRun, TimeRange};
+
+pub(crate) use self::scattered::NOWHERE;
 
 use crate::exec::window::{Window, Windows};
 
@@ -366,6 +370,12 @@ mod tests {
             map.cut(&list, &series, |s| (s == 7).then_some(1), ascending, &mut runs);
             map.sort();
             let starts: HashMap<usize, i64> = map.of_group(1, 0).into_iter().collect();
+            if grid {
+                let mut slots = Vec::new();
+                map.of_rows(&list, &series, |s| (s == 7).then_some(1), &mut slots);
+                let of_runs = runs.iter().flat_map(|run| vec![run.slot; (run.end - run.start) as usize]);
+                prop_assert_eq!(slots, of_runs.collect::<Vec<u32>>());
+            }
             let mut at = 0;
             for run in &runs {
                 prop_assert_eq!(run.start, at);
@@ -395,6 +405,11 @@ mod tests {
                 let series = [SeriesRun { series: 0, rows: times.len() as u32 }];
                 let mut runs = Vec::new();
                 map.cut(&times, &series, |_| Some(0), ascending, &mut runs);
+                let mut slots = Vec::new();
+                map.of_rows(&times, &series, |_| Some(0), &mut slots);
+                for (time, slot) in times.iter().zip(slots) {
+                    assert_eq!(slot, map.slot(0, *time), "{time} in windows of {every}");
+                }
                 for run in runs {
                     for time in &times[run.start as usize..run.end as usize] {
                         assert_eq!(run.slot, map.slot(0, *time), "{time} in windows of {every}");

@@ -3,6 +3,7 @@
 //! A slot is a group in a window. Every part is a column over slots, and only the parts that some
 //! function wants are kept. Also takes the store's summaries in place of rows.
 
+mod scattered;
 mod steady;
 
 use std::borrow::Cow;

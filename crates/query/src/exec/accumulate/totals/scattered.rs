@@ -1,0 +1,93 @@
+//! Rows that are added one by one, each to its slot.
+
+use model::{Bitmap, Column, Values};
+
+use super::{NumberTotals, Totals};
+use crate::exec::accumulate::kernels::Number;
+use crate::exec::accumulate::slots::NOWHERE;
+
+impl Totals {
+    /// Adds each row to its slot in `slots`, if it has one. `column` has the totals' type; neither first nor last values are
+    /// kept.
+    pub(crate) fn add_scattered(&mut self, column: &Column, slots: &[u32]) {
+        let validity = column.validity.as_ref();
+        match (self, &column.values) {
+            (Self::Float(t), Values::Float(v)) => t.add_scattered(v, validity, slots),
+            (Self::Integer(t), Values::Integer(v)) => t.add_scattered(v, validity, slots),
+            (Self::Unsigned(t), Values::Unsigned(v)) => t.add_scattered(v, validity, slots),
+            (Self::Boolean(t), Values::Boolean(v)) => {
+                let v: Vec<u64> = (0..v.len()).map(|row| u64::from(v.get(row))).collect();
+                t.add_scattered(&v, validity, slots);
+            }
+            (Self::Text(t), Values::String(_) | Values::Dictionary(..)) => {
+                each(slots, validity, |_, slot| t.count[slot] += 1);
+            }
+            _ => panic!("BUG: totals of another type"),
+        }
+    }
+}
+
+impl<T: Number> NumberTotals<T> {
+    fn add_scattered(&mut self, values: &[T], validity: Option<&Bitmap>, slots: &[u32]) {
+        let parts = self.parts;
+        each(slots, validity, |row, slot| {
+            let value = values[row];
+            let fresh = self.count[slot] == 0;
+            self.count[slot] += 1;
+            if parts.sum {
+                self.sum[slot] = self.sum[slot].plus(value);
+            }
+            if parts.min && (fresh || value < self.min[slot]) {
+                self.min[slot] = value;
+            }
+            if parts.max && (fresh || value > self.max[slot]) {
+                self.max[slot] = value;
+            }
+        });
+    }
+}
+
+/// Calls `add` with each row that has a value and a slot, and with the slot.
+#[inline]
+fn each(slots: &[u32], validity: Option<&Bitmap>, mut add: impl FnMut(usize, usize)) {
+    let placed = slots.iter().enumerate().filter(|(_, slot)| **slot != NOWHERE);
+    match validity {
+        None => placed.for_each(|(row, slot)| add(row, *slot as usize)),
+        Some(valid) => placed
+            .filter(|(row, _)| valid.get(*row))
+            .for_each(|(row, slot)| add(row, *slot as usize)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Parts;
+    use super::*;
+    use crate::exec::accumulate::slots::Run;
+
+    proptest! {
+        #[test]
+        fn scattered_rows_are_added_as_runs_are(
+            rows in prop::collection::vec(
+                (prop::option::weighted(0.8, -9i64..9), prop::option::weighted(0.9, 0u32..5)), 0..60),
+        ) {
+            let values: Vec<i64> = rows.iter().map(|(value, _)| value.unwrap_or(0)).collect();
+            let valid: Bitmap = rows.iter().map(|(value, _)| value.is_some()).collect();
+            let validity = Some(&valid).filter(|valid| valid.count_ones() < rows.len());
+            let parts = Parts { sum: true, min: true, max: true, ..Parts::default() };
+            let (mut scattered, mut alone) =
+                (NumberTotals::new(parts, false), NumberTotals::new(parts, false));
+            scattered.grow(5);
+            alone.grow(5);
+            let slots: Vec<u32> = rows.iter().map(|(_, slot)| slot.unwrap_or(NOWHERE)).collect();
+            scattered.add_scattered(&values, validity, &slots);
+            let runs = (0..).zip(&slots).filter(|(_, slot)| **slot != NOWHERE);
+            let runs = runs.map(|(row, slot)| Run { slot: *slot, start: row, end: row + 1, series: 0 });
+            let runs: Vec<Run> = runs.collect();
+            alone.add_valid(&values, &valid, &[], &runs, true);
+            prop_assert_eq!(format!("{scattered:?}"), format!("{alone:?}"));
+        }
+    }
+}
