@@ -3,6 +3,7 @@
 //! Four kinds of state, chosen per function: totals (fixed size a slot), picks (a point a slot), tallies
 //! (every value once), collections (every value). Everything taken is reserved from the query's budget.
 
+mod arranged;
 pub(crate) mod collect;
 pub(crate) mod kernels;
 mod output;
@@ -135,13 +136,6 @@ impl Recipe {
         })
     }
 
-    /// Whether there are only counts, sums and extremes.
-    fn has_only_totals(&self) -> bool {
-        let is_total = |kind: &Kind| matches!(kind, Kind::Totals(_) | Kind::Nothing);
-        let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;
-        self.kinds.iter().all(is_total) && !self.totals.iter().any(has_ends)
-    }
-
     /// Whether it does not matter which series a row is of, nor that rows of several are not in order of time.
     fn ignores_series(&self, select: &Select) -> bool {
         let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;
@@ -191,8 +185,7 @@ pub(crate) struct Accumulator<'a> {
     states: Vec<State>,
     runs: Vec<Run>,
     stretches: Vec<Stretch>,
-    /// Nothing else is kept, and of these neither first nor last values.
-    only_totals: bool,
+    ignores_series: bool,
     row_slots: Vec<u32>,
     group_runs: Vec<Run>,
     spans: Vec<SlotSpan>,
@@ -247,7 +240,7 @@ impl<'a> Accumulator<'a> {
             states: recipe.kinds.iter().zip(&select.calls).map(state).collect(),
             runs: Vec::new(),
             stretches: Vec::new(),
-            only_totals: recipe.has_only_totals(),
+            ignores_series: recipe.ignores_series(select),
             row_slots: Vec::new(),
             group_runs: Vec::new(),
             spans: Vec::new(),
@@ -274,8 +267,10 @@ impl<'a> Accumulator<'a> {
         group_of: impl Fn(u32) -> Option<u32> + Copy,
     ) -> Result<(), QueryError> {
         let (times, ascending) = (batch.times(), input.ascending);
-        if self.only_totals && self.slots.scatters(batch.rows, batch.runs.len()) {
-            return self.add_scattered(input, batch, group_of);
+        if self.scatters(batch.rows, &batch.runs)
+            && self.add_scattered(at, input, batch, group_of)?
+        {
+            return Ok(());
         }
         self.runs.clear();
         self.slots.cut(times, &batch.runs, group_of, ascending, &mut self.runs);
@@ -298,26 +293,6 @@ impl<'a> Accumulator<'a> {
             whole.cut(times, &batch.runs, group_of, ascending, &mut self.group_runs);
         }
         self.add_points(at, input, batch, slots);
-        self.reserve()
-    }
-
-    /// Adds rows one by one.
-    fn add_scattered(
-        &mut self,
-        input: &Input,
-        batch: &ColumnBatch,
-        group_of: impl Fn(u32) -> Option<u32>,
-    ) -> Result<(), QueryError> {
-        let mut row_slots = std::mem::take(&mut self.row_slots);
-        self.slots.of_rows(batch.times(), &batch.runs, group_of, &mut row_slots);
-        let table = input.scan.series();
-        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
-            totals.grow(self.slots.len());
-            if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
-                totals.add_scattered(&source.column(batch, table), &row_slots);
-            }
-        }
-        self.row_slots = row_slots;
         self.reserve()
     }
 

@@ -1,0 +1,132 @@
+//! Rows of series with a handful of rows each: what adds row by row does so, for the others rows are put in the order of
+//! their slots, so that there is one run a slot and not one for each series and window.
+
+use model::{ColumnBatch, SeriesRun};
+
+use super::slots::{NOWHERE, Run, SEVERAL};
+use super::{Accumulator, State, combination};
+use crate::QueryError;
+use crate::exec::accumulate::collect::Origin;
+use crate::exec::column::take;
+use crate::exec::input::{ColumnSource, Input};
+
+/// Rows are put in order if a slot has so many of them on average.
+const ROWS_A_SLOT: usize = 8;
+
+impl Accumulator<'_> {
+    /// Whether rows of a batch are better added without a look at which series they are of.
+    pub(super) fn scatters(&self, rows: usize, series: &[SeriesRun]) -> bool {
+        self.ignores_series && self.slots.scatters(rows, series.len())
+    }
+
+    /// Adds rows of an input to their slots; `false`, and nothing is added: their slots are too many.
+    pub(super) fn add_scattered(
+        &mut self,
+        at: usize,
+        input: &Input,
+        batch: &ColumnBatch,
+        group_of: impl Fn(u32) -> Option<u32>,
+    ) -> Result<bool, QueryError> {
+        let mut slots = std::mem::take(&mut self.row_slots);
+        self.slots.of_rows(batch.times(), &batch.runs, group_of, &mut slots);
+        let has_others =
+            self.states.iter().any(|state| !matches!(state, State::Totals | State::Nothing));
+        let order = if has_others { by_slot(&slots, &mut self.runs) } else { Some(Vec::new()) };
+        if let Some(order) = &order {
+            let table = input.scan.series();
+            for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+                totals.grow(self.slots.len());
+                if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
+                    totals.add_scattered(&source.column(batch, table), &slots);
+                }
+            }
+            if has_others {
+                self.add_arranged(at, input, batch, order);
+            }
+        }
+        self.row_slots = slots;
+        self.reserve()?;
+        Ok(order.is_some())
+    }
+
+    /// Adds rows in an order in which they are those of `self.runs`.
+    fn add_arranged(&mut self, at: usize, input: &Input, batch: &ColumnBatch, order: &[u32]) {
+        let (times, table) = (batch.times(), input.scan.series());
+        let times: Vec<i64> = order.iter().map(|row| times[*row as usize]).collect();
+        let (combinations, slots) = (self.combinations, self.slots.len());
+        let key = |origin: Origin| combination(combinations, origin);
+        for (state, source) in self.states.iter_mut().zip(&input.calls) {
+            let ColumnSource::Column { .. } = source else { continue };
+            let column = || take(&source.column(batch, table), order);
+            match state {
+                State::Tally(tally) => tally.add_rows(&column(), &times, &self.runs),
+                State::Collect(collect) => {
+                    collect.add_rows(&column(), &times, &self.runs, at as u32, &[], &key);
+                    collect.prune(slots, &key);
+                }
+                State::Totals | State::Nothing => {}
+                State::Pick(_) => panic!("BUG: it matters which series a picked row is of"),
+            }
+        }
+    }
+}
+
+/// The rows that have a slot, slot by slot, and the runs they are then; `None`: there are too many slots.
+fn by_slot(slots: &[u32], runs: &mut Vec<Run>) -> Option<Vec<u32>> {
+    let placed = || slots.iter().filter(|slot| **slot != NOWHERE);
+    runs.clear();
+    let (Some(least), Some(most)) = (placed().min(), placed().max()) else {
+        return Some(Vec::new());
+    };
+    let count = (most - least) as usize + 1;
+    if count.saturating_mul(ROWS_A_SLOT) > slots.len() {
+        return None;
+    }
+    let mut ends = vec![0u32; count];
+    placed().for_each(|slot| ends[(slot - least) as usize] += 1);
+    let mut start = 0;
+    for (end, slot) in ends.iter_mut().zip(*least..) {
+        let rows = std::mem::replace(end, start);
+        if rows > 0 {
+            runs.push(Run { slot, start, end: start + rows, series: SEVERAL });
+        }
+        start += rows;
+    }
+    let mut order = vec![0; start as usize];
+    for (row, slot) in (0..).zip(slots).filter(|(_, slot)| **slot != NOWHERE) {
+        let next = &mut ends[(slot - least) as usize];
+        order[*next as usize] = row;
+        *next += 1;
+    }
+    Some(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rows_are_in_order_of_their_slots(
+            slots in prop::collection::vec(prop_oneof![8 => 3u32..7, 1 => Just(NOWHERE)], 0..200),
+        ) {
+            let mut runs = Vec::new();
+            let mut expected: Vec<u32> =
+                (0..slots.len() as u32).filter(|row| slots[*row as usize] != NOWHERE).collect();
+            expected.sort_by_key(|row| slots[*row as usize]);
+            match by_slot(&slots, &mut runs) {
+                None => prop_assert!(slots.len() < 4 * ROWS_A_SLOT),
+                Some(order) => {
+                    prop_assert_eq!(&order, &expected);
+                    let of_runs = runs.iter().flat_map(|run| {
+                        vec![(run.slot, run.series); (run.end - run.start) as usize]
+                    });
+                    let of_rows = order.iter().map(|row| (slots[*row as usize], SEVERAL));
+                    prop_assert!(of_runs.eq(of_rows));
+                }
+            }
+        }
+    }
+}
