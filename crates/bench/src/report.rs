@@ -16,9 +16,9 @@ use crate::compare::{
 };
 use crate::load::{LoadReport, load, note};
 use crate::query_run::Dialect;
-use crate::scans::{ScansOptions, scans, scans_table};
+use crate::scans::{Questions, ScansOptions, scans, scans_table};
 use crate::system::{Running, System};
-use crate::workload::{Spec, Workload};
+use crate::workload::{SECOND_NS, Spec, Workload};
 
 mod ceiling;
 mod growth;
@@ -248,11 +248,19 @@ impl Report<'_> {
                 && system.is_installed()
         };
         let systems: Vec<System> = self.systems().into_iter().filter(is_asked).collect();
-        let data = Spec::cpu_only(self.scale(100), 72);
-        let options = ScansOptions { data, systems, repeats: SCAN_REPEATS };
-        let figures = scans(&options)?;
-        self.push("\n## Whole columns of 100 hosts, three days\n\n");
-        self.push(&scans_table(&options.systems, &figures));
+        let long = Spec::cpu_only(self.scale(100), 72);
+        let short = Spec::cpu_only(self.scale(400_000), 1);
+        let short = Spec { step_ns: 600 * SECOND_NS, ..short };
+        for (title, data, questions) in [
+            ("100 hosts, three days", long, Questions::Long),
+            ("400,000 hosts, six rows each", short, Questions::Short),
+        ] {
+            let systems = systems.clone();
+            let options = ScansOptions { data, questions, systems, repeats: SCAN_REPEATS };
+            let figures = scans(&options)?;
+            self.push(&format!("\n## Whole columns of {title}\n\n"));
+            self.push(&scans_table(&options.systems, &figures));
+        }
         Ok(())
     }
 
