@@ -337,6 +337,51 @@ fn a_forecast_of_more_points_than_memory_holds_is_refused() {
 }
 
 #[test]
+fn groups_with_a_row_each_are_as_those_with_many() {
+    let db = Database::with_lines(
+        "t,host=a,dc=x v=1i 10\nt,host=a,dc=x v=7i 30\nt,host=b,dc=y v=3i,w=0.5 20\n\
+         t,host=b,dc=y w=1.5 40\nt,host=c,dc=x w=2.5,s=\"u\" 10\nt,host=d,dc=y b=true 50",
+    );
+    for what in [
+        "mean(v)",
+        "max(v)",
+        "max(v), w",
+        "min(w), host",
+        "mean(v), max(w), count(s)",
+        "last(v), mean(w)",
+        "first(s)",
+        "count(v) / sum(w)",
+        "sum(v) + 1, spread(w), count(nosuch)",
+        "max(w), min(v), count(b)",
+    ] {
+        for from in ["t WHERE time > 5", "t", "t WHERE v > 2 OR w > 1"] {
+            for groups in
+                ["", " GROUP BY host", " GROUP BY dc", " GROUP BY *", " GROUP BY host SLIMIT 2"]
+            {
+                // With a LIMIT groups are not taken together.
+                let question = format!("SELECT {what} FROM {from}{groups}");
+                let limited = question.replace(" SLIMIT", " LIMIT 3 SLIMIT");
+                let limited =
+                    if limited == question { format!("{question} LIMIT 3") } else { limited };
+                assert_eq!(db.short(&question), db.short(&limited), "{question}");
+            }
+        }
+    }
+    for (outer, inner) in [
+        ("sum(m), count(m)", "max(v) AS m"),
+        ("top(m, host, 2)", "mean(w) AS m"),
+        ("m, n", "max(v) AS m, min(w) AS n"),
+        ("mean(m)", "mean(v) * 2 AS m, count(s)"),
+    ] {
+        let ask = |limit: &str| {
+            db.short(&format!("SELECT {outer} FROM (SELECT {inner} FROM t GROUP BY host{limit})"))
+        };
+        assert_eq!(ask(""), ask(" LIMIT 3"), "{outer} of {inner}");
+        assert!(ask("").contains("t: time"), "{outer} of {inner}");
+    }
+}
+
+#[test]
 fn configured_limits_stop_queries() {
     let mut db = database();
     db.context.limits = QueryLimits { max_select_series: 1, ..QueryLimits::default() };

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use model::{
-    DatabaseId, Interrupt, MeasurementSchema, Name, PolicyId, SeriesId, TagExpr, TimeRange,
-};
+use model::{DatabaseId, Interrupt, MeasurementSchema, Name, PolicyId, TagExpr, TimeRange};
 use parking_lot::Mutex;
 use platform::{Disk, FileLock};
 use roaring::RoaringTreemap;
@@ -26,7 +24,7 @@ use crate::metadata;
 use crate::metrics;
 use crate::options::StoreOptions;
 use crate::recover::{self, OpenReport};
-use crate::scan::{EmptyScan, LocalScan, ScanPlan, TagCache};
+use crate::scan::{EmptyScan, LocalScan, ScanPlan, TagCache, listed};
 use crate::schema::Measurement;
 use crate::write;
 
@@ -189,8 +187,7 @@ impl Store for LocalStore {
         let partitions = view
             .policy(request.policy.id)
             .map_or_else(Vec::new, |p| p.overlapping(request.time).to_vec());
-        let series = ids.iter().map(SeriesId).collect();
-        let plan = ScanPlan::new(request, measurement, partitions, series, total);
+        let plan = ScanPlan::new(request, measurement, partitions, listed(&ids), total);
         Ok(Box::new(LocalScan::new(plan, table, context)?))
     }
 

@@ -158,7 +158,7 @@ impl ScanPlan {
             filter_columns: Some(Vec::new()),
             order: TimeOrder::Ascending,
             windows: None,
-            series: series.iter().map(SeriesId).collect(),
+            series: listed(series),
             series_total: series.len(),
             measurement: Arc::clone(measurement),
         }
@@ -170,6 +170,17 @@ impl ScanPlan {
 fn numbered(measurement: &Measurement, (name, wanted): &(Name, FieldType)) -> (FieldNo, FieldType) {
     let known = measurement.field(name).filter(|(_, t)| t == wanted);
     (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
+}
+
+/// The series of a set, ascending.
+pub(crate) fn listed(series: &RoaringTreemap) -> Vec<SeriesId> {
+    match (series.min(), series.max()) {
+        // Those of a measurement mostly follow one another: counting takes a tenth of what looking for each does.
+        (Some(first), Some(last)) if last - first == series.len() - 1 => {
+            (first..=last).map(SeriesId).collect()
+        }
+        _ => series.iter().map(SeriesId).collect(),
+    }
 }
 
 fn pins_of(partitions: &[Arc<Partition>]) -> Vec<(Arc<Memtable>, Pin)> {
@@ -514,5 +525,28 @@ impl ScanCursor for LocalCursor {
             Counters::add(&self.counters.rows, batch.rows as u64);
         }
         Ok(Some(item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_list_of_a_set_has_all_of_it(
+            first in 0u64..1 << 33,
+            steps in prop_oneof![
+                prop::collection::vec(Just(1u64), 0..50),
+                prop::collection::vec(1u64..4, 0..50),
+            ],
+        ) {
+            let next = |at: &mut u64, step: u64| Some(std::mem::replace(at, *at + step));
+            let series: Vec<u64> = steps.into_iter().scan(first, next).collect();
+            let found = listed(&series.iter().copied().collect());
+            prop_assert_eq!(found, series.into_iter().map(SeriesId).collect::<Vec<_>>());
+        }
     }
 }

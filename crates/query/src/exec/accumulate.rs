@@ -5,6 +5,7 @@
 
 mod arranged;
 pub(crate) mod collect;
+pub(crate) mod flat;
 pub(crate) mod kernels;
 mod output;
 pub(crate) mod pick;

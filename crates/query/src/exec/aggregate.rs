@@ -10,6 +10,7 @@
 //! computed together, in a pass over the rows of their range.
 
 mod ends;
+mod flat;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,9 +20,11 @@ use model::{ColumnBatch, Reservation, SeriesHeader, TimeRange};
 use store::{ScanItem, ScanSlice};
 
 use self::ends::{End, Seeker};
+use self::flat::Flat;
 use super::accumulate::{Accumulator, Points, Recipe};
 use super::input::{ColumnSource, Input, ScanUse};
-use super::rows::{Block, RowMaker, Source};
+use super::rows::{RowMaker, Source};
+use super::stream::{Part, outputs};
 use super::transform::{Pipeline, Steps, source_select};
 use super::unit::{self, Item, Reader, Unit, UnitStats};
 use super::window::Windows;
@@ -45,6 +48,8 @@ pub(crate) struct Aggregate {
     /// Groups of the first unit that are done.
     done: usize,
     ready: VecDeque<(Arc<SeriesHeader>, Vec<Points>)>,
+    /// Rows of the first unit's groups, where each has one at most.
+    flat: Option<Flat>,
     /// Memory of `ready`.
     held: Reservation,
     current: Option<(Arc<SeriesHeader>, RowMaker)>,
@@ -97,6 +102,7 @@ impl Aggregate {
             finished: Vec::new(),
             done: 0,
             ready: VecDeque::new(),
+            flat: None,
             held,
             current: None,
         })
@@ -112,18 +118,19 @@ impl Aggregate {
         self.finished.iter().cloned().chain(self.units.iter().map(Unit::stats)).collect()
     }
 
-    /// The next rows, at most `rows_max`, and the series they belong to.
-    pub(crate) fn next(
-        &mut self,
-        rows_max: usize,
-    ) -> Result<Option<(Arc<SeriesHeader>, Block)>, QueryError> {
+    /// The next rows, at most `rows_max`.
+    pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
         loop {
             if let Some((header, maker)) = &mut self.current {
                 self.context.interrupt.check()?;
                 if let Some(block) = maker.next(rows_max)? {
-                    return Ok(Some((Arc::clone(header), block)));
+                    let columns = outputs(&self.select, block);
+                    return Ok(Some(Part::new(Arc::clone(header), columns)));
                 }
                 self.current = None;
+            }
+            if let Some(part) = self.next_flat()? {
+                return Ok(Some(part));
             }
             if let Some((header, points)) = self.ready.pop_front() {
                 self.current = Some((header, self.row_maker(points)?));
@@ -134,6 +141,12 @@ impl Aggregate {
             if left == 0 {
                 self.finished.extend(self.units.pop_front().map(|unit| unit.stats()));
                 self.done = 0;
+                continue;
+            }
+            if self.has_row_each() {
+                let flat = self.read_flat(unit)?;
+                self.done += flat.read;
+                self.flat = Some(flat);
                 continue;
             }
             let (groups, points) = self.next_groups(unit)?;
@@ -154,15 +167,7 @@ impl Aggregate {
     /// The points of the next groups of a unit. Going backwards in time, groups come from the last
     /// to the first; the range says which, always ascending.
     fn next_groups(&self, unit: &Unit) -> Result<(Range<usize>, Vec<Vec<Points>>), QueryError> {
-        let runs = self.passes.iter().map(|pass| Run {
-            select: &self.select,
-            context: &self.context,
-            range: pass.range,
-            recipe: &pass.recipe,
-            unit,
-            combinations: combinations(&self.select, &unit.inputs),
-        });
-        let runs: Vec<Run<'_>> = runs.collect();
+        let runs: Vec<Run<'_>> = self.passes.iter().map(|pass| self.run(pass, unit)).collect();
         let count = runs.iter().map(|run| run.groups_at_once(self.done)).min().unwrap_or(1);
         let groups = if self.select.ascending {
             self.done..self.done + count
@@ -184,6 +189,17 @@ impl Aggregate {
             }
         }
         Ok((groups, points))
+    }
+
+    fn run<'a>(&'a self, pass: &'a Pass, unit: &'a Unit) -> Run<'a> {
+        Run {
+            select: &self.select,
+            context: &self.context,
+            range: pass.range,
+            recipe: &pass.recipe,
+            unit,
+            combinations: combinations(&self.select, &unit.inputs),
+        }
     }
 
     /// What makes rows of the points of a group.
@@ -344,6 +360,17 @@ impl Run<'_> {
         range: TimeRange,
         only: Option<&[bool]>,
     ) -> Result<Vec<Vec<Points>>, QueryError> {
+        let state = self.read_state(groups, range, only)?;
+        Ok(state.finish(&self.unit.inputs, |_, points| points))
+    }
+
+    /// What functions know of `groups` from rows within `range`.
+    fn read_state(
+        &self,
+        groups: Range<usize>,
+        range: TimeRange,
+        only: Option<&[bool]>,
+    ) -> Result<Accumulator<'_>, QueryError> {
         let mut state = self.accumulator(groups.len(), range)?;
         for at in 0..self.unit.inputs.len() {
             let Some(mut slice) = self.unit.slice(at, groups.clone(), range) else { continue };
@@ -369,7 +396,7 @@ impl Run<'_> {
                 state.merge(part)?;
             }
         }
-        Ok(state.finish(&self.unit.inputs, |_, points| points))
+        Ok(state)
     }
 
     fn accumulator(&self, groups: usize, range: TimeRange) -> Result<Accumulator<'_>, QueryError> {

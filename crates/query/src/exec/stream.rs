@@ -114,21 +114,18 @@ impl SelectStream {
     pub(crate) fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
         match (&mut self.after, &self.select.after) {
             (Some(finisher), Some(after)) => {
-                finisher.next(after, rows_max, || self.rows.next(&self.select, rows_max))
+                finisher.next(after, rows_max, || self.rows.next(rows_max))
             }
-            _ => self.rows.next(&self.select, rows_max),
+            _ => self.rows.next(rows_max),
         }
     }
 }
 
 impl Rows {
-    fn next(&mut self, select: &Select, rows_max: usize) -> Result<Option<Part>, QueryError> {
+    fn next(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
         match self {
             Self::Raw(raw) => raw.next(),
-            Self::Aggregate(aggregate) => {
-                let Some((header, block)) = aggregate.next(rows_max)? else { return Ok(None) };
-                Ok(Some(Part::new(header, outputs(select, block))))
-            }
+            Self::Aggregate(aggregate) => aggregate.next(rows_max),
         }
     }
 }

@@ -68,12 +68,15 @@ impl SegmentSource {
         rows: &Range<usize>,
         stretches: &[Stretch],
     ) -> Result<Option<Piece>, StoreError> {
-        let found = self.found(block, rows, stretches)?;
-        let found_rows = found.selection.count_ones();
-        if found_rows == 0 {
+        let found = match stretches.is_empty() {
+            true => None,
+            false => Some(self.found(block, rows, stretches)?),
+        };
+        let Some(found) = found.filter(|found| found.selection.count_ones() > 0) else {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
             return Ok(None);
-        }
+        };
+        let found_rows = found.selection.count_ones();
         if found_rows < rows.len() && !self.keeps(block) {
             return self.read_found(block, rows, stretches, found).map(Some);
         }

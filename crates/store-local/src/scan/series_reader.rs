@@ -332,7 +332,9 @@ impl SeriesReader {
                 {
                     let summed = segment.sum_up(block, (rows, span.time), windows)?;
                     summed.summaries.into_iter().for_each(|some| emit(Emitted::Summaries(some)));
-                    if let Some(piece) = segment.read_satisfying(block, rows, &summed.left)? {
+                    if !summed.left.is_empty()
+                        && let Some(piece) = segment.read_satisfying(block, rows, &summed.left)?
+                    {
                         self.hand_out(piece, wanted, emit);
                     }
                     return Ok(());

@@ -182,6 +182,6 @@ impl PointsOutput<'_> {
 }
 
 /// The time of results over the whole range.
-fn whole_time(select: &Select) -> i64 {
+pub(super) fn whole_time(select: &Select) -> i64 {
     if select.has_lower_bound() { select.bound } else { 0 }
 }

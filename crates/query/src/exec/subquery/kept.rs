@@ -12,7 +12,7 @@ use store::{
 };
 
 use super::SubqueryScan;
-use crate::exec::column::{append, cast, take, undictionary};
+use crate::exec::column::{append, cast, slice, take, undictionary};
 use crate::exec::stream::{Part, SelectStream};
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
@@ -53,6 +53,9 @@ pub(super) fn scans(
         let keeper = kept.last_mut().expect("BUG: just added");
         keeper.add(&part, outputs)?;
     }
+    for keeper in &mut kept {
+        keeper.keep_waiting(outputs)?;
+    }
     Ok(kept.into_iter().map(|keeper| keeper.finish(select.ascending, ascending)).collect())
 }
 
@@ -62,6 +65,10 @@ struct Keeper {
     tags: Vec<(Name, Vec<Name>)>,
     header: Option<Arc<model::SeriesHeader>>,
     starts: Vec<usize>,
+    /// Of all parts.
+    rows: usize,
+    /// Rows that lie side by side in a batch, of one or more parts, and are not in `columns` yet.
+    waiting: Option<(Arc<ColumnBatch>, Range<usize>)>,
     columns: Vec<Column>,
     reservation: Reservation,
 }
@@ -80,6 +87,8 @@ impl Keeper {
             tags: tags.iter().map(|tag| (tag.clone(), Vec::new())).collect(),
             header: None,
             starts: Vec::new(),
+            rows: 0,
+            waiting: None,
             columns,
             reservation: context.budget.reserve(0)?,
         })
@@ -88,18 +97,41 @@ impl Keeper {
     fn add(&mut self, part: &Part, outputs: &[(usize, FieldType)]) -> Result<(), QueryError> {
         let same = |header: &Arc<model::SeriesHeader>| Arc::ptr_eq(header, &part.header);
         if !self.header.as_ref().is_some_and(same) {
-            self.starts.push(self.columns[0].len());
+            self.starts.push(self.rows);
             for (key, values) in &mut self.tags {
                 let found = part.header.tags.iter().find(|(name, _)| name == key);
                 values.push(found.map_or_else(|| Name::from(""), |(_, value)| value.clone()));
             }
             self.header = Some(Arc::clone(&part.header));
         }
-        append(&mut self.columns[0], &part.column(0));
-        for (column, (at, field_type)) in self.columns[1..].iter_mut().zip(outputs) {
-            let mut more = cast(part.column(*at + 1).into_owned(), *field_type);
+        self.rows += part.rows();
+        match &mut self.waiting {
+            Some((batch, rows))
+                if Arc::ptr_eq(batch, &part.batch) && rows.end == part.range.start =>
+            {
+                rows.end = part.range.end;
+                Ok(())
+            }
+            _ => {
+                self.keep_waiting(outputs)?;
+                self.waiting = Some((Arc::clone(&part.batch), part.range.clone()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes over the rows that wait for it.
+    fn keep_waiting(&mut self, outputs: &[(usize, FieldType)]) -> Result<(), QueryError> {
+        let Some((batch, rows)) = self.waiting.take() else { return Ok(()) };
+        let column = |at: usize| match rows == (0..batch.rows) {
+            true => batch.columns[at].clone(),
+            false => slice(&batch.columns[at], rows.clone()),
+        };
+        append(&mut self.columns[0], &column(0));
+        for (kept, (at, field_type)) in self.columns[1..].iter_mut().zip(outputs) {
+            let mut more = cast(column(*at + 1), *field_type);
             undictionary(&mut more);
-            append(column, &more);
+            append(kept, &more);
         }
         let bytes: usize = self.columns.iter().map(|c| c.values.memory_bytes()).sum();
         let bytes = bytes + self.starts.len() * (64 + 32 * self.tags.len());
