@@ -186,13 +186,31 @@ impl Keeper {
 
 /// The tag column of series with these values.
 pub(crate) fn tag_column(key: Name, values: &[Name]) -> TagColumn {
+    let (texts, codes) = if values.is_sorted() { of_sorted(values) } else { of_any(values) };
+    let texts: Strings = texts.into_iter().map(|value| &**value).collect();
+    TagColumn { key, codes, values: Arc::new(texts) }
+}
+
+/// The values that differ, ascending, and the place of each value among them. Groups mostly come in order.
+fn of_sorted(values: &[Name]) -> (Vec<&Name>, Vec<u32>) {
+    let (mut distinct, mut codes) = (Vec::<&Name>::new(), Vec::with_capacity(values.len()));
+    for value in values {
+        if distinct.last() != Some(&value) {
+            distinct.push(value);
+        }
+        codes.push(distinct.len() as u32 - 1);
+    }
+    (distinct, codes)
+}
+
+/// The same of values in any order.
+fn of_any(values: &[Name]) -> (Vec<&Name>, Vec<u32>) {
     let mut distinct: Vec<&Name> = values.iter().collect();
     distinct.sort_unstable();
     distinct.dedup();
     let code = |value: &Name| distinct.binary_search(&value).unwrap_or(0) as u32;
     let codes = values.iter().map(code).collect();
-    let texts: Strings = distinct.iter().map(|value| &***value).collect();
-    TagColumn { key, codes, values: Arc::new(texts) }
+    (distinct, codes)
 }
 
 impl KeptRows {
@@ -268,5 +286,21 @@ impl ScanCursor for KeptCursor {
         }
         let columns = self.rows.columns.iter().map(|column| take(column, &rows)).collect();
         Ok(Some(ScanItem::Rows(ColumnBatch { rows: rows.len(), runs, columns })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn sorted_values_have_the_codes_of_any(mut values in prop::collection::vec("[a-c]{0,2}", 0..20)) {
+            values.sort();
+            let values: Vec<Name> = values.into_iter().map(Name::from).collect();
+            prop_assert_eq!(of_sorted(&values), of_any(&values));
+        }
     }
 }
