@@ -95,21 +95,6 @@ pub enum CompareOp {
     GreaterOrEqual,
 }
 
-impl CompareOp {
-    /// Whether two values that compare as `ordering` satisfy the operator.
-    #[must_use]
-    pub fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Equal => ordering.is_eq(),
-            Self::NotEqual => ordering.is_ne(),
-            Self::Less => ordering.is_lt(),
-            Self::LessOrEqual => ordering.is_le(),
-            Self::Greater => ordering.is_gt(),
-            Self::GreaterOrEqual => ordering.is_ge(),
-        }
-    }
-}
-
 /// For which values an operator holds, as far as bounds of the values tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
@@ -122,6 +107,29 @@ pub enum Holds {
 }
 
 impl CompareOp {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Equal,
+        Self::NotEqual,
+        Self::Less,
+        Self::LessOrEqual,
+        Self::Greater,
+        Self::GreaterOrEqual,
+    ];
+
+    /// Whether two values that compare as `ordering` satisfy the operator.
+    #[must_use]
+    pub fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+
     /// Whether two values satisfy the operator of which only is known that they compare as something from `least` to
     /// `most`; if no order lies between these, nothing is known.
     #[must_use]

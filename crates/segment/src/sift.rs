@@ -285,14 +285,6 @@ mod tests {
     use crate::WriterOptions;
     use crate::testing::{ALL_SERIES, Cell, PlainMeasurement, Rng, Spec, open, write};
 
-    const OPS: [CompareOp; 6] = [
-        CompareOp::Equal,
-        CompareOp::NotEqual,
-        CompareOp::Less,
-        CompareOp::LessOrEqual,
-        CompareOp::Greater,
-        CompareOp::GreaterOrEqual,
-    ];
     const ROWS: usize = 6000;
 
     /// Two fields that rise and fall over hours, half a day apart, and one that is like the first but where it misses
@@ -348,7 +340,7 @@ mod tests {
                     let constant = crate::numbers::scalar(field_type, bits).unwrap();
                     FieldCondition {
                         field: rng.below(3),
-                        op: OPS[rng.below(OPS.len())],
+                        op: CompareOp::ALL[rng.below(CompareOp::ALL.len())],
                         operand: match rng.below(2) {
                             0 => FieldOperand::Constant(constant),
                             _ => FieldOperand::Field(rng.below(3)),

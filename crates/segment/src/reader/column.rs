@@ -28,6 +28,7 @@ pub(crate) fn decode(
         return Ok(());
     }
     if shape.count == shape.rows {
+        // Not as a part: what was just put together would be copied, which waits for all that was written before.
         let added = rows.len();
         decode_values(Input::new(page), shape.count, rows, &mut out.values)?;
         if let Some(validity) = &mut out.validity {

@@ -166,10 +166,7 @@ proptest! {
                     }
                     let any_row = &measurement.rows[rng.below(measurement.rows.len())];
                     let Some(value) = scalar_of(*field_type, &any_row.2[field]) else { continue };
-                    for op in [
-                        CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less,
-                        CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual,
-                    ] {
+                    for op in CompareOp::ALL {
                         let operand = FieldOperand::Constant(value.clone());
                         let found = block.holds(&FieldCondition { field, op, operand });
                         let holds = |v: &Scalar| compare(v, &value).is_some_and(|o| op.holds(o));

@@ -125,15 +125,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const OPS: [CompareOp; 6] = [
-        CompareOp::Equal,
-        CompareOp::NotEqual,
-        CompareOp::Less,
-        CompareOp::LessOrEqual,
-        CompareOp::Greater,
-        CompareOp::GreaterOrEqual,
-    ];
-
     fn column_of(rows: &[Option<i64>]) -> Column {
         let mut column = Column::new(Values::Integer(Vec::new()));
         rows.iter().for_each(|row| column.push(row.map(Scalar::Integer).as_ref()));
@@ -147,7 +138,7 @@ mod tests {
             constant in -3i64..3,
         ) {
             let column = column_of(&rows);
-            for op in OPS {
+            for op in CompareOp::ALL {
                 let expected: Bitmap =
                     rows.iter().map(|r| r.is_some_and(|v| op.holds(v.cmp(&constant)))).collect();
                 let with = |constant: Scalar| matching(&column, op, Side::Constant(&constant));

@@ -245,14 +245,7 @@ impl Generator {
 
     fn filter(&mut self) -> ProbeFilter {
         let field_type = self.random.pick(&FieldType::ALL);
-        let op = self.random.pick(&[
-            CompareOp::Equal,
-            CompareOp::NotEqual,
-            CompareOp::Less,
-            CompareOp::LessOrEqual,
-            CompareOp::Greater,
-            CompareOp::GreaterOrEqual,
-        ]);
+        let op = self.random.pick(&CompareOp::ALL);
         ProbeFilter {
             field: self.random.below(10),
             op,

@@ -11,15 +11,6 @@ fn compare_slot(op: CompareOp, constant: Scalar) -> Predicate {
     Predicate::Compare { op, lhs: Expression::Slot(0), rhs: Expression::Constant(constant) }
 }
 
-const OPS: [CompareOp; 6] = [
-    CompareOp::Equal,
-    CompareOp::NotEqual,
-    CompareOp::Less,
-    CompareOp::LessOrEqual,
-    CompareOp::Greater,
-    CompareOp::GreaterOrEqual,
-];
-
 proptest! {
     #[test]
     fn numbers_compare_across_types(
@@ -38,7 +29,7 @@ proptest! {
         for (v, valid) in &rows {
             values.push(valid.then(|| as_kind(*v, left)).as_ref());
         }
-        for op in OPS {
+        for op in CompareOp::ALL {
             let got = select(&compare_slot(op, as_kind(constant, right)), &[&values], rows.len());
             for (got, (v, valid)) in got.into_iter().zip(&rows) {
                 let holds = op.holds(real(*v, left).cmp(&real(constant, right)));
@@ -51,7 +42,7 @@ proptest! {
 #[test]
 fn what_cannot_be_compared_does_not_hold() {
     let texts = Column::new(Values::String(["a", "b"].into_iter().collect()));
-    for op in OPS {
+    for op in CompareOp::ALL {
         assert_eq!(select(&compare_slot(op, Scalar::Integer(1)), &[&texts], 2), [false; 2]);
     }
     let less = compare_slot(CompareOp::Less, Scalar::String("b".into()));

@@ -150,8 +150,8 @@ impl Batches {
         })
     }
 
-    /// Reads slices of inputs, which have about so many `cells`; `None`: they have more rows than that, on one of the threads
-    /// that share them.
+    /// Reads slices of inputs, which have about so many `cells`; `None`: they have more rows than that, or one of the threads
+    /// that share them has more than its share of it.
     fn of_slices(
         context: &QueryContext,
         unit: &Unit,
@@ -170,7 +170,8 @@ impl Batches {
             }
             let parts = on_threads(&shares, |share| {
                 let mut part = Self::new(context)?;
-                let is_all = part.read_slice(context, unit, (at, share), rows_max)?;
+                let is_all =
+                    part.read_slice(context, unit, (at, share), rows_max / shares.len())?;
                 Ok(is_all.then_some(part))
             })?;
             for part in parts {

@@ -80,10 +80,7 @@ mod tests {
             v in prop_oneof![-5.0f64..5.0, (-5i64..5).prop_map(|v| v as f64)],
             x in -6i64..6,
         ) {
-            for op in [
-                CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less,
-                CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual,
-            ] {
+            for op in CompareOp::ALL {
                 let want = op.holds((x as f64).partial_cmp(&v).unwrap());
                 if let Some((op, Scalar::Integer(v))) = whole(op, v) {
                     prop_assert_eq!(op.holds(x.cmp(&v)), want);
