@@ -8,6 +8,7 @@
 
 mod bitmap;
 mod compare;
+mod divide;
 mod extremes;
 mod select;
 mod sum;
@@ -24,6 +25,7 @@ pub use compare::{
     Comparison, compare_f64, compare_i64, compare_pairs_f64, compare_pairs_i64, compare_pairs_u64,
     compare_u64,
 };
+pub use divide::{STEPS_REACH_MAX, steps_of_i64};
 pub use extremes::{
     MinMax, min_max_f64, min_max_f64_masked, min_max_i64, min_max_i64_masked, min_max_u64,
     min_max_u64_masked,

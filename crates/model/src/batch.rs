@@ -22,10 +22,15 @@ pub struct ColumnBatch {
 /// A number of consecutive rows of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeriesRun {
-    /// Ordinal of the series in the scan's series table.
+    /// Ordinal of the series in the scan's series table, or [`SeriesRun::SEVERAL`].
     pub series: u32,
     /// Number of rows, at least 1.
     pub rows: u32,
+}
+
+impl SeriesRun {
+    /// In place of an ordinal: rows of several series, in no order of time. Only for those who said that it does not matter.
+    pub const SEVERAL: u32 = u32::MAX;
 }
 
 /// One column: values and which of them exist.

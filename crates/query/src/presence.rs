@@ -207,6 +207,7 @@ fn request(
         filters: Vec::new(),
         order: TimeOrder::Ascending,
         windows: None,
+        joins_series: false,
         context: context.scan_context(),
     }
 }

@@ -27,7 +27,7 @@ mod tag_cache;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{FieldFilter, FieldType, Name, SeriesId, TimeRange};
+use model::{FieldFilter, FieldType, Name, SeriesId, SeriesRun, TimeRange};
 use roaring::RoaringTreemap;
 use store::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
@@ -66,6 +66,8 @@ pub(crate) struct ScanPlan {
     filter_columns: Option<Vec<FilterColumns>>,
     pub(crate) order: TimeOrder,
     pub(crate) windows: Option<Windows>,
+    /// Whether it does not matter which series a row is of.
+    joins_series: bool,
     /// What the active memtables of `partitions` had when the scan was opened.
     pins: Vec<(Arc<Memtable>, Pin)>,
     /// The matching series, ascending.
@@ -100,6 +102,7 @@ impl ScanPlan {
             filters: request.filters.clone(),
             order: request.order,
             windows: request.windows,
+            joins_series: request.joins_series,
             series,
             series_total,
         }
@@ -158,6 +161,7 @@ impl ScanPlan {
             filter_columns: Some(Vec::new()),
             order: TimeOrder::Ascending,
             windows: None,
+            joins_series: false,
             series: listed(series),
             series_total: series.len(),
             measurement: Arc::clone(measurement),
@@ -298,6 +302,7 @@ impl Scan for LocalScan {
             rows_per_series: few,
             filter_columns: plan.filter_columns.clone(),
             windows: plan.windows,
+            joins_series: plan.joins_series && few.is_none(),
             ..SeriesReader::new(partitions, time)
         };
         let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
@@ -487,6 +492,9 @@ impl LocalCursor {
         let many = self.reader.read_many(&left)?;
         self.next += many.done;
         self.next_many = self.next + many.alone;
+        for summaries in &many.summaries {
+            self.batch.add_summaries(SeriesRun::SEVERAL, summaries, &mut self.ready);
+        }
         if let Some(rows) = many.rows {
             self.batch.add_batch(rows, &mut self.ready);
         }

@@ -1,12 +1,15 @@
 //! Rows of many short series that share blocks are what they were in memory, whichever of them are asked for.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{CompareOp, FieldFilter, Operand, Scalar, TimeRange};
+use model::{CompareOp, FieldFilter, Operand, Scalar, TimeRange, Values};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{POLICY, Row, read_slice, scan_everything, write};
-use store::{ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
+use store::testing::{
+    POLICY, Row, line_of, read_slice, rows_of as rows_of_batch, scan_everything, write,
+};
+use store::{ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
 use store_local::LocalStore;
 
 mod common;
@@ -132,6 +135,101 @@ fn shared_blocks_hold_what_was_in_memory() {
     }
     store.settle().unwrap();
     assert_eq!(ask(), expected);
+}
+
+/// Of all series together what the requested numbers add up to: how many there are of each field, and the sum of `x`.
+fn sums<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<String, (u64, i64)> {
+    let mut sums = BTreeMap::new();
+    for (name, value) in rows.flat_map(|row| &row.fields) {
+        let sum: &mut (u64, i64) = sums.entry(name.to_string()).or_default();
+        sum.0 += 1;
+        if let Scalar::Integer(value) = value {
+            sum.1 += value;
+        }
+    }
+    sums
+}
+
+/// The same of what a scan hands out whose series may be joined; also how many summaries there were, and rows.
+fn joined_sums(
+    store: &LocalStore,
+    request: &ScanRequest,
+) -> (BTreeMap<String, (u64, i64)>, usize, usize) {
+    let scan = store.scan(request).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let (mut rows, mut of_spans, mut spans) = (Vec::new(), BTreeMap::new(), 0);
+    while let Some(item) = cursor.next().unwrap() {
+        match item {
+            ScanItem::Rows(batch) => rows.extend(rows_of_batch(&*scan, request, &batch)),
+            ScanItem::Summaries(batch) => {
+                spans += batch.spans.len();
+                for ((name, _), of) in request.fields.iter().zip(&batch.fields) {
+                    let sum: &mut (u64, i64) = of_spans.entry(name.to_string()).or_default();
+                    sum.0 += of.counts.iter().sum::<u64>();
+                    if let Values::Integer(values) = &of.sums {
+                        sum.1 += values.iter().sum::<i64>();
+                    }
+                }
+            }
+        }
+    }
+    let handed = rows.len();
+    let is_wanted = |row: &&Row| {
+        let x = row.fields.iter().find(|(name, _)| &**name == "x").map(|(_, value)| value.clone());
+        request.filters.iter().all(|filter| match x {
+            Some(Scalar::Integer(x)) => filter.op.holds(x.cmp(&90)),
+            _ => false,
+        })
+    };
+    for (name, (count, sum)) in sums(rows.iter().filter(is_wanted)) {
+        let all = of_spans.entry(name).or_default();
+        *all = (all.0 + count, all.1 + sum);
+    }
+    of_spans.retain(|_, sum| sum.0 > 0);
+    (of_spans, spans, handed)
+}
+
+#[test]
+fn joined_series_have_the_rows_of_each() {
+    let store = open(&SimDisk::new(6, FaultConfig::default()), 256 << 20);
+    let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
+    write(&store, POLICY, &rows, 0).unwrap();
+    for stage in ["memory", "one segment"] {
+        let of_all = questions(&store).into_iter().filter(|asked| {
+            (asked.every, asked.few, asked.request.order) == (1, None, TimeOrder::Ascending)
+        });
+        for mut asked in of_all {
+            let expected = answer(&store, &asked);
+            asked.request.joins_series = true;
+            let found = answer(&store, &asked);
+            let mut request = asked.request;
+            let in_any_order = |rows: &[Row]| {
+                let key = |row: &Row| line_of(&Row { key: String::new(), ..row.clone() });
+                let mut lines: Vec<String> = rows.iter().map(key).collect();
+                lines.sort();
+                lines
+            };
+            assert_eq!(in_any_order(&found), in_any_order(&expected), "{stage}: {request:?}");
+            for parts in [SummaryParts::default(), SummaryParts { sum: true, ..Default::default() }]
+            {
+                // Texts are counted alone.
+                if parts.sum && request.fields.iter().any(|(name, _)| &**name == "state") {
+                    continue;
+                }
+                request.windows = Some(Windows { every_ns: None, offset_ns: 0, parts });
+                let (mut sums_found, spans, handed) = joined_sums(&store, &request);
+                let mut wanted = sums(expected.iter());
+                if !parts.sum {
+                    sums_found.values_mut().chain(wanted.values_mut()).for_each(|sum| sum.1 = 0);
+                }
+                assert_eq!(sums_found, wanted, "{stage}: {request:?}");
+                if stage == "one segment" && request.time == TimeRange::ALL {
+                    assert!(spans > 0 && handed == 0, "{spans} summaries, {handed} rows");
+                }
+            }
+        }
+        store.flush().unwrap();
+    }
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn totals(
         filters: Vec::new(),
         order,
         windows,
+        joins_series: false,
         context: unlimited(),
     };
     let scan = store.scan(&request).unwrap();

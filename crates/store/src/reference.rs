@@ -45,6 +45,8 @@ pub struct ReferenceOptions {
     pub filters: bool,
     /// Whether `rows_per_series` and `with_any` are obeyed.
     pub rows_per_series: bool,
+    /// Whether rows of several series are joined where a request allows it.
+    pub joins_series: bool,
 }
 
 /// When summaries stand in for rows, if a request allows them.
@@ -65,6 +67,7 @@ impl Default for ReferenceOptions {
             summaries: SummaryMode::Never,
             filters: false,
             rows_per_series: true,
+            joins_series: false,
         }
     }
 }

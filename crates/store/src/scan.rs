@@ -48,6 +48,11 @@ pub struct ScanRequest {
     /// summaries in place of rows. Together with `filters` only if all rows that satisfy them are wanted, and `fields` has
     /// the fields that they look at: summaries are of such rows alone, rows are to be looked at again.
     pub windows: Option<Windows>,
+    /// A hint: it does not matter which of the series of a slice a row is of. The store may then join rows of several to one
+    /// run, and sum up rows of several: both are said to be of [`SeriesRun::SEVERAL`](model::SeriesRun::SEVERAL). Times of
+    /// such a run are in no order, and may come twice. Not in slices with `rows_per_series`,
+    /// never together with `first_last` of summaries.
+    pub joins_series: bool,
     /// Limits of the work.
     pub context: ScanContext,
 }
@@ -139,7 +144,8 @@ pub trait Scan: Send + Sync {
 
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
-    /// with the rows. The series of consecutive items may be the same; items are never empty.
+    /// with the rows. The series of consecutive items may be the same; items are never empty. What is joined
+    /// comes anywhere.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -143,6 +143,7 @@ pub fn scan_everything(
         filters: Vec::new(),
         order: TimeOrder::Ascending,
         windows: None,
+        joins_series: false,
         context: unlimited(),
     })
 }
@@ -193,12 +194,15 @@ pub fn read_slice(
     Ok(rows)
 }
 
-/// The rows of a batch.
+/// The rows of a batch; those of several series have no key.
 #[must_use]
 pub fn rows_of(scan: &dyn Scan, request: &ScanRequest, batch: &ColumnBatch) -> Vec<Row> {
     let (mut rows, mut at) = (Vec::with_capacity(batch.rows), 0);
     for run in &batch.runs {
-        let key = series_key(scan, request, run.series);
+        let key = match run.series {
+            SeriesRun::SEVERAL => String::new(),
+            series => series_key(scan, request, series),
+        };
         let end = at + run.rows as usize;
         rows.extend((at..end).map(|row| row_at(request, batch, &key, row)));
         at = end;
@@ -339,7 +343,8 @@ fn slot_of(value: &Scalar, strings: &mut Vec<u8>) -> u64 {
 }
 
 /// The row in line protocol.
-pub(crate) fn line_of(row: &Row) -> String {
+#[must_use]
+pub fn line_of(row: &Row) -> String {
     let mut line = row.key.clone();
     for (at, (name, value)) in row.fields.iter().enumerate() {
         let separator = if at == 0 { ' ' } else { ',' };

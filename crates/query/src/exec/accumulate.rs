@@ -138,7 +138,7 @@ impl Recipe {
     }
 
     /// Whether it does not matter which series a row is of, nor that rows of several are not in order of time.
-    fn ignores_series(&self, select: &Select) -> bool {
+    pub(crate) fn ignores_series(&self, select: &Select) -> bool {
         let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;
         let ignores = |(kind, call): (&Kind, &CallPlan)| match kind {
             Kind::Totals(_) | Kind::Tally | Kind::Collected(_) | Kind::Nothing => true,

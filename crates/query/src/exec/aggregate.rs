@@ -231,6 +231,7 @@ fn usage(select: &Select, recipe: &Recipe) -> ScanUse {
         usage.ascending = end == End::First;
         return usage;
     }
+    usage.joins_series = select.dimensions.is_empty() && recipe.ignores_series(select);
     let parts = recipe.summary_parts();
     usage.windows = parts.and_then(|parts| match &select.windows {
         None => Some(store::Windows { every_ns: None, offset_ns: 0, parts }),

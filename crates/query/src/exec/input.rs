@@ -66,6 +66,8 @@ pub(crate) struct ScanUse {
     pub rows_per_series: Option<u64>,
     /// Windows that summaries may stand for.
     pub windows: Option<Windows>,
+    /// Whether it does not matter which series a row is of.
+    pub joins_series: bool,
 }
 
 /// The columns asked for, each once.
@@ -161,6 +163,8 @@ pub(crate) fn open_source(
                 order: order(usage.ascending),
                 // Summaries are of values as they are stored, in rows that the store can tell.
                 windows: usage.windows.filter(|_| is_store_decided && !plan.casts()),
+                joins_series: usage.joins_series
+                    && !filter.as_ref().is_some_and(Filter::looks_at_tags),
                 context: context.scan_context(),
             };
             if request.fields.is_empty() || request.time.is_empty() {
@@ -369,6 +373,14 @@ fn tag_of_codes(tag: &TagColumn, codes: Vec<u32>, blank: bool) -> Column {
 }
 
 impl Filter {
+    fn looks_at_tags(&self) -> bool {
+        let mut is_any = self.slots.iter().any(|slot| matches!(slot, ColumnSource::Tag { .. }));
+        if let Some(predicate) = &self.predicate {
+            tags_of(predicate, &mut |_| is_any = true);
+        }
+        is_any
+    }
+
     fn select(&self, batch: &ColumnBatch, table: &SeriesTable) -> Bitmap {
         let mut selection = match &self.predicate {
             None => Bitmap::filled(batch.rows, true),

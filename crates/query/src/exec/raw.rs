@@ -71,6 +71,7 @@ impl Raw {
             ascending: select.ascending,
             rows_per_series: (select.limit > 0).then_some(enough),
             windows: None,
+            joins_series: false,
         };
         let units = unit::open(&select, usage, &context)?;
         Ok(Self {

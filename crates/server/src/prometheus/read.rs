@@ -167,6 +167,7 @@ impl Wanted {
             filters: Vec::new(),
             order: TimeOrder::Ascending,
             windows: None,
+            joins_series: false,
             context: context.clone(),
         })?;
         let mut cursor = scan.open(&ScanSlice::all())?;

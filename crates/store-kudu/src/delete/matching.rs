@@ -67,6 +67,7 @@ fn request(
         filters: Vec::new(),
         order: TimeOrder::Ascending,
         windows: None,
+        joins_series: false,
         context: ScanContext { budget, interrupt: Interrupt::new() },
     }
 }

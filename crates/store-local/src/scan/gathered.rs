@@ -98,7 +98,7 @@ impl SeriesReader {
             self.cut(piece, &runs, kept.as_ref())
         });
         let (done, alone) = (wanted.len(), usize::from(wanted.len() < all));
-        Ok(ManyRows { rows, done, unfinished: None, alone })
+        Ok(ManyRows { rows, done, alone, ..ManyRows::default() })
     }
 }
 

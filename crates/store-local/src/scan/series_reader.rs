@@ -39,6 +39,8 @@ pub(crate) struct SeriesReader {
     pub(crate) filter_columns: Option<Vec<FilterColumns>>,
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
+    /// It does not matter which series a row is of.
+    pub(crate) joins_series: bool,
     /// The row that was handed out last by itself; empty at first.
     pub(crate) row: Vec<Option<u64>>,
     /// Only rows with these times are wanted, which ascend; others may come along.
@@ -82,6 +84,7 @@ impl SeriesReader {
             with_any: None,
             filter_columns: None,
             windows: None,
+            joins_series: false,
             row: Vec::new(),
             only: None,
             gathered: 0,

@@ -13,10 +13,12 @@ use model::{Bitmap, ColumnBatch, CompareOp, SeriesId, SeriesRun, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::{StoreError, TimeOrder};
 
+use super::counters::Counters;
 use super::filter;
 use super::piece::Piece;
 use super::series_reader::{Emitted, SeriesReader};
 use super::source::{SegmentSource, Source, same};
+use super::summarise::{SpanSummaries, summarise};
 use crate::error::segment_error;
 
 /// Finding a few rows of one series takes as long as decoding so many cells.
@@ -33,6 +35,8 @@ const COPIED_TOGETHER_ROWS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct ManyRows {
     pub(super) rows: Option<ColumnBatch>,
+    /// Of all of them together, in place of rows.
+    pub(super) summaries: Vec<SpanSummaries>,
     /// Series that are done, of those that were wanted.
     pub(super) done: usize,
     /// The last of these, if the blocks behind may have more of its rows.
@@ -74,6 +78,15 @@ impl<'a> SeriesLeft<'a> {
         let ordinals = (self.done..self.done + self.len())
             .map(move |at| self.listed.map_or(at as u32, |listed| listed[at]));
         ordinals.map(move |ordinal| (ordinal, self.series[ordinal as usize]))
+    }
+
+    /// How many of the next series lie between two, if those are all there are: their numbers follow one another. The
+    /// first is the next one.
+    fn count_between(&self, first: SeriesId, last: SeriesId) -> Option<usize> {
+        let count = usize::try_from(last.0 - first.0).ok()?.checked_add(1)?;
+        let (_, series) = self.side_by_side(count)?;
+        let ends = (series.first(), series.last());
+        (ends == (Some(&first), Some(&last))).then_some(count)
     }
 
     /// The next `count` series and the ordinal of the first, if no series of the scan lies between them that is not to be
@@ -140,10 +153,23 @@ impl SeriesReader {
         let Some(block) = block.filter(|block| is_shared(block, has_windows)) else {
             return Ok(ManyRows::none(1));
         };
-        let runs = segment.reader.runs(&block).map_err(segment_error)?;
-        let Some(mut wanted) = Wanted::among(&runs, left) else {
-            return Ok(ManyRows::none(READ_ALONE));
+        if self.joins_series
+            && time.covers(&block.time())
+            && let Some(many) = self.sum_up_shared(&block, left)?
+        {
+            return Ok(many);
+        }
+        let joins = self.joins_series && !is_backwards;
+        let segment = self.only_segment(0);
+        let whole = if joins { Wanted::whole(&block, left) } else { None };
+        let wanted = match whole {
+            Some(whole) => Some(whole),
+            None => {
+                let runs = segment.reader.runs(&block).map_err(segment_error)?;
+                Wanted::among(&runs, left)
+            }
         };
+        let Some(mut wanted) = wanted else { return Ok(ManyRows::none(READ_ALONE)) };
         let mut alone = 0;
         if wanted.unfinished.is_some() && (few || is_backwards) {
             // Of its rows those behind the block may be the first ones.
@@ -164,7 +190,46 @@ impl SeriesReader {
         } else {
             None
         };
-        Ok(ManyRows { rows, done, unfinished, alone })
+        Ok(ManyRows { rows, summaries: Vec::new(), done, unfinished, alone })
+    }
+
+    /// Sums up all rows of a block, if all its series are the next ones that are `left`.
+    fn sum_up_shared(
+        &mut self,
+        block: &Block,
+        left: &SeriesLeft<'_>,
+    ) -> Result<Option<ManyRows>, StoreError> {
+        let Some(windows) = self.windows else { return Ok(None) };
+        let (time, is_filtered) = (block.time(), !self.filters.is_empty());
+        let last = block.last().0;
+        let segment = self.only_segment(0);
+        let done = match left.count_between(block.first().0, last) {
+            Some(done) => done,
+            None => {
+                let runs = segment.reader.runs(block).map_err(segment_error)?;
+                match Wanted::among(&runs, left) {
+                    Some(wanted) if wanted.runs.len() == runs.len() => wanted.done,
+                    _ => return Ok(None),
+                }
+            }
+        };
+        let rows = 0..block.rows();
+        let summaries = if is_filtered {
+            let summed = segment.sum_up(block, (&rows, time), &windows)?;
+            Some(summed.summaries).filter(|_| summed.left.is_empty())
+        } else {
+            let fields = &segment.fields;
+            let cut = summarise(&segment.reader, block, (&rows, time), fields, &windows)?;
+            let cut = cut.filter(|cut| cut.rows.is_empty());
+            if cut.is_some() {
+                Counters::add(&segment.counters.pages_summarised, fields.len() as u64);
+            }
+            cut.map(|cut| cut.summaries.into_iter().collect())
+        };
+        let Some(summaries) = summaries else { return Ok(None) };
+        segment.near = block.place();
+        let unfinished = Some(last);
+        Ok(Some(ManyRows { rows: None, summaries, done, unfinished, alone: 0 }))
     }
 
     /// The rows of a block that matter, of whatever series: within `time`, with values, and those that filters leave;
@@ -207,11 +272,15 @@ impl SeriesReader {
         let in_runs: usize = runs.iter().map(|(_, rows)| rows.len()).sum();
         let forward = self.order == TimeOrder::Ascending;
         let run = |series: u32, rows: usize| SeriesRun { series, rows: rows as u32 };
+        let joins = self.joins_series && forward;
         let are_all_wanted = kept.is_none() && few == usize::MAX && forward;
         let is_whole = in_runs == piece.times.len();
         if are_all_wanted && (is_whole || in_runs >= runs.len() * COPIED_TOGETHER_ROWS) {
             if !is_whole {
                 piece = piece.parts(runs.iter().map(|(_, rows)| rows.clone()), in_runs);
+            }
+            if joins {
+                return Some(piece.into_batch(vec![run(SeriesRun::SEVERAL, in_runs)]));
             }
             let runs = runs.iter().map(|(series, rows)| run(*series, rows.len()));
             return Some(piece.into_batch(runs.collect()));
@@ -228,9 +297,13 @@ impl SeriesReader {
                 of_runs.extend_filled(piece.times.len() - of_runs.len(), false);
                 wanted = filter::both(&wanted, &of_runs);
             }
-            let runs =
-                runs.iter().map(|(series, rows)| run(*series, wanted.count_ones_in(rows.clone())));
-            let runs: Vec<SeriesRun> = runs.filter(|run| run.rows > 0).collect();
+            let runs: Vec<SeriesRun> = if joins {
+                vec![run(SeriesRun::SEVERAL, wanted.count_ones())]
+            } else {
+                let rows_left = |rows: &Range<usize>| wanted.count_ones_in(rows.clone());
+                runs.iter().map(|(series, rows)| run(*series, rows_left(rows))).collect()
+            };
+            let runs: Vec<SeriesRun> = runs.into_iter().filter(|run| run.rows > 0).collect();
             piece.select(&wanted);
             return (!runs.is_empty()).then(|| piece.into_batch(runs));
         }
@@ -302,6 +375,14 @@ impl SegmentSource {
 }
 
 impl Wanted {
+    /// All rows of a block, whichever series they are of, if its series are the next ones that are left.
+    fn whole(block: &Block, left: &SeriesLeft<'_>) -> Option<Self> {
+        let (first, last) = (block.first().0, block.last().0);
+        let done = left.count_between(first, last)?;
+        let runs = vec![(SeriesRun::SEVERAL, 0..block.rows())];
+        Some(Self { runs, done, unfinished: Some(last) })
+    }
+
     /// Which of a block's runs are wanted; `None` if there are less than two.
     fn among(runs: &Runs, left: &SeriesLeft<'_>) -> Option<Self> {
         let last = runs.series(runs.len() - 1);

@@ -60,7 +60,7 @@ fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
     window(a) == window(b)
 }
 
-/// Cuts rows of one series, all of `rows` in `block`, which lie within `time`. `None` if nothing can be
+/// Cuts rows of one series, or all of a block, which lie within `time`. `None` if nothing can be
 /// summed up.
 pub(crate) fn summarise(
     reader: &SegmentReader,
@@ -74,8 +74,7 @@ pub(crate) fn summarise(
     if first_last || (needs_numbers && fields.iter().any(|(_, t)| !t.is_numeric())) {
         return Ok(None);
     }
-    let whole = block.has_one_series() && *rows == (0..block.rows());
-    if whole && in_one_window(windows, block.time().min, block.time().max) {
+    if *rows == (0..block.rows()) && in_one_window(windows, block.time().min, block.time().max) {
         return Ok(whole_block(block, fields, needs_numbers));
     }
     if !block.has_windows() {
@@ -106,14 +105,15 @@ pub(crate) fn spans_of_request(
     rows: (&Range<usize>, TimeRange),
     windows: &Windows,
 ) -> Result<Option<CutRows>, StoreError> {
-    let Some(every) = windows.every_ns else {
+    if in_one_window(windows, rows.1.min, rows.1.max) {
         let all = Span { at: 0, rows: rows.0.clone(), time: rows.1 };
         return Ok(Some((vec![all], Vec::new())));
-    };
+    }
     let kept = reader.windows(block).map_err(segment_error)?;
-    let Some(kept) = kept.filter(|kept| every >= kept.index().window_ns()) else {
-        return Ok(None);
+    let is_fine = |kept: &Arc<BlockWindows>| {
+        windows.every_ns.is_some_and(|every| every >= kept.index().window_ns())
     };
+    let Some(kept) = kept.filter(is_fine) else { return Ok(None) };
     spans_of_windows(reader, block, rows, kept.index(), windows).map(Some)
 }
 
@@ -188,7 +188,7 @@ fn present(block: &Block, field: Option<usize>) -> Option<usize> {
     field.filter(|field| block.has_values(*field))
 }
 
-/// The summary of a block of one series, as its directory has it. `None`: it has not the numbers.
+/// The summary of a block, as its directory has it. `None`: it has not the numbers.
 fn whole_block(
     block: &Block,
     fields: &[(Option<usize>, FieldType)],

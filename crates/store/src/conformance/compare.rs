@@ -112,6 +112,7 @@ fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
         filters: filter.into_iter().collect(),
         order: probe.order,
         windows: probe.windows,
+        joins_series: probe.joins_series,
         context: testing::unlimited(),
     }
 }
@@ -187,7 +188,7 @@ fn check_matching(scan: &dyn Scan, pinned: &dyn Scan, request: &ScanRequest) -> 
 }
 
 fn without_hints(request: &ScanRequest) -> ScanRequest {
-    ScanRequest { filters: Vec::new(), windows: None, ..request.clone() }
+    ScanRequest { filters: Vec::new(), windows: None, joins_series: false, ..request.clone() }
 }
 
 fn check_rows(
@@ -197,7 +198,7 @@ fn check_rows(
     slice: &ScanSlice,
     ordinals: &[u32],
 ) -> Result<(), String> {
-    let got = by_key(read_cursor(scan, request, slice)?);
+    let mut got = by_key(read_cursor(scan, request, slice)?);
     let of_model = |request: ScanRequest| -> Result<RowsByKey, String> {
         let time = request.time.intersect(&slice.time);
         let rows = testing::read(model, &ScanRequest { time, ..request });
@@ -213,8 +214,16 @@ fn check_rows(
     let limit = slice.rows_per_series.map_or(usize::MAX, |n| n as usize);
     let has_hints = slice.rows_per_series.is_some() || slice.with_any.is_some();
     let exact = request.filters.is_empty() && !has_hints;
-    let table: Vec<String> =
+    let mut table: Vec<String> =
         ordinals.iter().map(|series| testing::series_key(scan, request, *series)).collect();
+    let mut all = all;
+    if request.joins_series {
+        for rows in [&mut all, &mut wanted] {
+            rows.retain(|key, _| table.contains(key));
+        }
+        [&mut got, &mut all, &mut wanted].into_iter().for_each(join);
+        table = vec![String::new()];
+    }
     for (key, rows) in &got {
         if !table.contains(key) {
             return Err(format!("series {key} is not in the slice"));
@@ -261,6 +270,14 @@ fn by_key(rows: Vec<Row>) -> RowsByKey {
         map.entry(row.key.clone()).or_default().push(row);
     }
     map
+}
+
+/// Forgets which series rows are of, and their order.
+fn join(rows: &mut RowsByKey) {
+    let mut all: Vec<Row> = std::mem::take(rows).into_values().flatten().collect();
+    all.iter_mut().for_each(|row| row.key = String::new());
+    all.sort_by_cached_key(testing::line_of);
+    rows.insert(String::new(), all);
 }
 
 /// Whether times follow each other as the request says.

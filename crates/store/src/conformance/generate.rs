@@ -236,6 +236,10 @@ impl Generator {
                 probe.with_any = Some(places.map(|_| self.random.below(100)).collect());
             }
         }
+        // Of two series' values at one time neither is the first.
+        let has_ends = probe.windows.is_some_and(|windows| windows.parts.first_last);
+        let may_join = probe.rows_per_series.is_none() && !has_ends;
+        probe.joins_series = may_join && self.random.chance(50);
         probe.filter = self.random.chance(30).then(|| self.filter());
         probe.series_parts = 1 + self.random.below(3) as u32;
         probe.cuts = (0..self.random.below(3)).map(|_| self.time()).collect();

@@ -96,6 +96,7 @@ pub(super) struct Probe {
     pub(super) with_any: Option<Vec<usize>>,
     pub(super) rows_per_series: Option<u64>,
     pub(super) windows: Option<Windows>,
+    pub(super) joins_series: bool,
     /// The scan is read by this many cursors over disjoint series ...
     pub(super) series_parts: u32,
     /// ... each cut at these times, ascending.
@@ -125,6 +126,7 @@ impl Probe {
             with_any: None,
             rows_per_series: None,
             windows: None,
+            joins_series: false,
             series_parts: 1,
             cuts: Vec::new(),
         }

@@ -224,7 +224,13 @@ impl ScanCursor for FlawedCursor {
 }
 
 fn options(summaries: SummaryMode) -> ReferenceOptions {
-    ReferenceOptions { summaries, item_rows: 7, filters: true, rows_per_series: true }
+    ReferenceOptions {
+        summaries,
+        item_rows: 7,
+        filters: true,
+        rows_per_series: true,
+        joins_series: true,
+    }
 }
 
 #[test]

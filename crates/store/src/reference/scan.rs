@@ -99,11 +99,15 @@ impl Scan for ReferenceScan {
             Some(some) => some.to_vec(),
         };
         let mut items = Items::new(self);
+        let joins = self.request.joins_series
+            && self.options.joins_series
+            && slice.rows_per_series.is_none();
         for ordinal in ordinals {
             if ordinal >= self.table.len {
                 return Err(StoreError::Invalid(format!("the scan has no series {ordinal}")));
             }
             let rows = self.rows(ordinal, slice);
+            let ordinal = if joins { SeriesRun::SEVERAL } else { ordinal };
             match (self.request.windows, self.options.summaries) {
                 (None, _) | (_, SummaryMode::Never) => items.add_rows(ordinal, &rows),
                 (Some(windows), mode) => items.add_windows(ordinal, &rows, windows, mode),

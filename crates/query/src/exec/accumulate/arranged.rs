@@ -16,7 +16,7 @@ const ROWS_A_SLOT: usize = 8;
 impl Accumulator<'_> {
     /// Whether rows of a batch are better added without a look at which series they are of.
     pub(super) fn scatters(&self, rows: usize, series: &[SeriesRun]) -> bool {
-        self.ignores_series && self.slots.scatters(rows, series.len())
+        self.ignores_series && self.slots.scatters(rows, series)
     }
 
     /// Adds rows of an input to their slots; `false`, and nothing is added: their slots are too many.

@@ -23,7 +23,7 @@ pub(crate) struct Run {
 }
 
 /// In place of a series: rows of several, one behind another, each in order of time.
-pub(crate) const SEVERAL: u32 = u32::MAX;
+pub(crate) const SEVERAL: u32 = SeriesRun::SEVERAL;
 
 /// A span of rows that was summed up, all of which belong to one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl SlotMap {
     }
 
     /// Cuts rows into runs. `group_of` says which group a series is of, `None`: none, its rows are
-    /// left out. `times` of a series ascend or descend strictly.
+    /// left out. `times` of a series ascend or descend strictly; those of [`SEVERAL`] do not.
     pub(crate) fn cut(
         &mut self,
         times: &[i64],
@@ -173,6 +173,9 @@ impl SlotMap {
         ascending: bool,
         runs: &mut Vec<Run>,
     ) {
+        if series == SEVERAL {
+            return self.cut_unordered(times, (start, end), group, runs);
+        }
         let windows = match self {
             Self::Whole { joins, .. } => {
                 let (start, end) = (start as u32, end as u32);
@@ -218,6 +221,30 @@ impl SlotMap {
                 Some(next) if ascending && next.start <= times[at] && times[at] < next.end => next,
                 _ => windows.at(times[at]),
             };
+        }
+    }
+
+    /// The same of rows in no order.
+    fn cut_unordered(
+        &mut self,
+        times: &[i64],
+        (start, end): (usize, usize),
+        group: u32,
+        runs: &mut Vec<Run>,
+    ) {
+        let mut at = start;
+        while at < end {
+            let (to, slot) = match self {
+                Self::Whole { .. } => (end, group),
+                Self::Grid { windows, .. } | Self::Listed { windows, .. } => {
+                    let window = windows.at(times[at]);
+                    let is_inside = |time: &&i64| window.start <= **time && **time < window.end;
+                    let rows = times[at..end].iter().take_while(is_inside).count().max(1);
+                    (at + rows, self.slot_of_window(group, window))
+                }
+            };
+            runs.push(Run { slot, start: at as u32, end: to as u32, series: SEVERAL });
+            at = to;
         }
     }
 
@@ -351,6 +378,24 @@ mod tests {
 
     proptest! {
         #[test]
+        fn rows_in_no_order_are_cut_as_they_come(
+            times in prop::collection::vec(-200i64..200, 1..60),
+            (every, offset) in (1i64..90, 0i64..50),
+            grid in any::<bool>(),
+        ) {
+            let windows = Windows::new(every, offset, None);
+            let range = TimeRange::new(-200, 200);
+            let mut map = SlotMap::new(Some(&windows), range, 1, if grid { 1 << 20 } else { 0 }, true);
+            let series = [SeriesRun { series: SEVERAL, rows: times.len() as u32 }];
+            let mut runs = Vec::new();
+            map.cut(&times, &series, |_| Some(0), true, &mut runs);
+            let of_rows: Vec<u32> = times.iter().map(|time| map.slot(0, *time)).collect();
+            let of_run = |run: &Run| vec![run.slot; (run.end - run.start) as usize];
+            prop_assert_eq!(runs.iter().flat_map(of_run).collect::<Vec<u32>>(), of_rows);
+            prop_assert!(runs.iter().all(|run| run.series == SEVERAL));
+        }
+
+        #[test]
         fn runs_cover_rows_and_agree_with_windows(
             mut times in prop::collection::btree_set(-500i64..500, 1..120),
             every in 1i64..90,
@@ -392,7 +437,7 @@ mod tests {
 
     #[test]
     fn grids_reach_the_ends_of_time() {
-        for every in [1 << 60, (1 << 61) + 12_345, i64::MAX / 3, i64::MAX] {
+        for every in [1 << 55, 1 << 60, (1 << 61) + 12_345, i64::MAX / 3, i64::MAX] {
             let windows = Windows::new(every, 77, None);
             let range = TimeRange::new(model::MIN_TIME_NS, model::MAX_TIME_NS);
             let step = 1i64 << 59;
@@ -400,13 +445,23 @@ mod tests {
             times.insert(0, model::MIN_TIME_NS);
             times.push(model::MAX_TIME_NS);
             for ascending in [true, false] {
-                let mut map = SlotMap::new(Some(&windows), range, 1, 100, false);
+                let range = match every >> 55 {
+                    // So far all are calculated.
+                    1 => TimeRange::new(-(1 << 61), (1 << 61) - (1 << 56)),
+                    _ => range,
+                };
+                times.retain(|time| range.contains(*time));
+                let mut map = SlotMap::new(Some(&windows), range, 1, 200, false);
                 assert!(matches!(map, SlotMap::Grid { .. }));
                 let series = [SeriesRun { series: 0, rows: times.len() as u32 }];
                 let mut runs = Vec::new();
                 map.cut(&times, &series, |_| Some(0), ascending, &mut runs);
-                let mut slots = Vec::new();
-                map.of_rows(&times, &series, |_| Some(0), &mut slots);
+                let (mut slots, joined) = (Vec::new(), SeriesRun { series: SEVERAL, ..series[0] });
+                let is_calculated = map.scatters(times.len(), &[joined]);
+                assert_eq!(is_calculated, every >> 55 == 1);
+                if is_calculated {
+                    map.of_rows(&times, &series, |_| Some(0), &mut slots);
+                }
                 for (time, slot) in times.iter().zip(slots) {
                     assert_eq!(slot, map.slot(0, *time), "{time} in windows of {every}");
                 }

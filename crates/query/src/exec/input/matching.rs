@@ -53,6 +53,7 @@ pub(crate) fn open_matching(
         filters: condition.filters.clone(),
         order: order(usage.ascending),
         windows: None,
+        joins_series: false,
         context: context.scan_context(),
     };
     let scan = context.store.scan(&request)?;

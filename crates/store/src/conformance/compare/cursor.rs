@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ColumnBatch, FieldSummaries, FieldType, SummaryBatch, TimedValues, Values};
+use model::{ColumnBatch, FieldSummaries, FieldType, SeriesRun, SummaryBatch, TimedValues, Values};
 
 use super::in_order;
 use crate::conformance::apply::failed;
@@ -120,14 +120,20 @@ fn read_rows(
 ) -> Result<(), String> {
     let mut at = 0;
     for run in &batch.runs {
-        order.next(run.series, scan.series().len)?;
-        let key = series_key(scan, request, run.series);
+        let is_joined = run.series == SeriesRun::SEVERAL;
+        let key = if is_joined {
+            check_joined(request, order.slice)?;
+            String::new()
+        } else {
+            order.next(run.series, scan.series().len)?;
+            series_key(scan, request, run.series)
+        };
         for row in at..at + run.rows as usize {
             let time_ns = batch.times()[row];
             if !request.time.contains(time_ns) || !order.slice.time.contains(time_ns) {
                 return Err(format!("the row at {time_ns} is outside of the times asked for"));
             }
-            let before = last_times.insert(run.series, time_ns);
+            let before = if is_joined { None } else { last_times.insert(run.series, time_ns) };
             // Windows are aggregated in any order, but no time may come twice.
             let order = request.order;
             if before.is_some_and(|b| !in_order(order, b, time_ns)) && request.windows.is_none() {
@@ -161,7 +167,11 @@ fn check_summaries(
         return Err(format!("summaries of a wrong shape: {batch:?}"));
     }
     for (at, span) in batch.spans.iter().enumerate() {
-        order.next(span.series, u32::MAX)?;
+        if span.series == SeriesRun::SEVERAL {
+            check_joined(request, slice)?;
+        } else {
+            order.next(span.series, u32::MAX)?;
+        }
         let time = request.time.intersect(&slice.time);
         let inside = span.min_time <= span.max_time
             && time.contains(span.min_time)
@@ -171,6 +181,13 @@ fn check_summaries(
         if !inside || !one_window || !has_values {
             return Err(format!("a summary does not lie in one window asked for: {span:?}"));
         }
+    }
+    Ok(())
+}
+
+fn check_joined(request: &ScanRequest, slice: &ScanSlice) -> Result<(), String> {
+    if !request.joins_series || slice.rows_per_series.is_some() {
+        return Err("rows of several series were not asked for together".into());
     }
     Ok(())
 }

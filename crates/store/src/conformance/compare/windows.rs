@@ -46,7 +46,10 @@ pub(super) fn check_windows(
     rows.iter().filter(is_wanted).for_each(|row| add_row(&mut got, request, row));
     for batch in &summaries {
         for (at, span) in batch.spans.iter().enumerate() {
-            let key = testing::series_key(scan, request, span.series);
+            let key = match request.joins_series {
+                true => String::new(),
+                false => testing::series_key(scan, request, span.series),
+            };
             let sums = entry(&mut got, request, key, span.min_time);
             for (sum, field) in sums.iter_mut().zip(&batch.fields) {
                 let summary = FieldSummary::read(field, at, parts);
@@ -96,7 +99,8 @@ fn entry<'a>(
 }
 
 fn add_row(sums: &mut Sums, request: &ScanRequest, row: &Row) {
-    let sums = entry(sums, request, row.key.clone(), row.time_ns);
+    let key = if request.joins_series { String::new() } else { row.key.clone() };
+    let sums = entry(sums, request, key, row.time_ns);
     for (name, value) in &row.fields {
         let at = request.fields.iter().position(|f| f.0 == *name).expect("BUG: not asked for");
         let sum = &mut sums[at];

@@ -1,46 +1,30 @@
 //! Slots row by row, for series with a handful of rows each: a run of them would take longer to find than to add.
 
+use codec::kernels::{STEPS_REACH_MAX, steps_of_i64};
 use model::SeriesRun;
 
-use super::SlotMap;
+use super::{SEVERAL, SlotMap};
 
 /// In place of a slot: the row's series is in no group.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 /// Series with fewer rows on average are better added row by row.
 const ROWS_EACH: usize = 16;
 
-/// What a number is divided by, and two to the power of 64 by that.
-#[derive(Clone, Copy)]
-struct Divisor {
-    by: u64,
-    reciprocal: u64,
-}
-
-impl Divisor {
-    fn new(by: u64) -> Self {
-        Self { by, reciprocal: u64::MAX / by }
-    }
-
-    /// The quotient. Below 2^63 what the reciprocal's missing fraction takes away is less than one.
-    #[inline]
-    fn divide(self, number: u64) -> u64 {
-        if number >> 63 != 0 {
-            return number / self.by;
-        }
-        let near = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64;
-        near + u64::from(number - near * self.by >= self.by)
-    }
-}
-
 impl SlotMap {
     /// Whether rows are better added one by one, if it does not matter which series they are of.
-    pub(crate) fn scatters(&self, rows: usize, series: usize) -> bool {
+    pub(crate) fn scatters(&self, rows: usize, series: &[SeriesRun]) -> bool {
         let has_many = match self {
             Self::Whole { groups, .. } => *groups > 1,
-            Self::Grid { .. } => true,
+            Self::Grid { windows, per_group, .. } => {
+                let reach = u64::try_from(*per_group)
+                    .ok()
+                    .and_then(|count| count.checked_mul(windows.every_ns.cast_unsigned()));
+                reach.is_some_and(|reach| reach <= STEPS_REACH_MAX)
+            }
             Self::Listed { .. } => false,
         };
-        has_many && rows < series.saturating_mul(ROWS_EACH)
+        let is_joined = |run: &SeriesRun| run.series == SEVERAL;
+        has_many && (rows < series.len().saturating_mul(ROWS_EACH) || series.iter().any(is_joined))
     }
 
     /// The slot of each row, or [`NOWHERE`].
@@ -64,50 +48,23 @@ impl SlotMap {
                 }
             }
             Self::Grid { windows, first_end, per_group, .. } => {
-                let every = Divisor::new(windows.every_ns.cast_unsigned());
-                // All of time is more than an `i64` holds.
-                let behind = |time: i64| time.wrapping_sub(*first_end).cast_unsigned();
-                let window = |time: &i64| match *time < *first_end {
-                    true => 0,
-                    false => 1 + every.divide(behind(*time)) as u32,
-                };
+                let first_start = first_end.wrapping_sub(windows.every_ns);
+                steps_of_i64(times, first_start, windows.every_ns, slots);
                 let mut at = 0;
                 for run in series {
-                    let of_run = &times[at..at + run.rows as usize];
+                    let of_run = &mut slots[at..at + run.rows as usize];
                     at += of_run.len();
                     match group_of(run.series) {
+                        Some(0) => {}
                         Some(group) => {
                             let first = group * *per_group as u32;
-                            slots.extend(of_run.iter().map(|time| first + window(time)));
+                            of_run.iter_mut().for_each(|slot| *slot += first);
                         }
-                        None => slots.resize(slots.len() + of_run.len(), NOWHERE),
+                        None => of_run.fill(NOWHERE),
                     }
                 }
             }
             Self::Listed { .. } => panic!("BUG: slots that are listed are not calculated"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn quotients_are_exact(
-            number in prop_oneof![any::<u64>(), 0u64..1 << 63, 0u64..1000, Just((1 << 63) - 1)],
-            by in prop_oneof![1u64..1 << 63, 1u64..1000, Just(1), Just((1 << 63) - 1)],
-            factor in 0u64..1000,
-        ) {
-            let divisor = Divisor::new(by);
-            prop_assert_eq!(divisor.divide(number), number / by);
-            for near in [by.saturating_mul(factor), by.saturating_mul(factor).saturating_sub(1)] {
-                let near = near.min((1 << 63) - 1);
-                prop_assert_eq!(divisor.divide(near), near / by);
-            }
         }
     }
 }

@@ -30,6 +30,17 @@ impl Totals {
 impl<T: Number> NumberTotals<T> {
     fn add_scattered(&mut self, values: &[T], validity: Option<&Bitmap>, slots: &[u32]) {
         let parts = self.parts;
+        if validity.is_none() && !parts.min && !parts.max && !slots.contains(&NOWHERE) {
+            // A loop for each part is half of what one for all that may be there takes.
+            slots.iter().for_each(|slot| self.count[*slot as usize] += 1);
+            if parts.sum {
+                for (value, slot) in values.iter().zip(slots) {
+                    let sum = &mut self.sum[*slot as usize];
+                    *sum = sum.plus(*value);
+                }
+            }
+            return;
+        }
         each(slots, validity, |row, slot| {
             let value = values[row];
             let fresh = self.count[slot] == 0;
