@@ -71,7 +71,7 @@ impl Store for Ready {
             }
             _ => TagColumn {
                 key: key.clone(),
-                codes: vec![0; series as usize],
+                codes: vec![0; series as usize].into(),
                 values: Arc::new(["x"].into_iter().collect()),
             },
         };

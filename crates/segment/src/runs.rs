@@ -54,7 +54,7 @@ impl Runs {
 
     /// Whether the series from `index` on are these, and no others.
     #[must_use]
-    pub fn ends_with(&self, index: usize, series: &[SeriesId]) -> bool {
+    pub fn ends_with(&self, index: usize, series: impl ExactSizeIterator<Item = SeriesId>) -> bool {
         let mine = self.series.get(index..).unwrap_or_default();
         mine.len() == series.len()
             && mine.iter().zip(series).all(|(mine, series)| *mine == series.0)
@@ -169,9 +169,9 @@ mod tests {
                 prop_assert_eq!(decoded.rows_of(id), Some(range.clone()));
                 prop_assert_eq!(decoded.index_from(id), at);
                 let behind: Vec<SeriesId> = runs[at..].iter().map(|run| run.0).collect();
-                prop_assert!(decoded.ends_with(at, &behind));
-                prop_assert!(!decoded.ends_with(at, &behind[1..]));
-                prop_assert!(!decoded.ends_with(at + 1, &behind));
+                prop_assert!(decoded.ends_with(at, behind.iter().copied()));
+                prop_assert!(!decoded.ends_with(at, behind[1..].iter().copied()));
+                prop_assert!(!decoded.ends_with(at + 1, behind.iter().copied()));
                 for near in 0..=at {
                     prop_assert_eq!(decoded.index_near(near, id), at);
                 }

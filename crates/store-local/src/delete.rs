@@ -261,9 +261,9 @@ fn look_for_rows(
             rows_per_series: Some(1),
             ..SeriesReader::new(partitions, TimeRange::ALL)
         };
-        for series in &plan.series {
+        for series in plan.series.iter() {
             let mut found = false;
-            reader.read(*series, &mut |_| found = true)?;
+            reader.read(series, &mut |_| found = true)?;
             if found {
                 empty.remove(series.0);
             }

@@ -24,7 +24,7 @@ use crate::metadata;
 use crate::metrics;
 use crate::options::StoreOptions;
 use crate::recover::{self, OpenReport};
-use crate::scan::{EmptyScan, LocalScan, ScanPlan, TagCache, listed};
+use crate::scan::{EmptyScan, LocalScan, ScanPlan, SeriesList, TagCache};
 use crate::schema::Measurement;
 use crate::write;
 
@@ -152,7 +152,7 @@ impl LocalStore {
         let keys = request.tags.iter().map(Arc::clone);
         let column = |(key, column): (Name, TagCodes)| {
             let values = Arc::new(column.values);
-            TagColumn { key, codes: column.codes, values }
+            TagColumn { key, codes: column.codes.into(), values }
         };
         let tags: Vec<TagColumn> = keys.zip(columns).map(column).collect();
         if whole {
@@ -187,7 +187,7 @@ impl Store for LocalStore {
         let partitions = view
             .policy(request.policy.id)
             .map_or_else(Vec::new, |p| p.overlapping(request.time).to_vec());
-        let plan = ScanPlan::new(request, measurement, partitions, listed(&ids), total);
+        let plan = ScanPlan::new(request, measurement, partitions, SeriesList::of(&ids), total);
         Ok(Box::new(LocalScan::new(plan, table, context)?))
     }
 

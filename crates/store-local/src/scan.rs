@@ -16,6 +16,7 @@ mod merge;
 mod nearest;
 mod piece;
 mod selected;
+mod series_list;
 mod series_reader;
 mod shared_block;
 mod sifted;
@@ -44,6 +45,7 @@ use counters::Counters;
 use filter::FilterColumns;
 pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
+pub(crate) use series_list::SeriesList;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
 use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
@@ -71,7 +73,7 @@ pub(crate) struct ScanPlan {
     /// What the active memtables of `partitions` had when the scan was opened.
     pins: Vec<(Arc<Memtable>, Pin)>,
     /// The matching series, ascending.
-    pub(crate) series: Vec<SeriesId>,
+    pub(crate) series: SeriesList,
     /// Series that the measurement has in all.
     pub(crate) series_total: u64,
 }
@@ -82,7 +84,7 @@ impl ScanPlan {
         request: &ScanRequest,
         measurement: Arc<Measurement>,
         partitions: Vec<Arc<Partition>>,
-        series: Vec<SeriesId>,
+        series: SeriesList,
         series_total: u64,
     ) -> Self {
         let number = |field: &(Name, FieldType)| numbered(&measurement, field);
@@ -162,7 +164,7 @@ impl ScanPlan {
             order: TimeOrder::Ascending,
             windows: None,
             joins_series: false,
-            series: listed(series),
+            series: SeriesList::of(series),
             series_total: series.len(),
             measurement: Arc::clone(measurement),
         }
@@ -174,17 +176,6 @@ impl ScanPlan {
 fn numbered(measurement: &Measurement, (name, wanted): &(Name, FieldType)) -> (FieldNo, FieldType) {
     let known = measurement.field(name).filter(|(_, t)| t == wanted);
     (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
-}
-
-/// The series of a set, ascending.
-pub(crate) fn listed(series: &RoaringTreemap) -> Vec<SeriesId> {
-    match (series.min(), series.max()) {
-        // Those of a measurement mostly follow one another: counting takes a tenth of what looking for each does.
-        (Some(first), Some(last)) if last - first == series.len() - 1 => {
-            (first..=last).map(SeriesId).collect()
-        }
-        _ => series.iter().map(SeriesId).collect(),
-    }
 }
 
 fn pins_of(partitions: &[Arc<Partition>]) -> Vec<(Arc<Memtable>, Pin)> {
@@ -203,7 +194,7 @@ impl EmptyScan {
     pub(crate) fn new(tags: &[Name]) -> Self {
         let column = |key: &Name| {
             let values = Arc::new(std::iter::once("").collect());
-            TagColumn { key: Arc::clone(key), codes: Vec::new(), values }
+            TagColumn { key: Arc::clone(key), codes: Arc::from([]), values }
         };
         Self { table: SeriesTable { len: 0, tags: tags.iter().map(column).collect() } }
     }
@@ -252,7 +243,7 @@ impl LocalScan {
         context: ScanContext,
     ) -> Result<Self, StoreError> {
         let codes: usize = table.tags.iter().map(|t| t.codes.len() * 4).sum();
-        let memory = context.budget.reserve(plan.series.len() * 8 + codes)?;
+        let memory = context.budget.reserve(plan.series.memory_bytes() + codes)?;
         let (plan, counters) = (Arc::new(plan), Arc::default());
         Ok(Self { plan, table, context, counters, _memory: memory })
     }
@@ -391,8 +382,8 @@ fn partition_sources(
     for segment in &partition.segments {
         Counters::add(&counters.sources, 1);
         let (first, last) = segment.meta.series;
-        let none_in_range = plan.series.last().is_none_or(|s| *s < first)
-            || plan.series.first().is_none_or(|s| *s > last);
+        let is_beside = |wanted: (SeriesId, SeriesId)| wanted.1 < first || wanted.0 > last;
+        let none_in_range = plan.series.bounds().is_none_or(is_beside);
         let opened = if none_in_range || !segment.meta.time.overlaps(&time) {
             None
         } else {
@@ -474,7 +465,7 @@ impl LocalCursor {
     /// Gets ready for the next series, if there are several.
     fn look_ahead(&mut self) {
         let next = (self.next..self.next + LOOKED_AHEAD).map_while(|at| self.ordinal(at));
-        let series: Vec<_> = next.map(|ordinal| self.plan.series[ordinal as usize]).collect();
+        let series: Vec<_> = next.map(|ordinal| self.plan.series.at(ordinal as usize)).collect();
         if series.len() > 1 {
             self.reader.look_ahead(&series);
         }
@@ -524,7 +515,7 @@ impl ScanCursor for LocalCursor {
                 continue;
             }
             self.next += 1;
-            let series = self.plan.series[ordinal as usize];
+            let series = self.plan.series.at(ordinal as usize);
             let (batch, ready) = (&mut self.batch, &mut self.ready);
             self.reader.read(series, &mut |emitted| emitted.add_to(batch, ordinal, ready))?;
         }
@@ -533,28 +524,5 @@ impl ScanCursor for LocalCursor {
             Counters::add(&self.counters.rows, batch.rows as u64);
         }
         Ok(Some(item))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn the_list_of_a_set_has_all_of_it(
-            first in 0u64..1 << 33,
-            steps in prop_oneof![
-                prop::collection::vec(Just(1u64), 0..50),
-                prop::collection::vec(1u64..4, 0..50),
-            ],
-        ) {
-            let next = |at: &mut u64, step: u64| Some(std::mem::replace(at, *at + step));
-            let series: Vec<u64> = steps.into_iter().scan(first, next).collect();
-            let found = listed(&series.iter().copied().collect());
-            prop_assert_eq!(found, series.into_iter().map(SeriesId).collect::<Vec<_>>());
-        }
     }
 }

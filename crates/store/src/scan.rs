@@ -207,7 +207,7 @@ pub struct TagColumn {
     /// The tag key.
     pub key: Name,
     /// Per series, an index into `values`.
-    pub codes: Vec<u32>,
+    pub codes: Arc<[u32]>,
     /// The distinct values, sorted bytewise; series without the tag have `""`.
     pub values: Arc<Strings>,
 }

@@ -15,6 +15,7 @@ mod tally;
 pub(crate) mod totals;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange, Values};
 
@@ -192,7 +193,7 @@ pub(crate) struct Accumulator<'a> {
     spans: Vec<SlotSpan>,
     reservation: Reservation,
     /// Per input and series, what `top()` and `bottom()` tell apart.
-    combinations: &'a [Vec<u32>],
+    combinations: &'a [Arc<[u32]>],
 }
 
 enum State {
@@ -212,7 +213,7 @@ impl<'a> Accumulator<'a> {
         range: TimeRange,
         grid_slots_max: usize,
         reservation: Reservation,
-        combinations: &'a [Vec<u32>],
+        combinations: &'a [Arc<[u32]>],
         seed: u64,
     ) -> Self {
         let totals = recipe.totals.iter().map(|plan| Totals::new(plan.input, plan.parts)).collect();
@@ -468,7 +469,7 @@ impl<'a> Accumulator<'a> {
     }
 }
 
-fn combination(combinations: &[Vec<u32>], origin: Origin) -> u32 {
+fn combination(combinations: &[Arc<[u32]>], origin: Origin) -> u32 {
     combinations.get(origin.input as usize).map_or(0, |of| of[origin.series as usize])
 }
 

@@ -21,6 +21,7 @@ use store::{ScanItem, ScanSlice};
 
 use self::ends::{End, Seeker};
 use self::flat::Flat;
+pub(crate) use self::flat::Together;
 use super::accumulate::{Accumulator, Points, Recipe};
 use super::input::{ColumnSource, Input, ScanUse};
 use super::rows::{RowMaker, Source};
@@ -139,8 +140,7 @@ impl Aggregate {
             let Some(unit) = self.units.front() else { return Ok(None) };
             let left = unit.groups.len() - self.done;
             if left == 0 {
-                self.finished.extend(self.units.pop_front().map(|unit| unit.stats()));
-                self.done = 0;
+                self.finish_unit();
                 continue;
             }
             if self.has_row_each() {
@@ -164,6 +164,12 @@ impl Aggregate {
 }
 
 impl Aggregate {
+    /// Goes on to the next unit.
+    fn finish_unit(&mut self) {
+        self.finished.extend(self.units.pop_front().map(|unit| unit.stats()));
+        self.done = 0;
+    }
+
     /// The points of the next groups of a unit. Going backwards in time, groups come from the last
     /// to the first; the range says which, always ascending.
     fn next_groups(&self, unit: &Unit) -> Result<(Range<usize>, Vec<Vec<Points>>), QueryError> {
@@ -244,7 +250,7 @@ fn usage(select: &Select, recipe: &Recipe) -> ScanUse {
 }
 
 /// What `top()` and `bottom()` take one value of: a number per series for each combination of tags.
-fn combinations(select: &Select, inputs: &[Input]) -> Vec<Vec<u32>> {
+fn combinations(select: &Select, inputs: &[Input]) -> Vec<Arc<[u32]>> {
     let by = match select.calls.first().map(|call| &call.function) {
         Some(function) => function.column_args(),
         None => return Vec::new(),
@@ -252,7 +258,6 @@ fn combinations(select: &Select, inputs: &[Input]) -> Vec<Vec<u32>> {
     if by.is_empty() {
         return Vec::new();
     }
-    let mut known: hashbrown::HashMap<Vec<&str>, u32> = hashbrown::HashMap::new();
     let tag_of = |input: &Input, name: &str| {
         let at = select.aux.iter().position(|aux| *aux.name == *name)?;
         match input.aux[at] {
@@ -260,6 +265,13 @@ fn combinations(select: &Select, inputs: &[Input]) -> Vec<Vec<u32>> {
             _ => None,
         }
     };
+    if let ([input], [name]) = (inputs, by)
+        && let Some(at) = tag_of(input, name)
+    {
+        // Its texts are numbered already.
+        return vec![Arc::clone(&input.scan.series().tags[at].codes)];
+    }
+    let mut known: hashbrown::HashMap<Vec<&str>, u32> = hashbrown::HashMap::new();
     let mut numbers = Vec::with_capacity(inputs.len());
     for input in inputs {
         let tags: Vec<Option<usize>> = by.iter().map(|name| tag_of(input, name)).collect();
@@ -281,7 +293,7 @@ struct Run<'a> {
     range: TimeRange,
     recipe: &'a Recipe,
     unit: &'a Unit,
-    combinations: Vec<Vec<u32>>,
+    combinations: Vec<Arc<[u32]>>,
 }
 
 impl Run<'_> {

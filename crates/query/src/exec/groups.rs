@@ -170,6 +170,11 @@ impl Groups {
         self.of_series.get(input).is_some_and(|groups| !groups.contains(&NONE))
     }
 
+    /// The first series of a group, of groups of one input with dimensions.
+    pub(crate) fn first_series(&self, group: usize) -> u32 {
+        self.members.get(self.starts[group] as usize).map_or(0, |member| member.series)
+    }
+
     /// The values of the dimensions of `group`, in their order.
     pub(crate) fn values<'a>(
         &self,

@@ -11,7 +11,7 @@ use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TagColumn, Ti
 use super::column::{self, Cell, cast, missing};
 use super::join;
 use super::predicate::{Predicate, Rows};
-use super::subquery::{self, SubqueryScan};
+use super::subquery::{self, KeptUse, SubqueryScan};
 use crate::plan::{AuxPlan, CallPlan, ColumnKind, Condition, Select, SlotSource, Source};
 use crate::{QueryContext, QueryError};
 pub(crate) use matching::{Matching, open_matching};
@@ -179,7 +179,12 @@ pub(crate) fn open_source(
         Source::Subquery(inner) => {
             let filter = plan.filter(&inner.condition, &mut wanted, false);
             let (fields, tags) = (&wanted.fields, &wanted.tags);
-            (subquery::scans(inner, fields, tags, usage.ascending, context)?, filter)
+            let usage = KeptUse {
+                ascending: usage.ascending,
+                joins_series: usage.joins_series
+                    && !filter.as_ref().is_some_and(Filter::looks_at_tags),
+            };
+            (subquery::scans(inner, fields, tags, usage, context)?, filter)
         }
         Source::Join(inner) => {
             let filter = plan.filter(&inner.condition, &mut wanted, false);

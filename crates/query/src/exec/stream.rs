@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::{Column, ColumnBatch, SeriesHeader, Values};
 
 use super::after::Finisher;
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, Together};
 use super::column::{hide_nan, slice};
 use super::expression::{Division, Expression};
 use super::raw::Raw;
@@ -107,6 +107,14 @@ impl SelectStream {
         match &self.rows {
             Rows::Raw(raw) => self.after.is_none() && raw.is_ready(),
             Rows::Aggregate(_) => false,
+        }
+    }
+
+    /// The rows of the next groups, a row each, where they come together; not after [`Self::next`].
+    pub(crate) fn next_together(&mut self) -> Result<Option<Together<'_>>, QueryError> {
+        match &mut self.rows {
+            Rows::Aggregate(aggregate) if self.after.is_none() => aggregate.next_together(),
+            _ => Ok(None),
         }
     }
 

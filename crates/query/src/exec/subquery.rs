@@ -7,7 +7,7 @@
 mod kept;
 mod projected;
 
-pub(super) use kept::tag_column;
+pub(super) use kept::{KeptUse, tag_column};
 
 use model::{FieldType, Name};
 use store::Scan;
@@ -21,20 +21,19 @@ pub(crate) struct SubqueryScan {
     pub scan: Box<dyn Scan>,
 }
 
-/// The rows of a subquery with the columns `fields` and the tags `tags`, to be read forward in time
-/// or backward.
+/// The rows of a subquery with the columns `fields` and the tags `tags`, to be read as `usage` says.
 pub(crate) fn scans(
     source: &SubquerySource,
     fields: &[(Name, FieldType)],
     tags: &[Name],
-    ascending: bool,
+    usage: KeptUse,
     context: &QueryContext,
 ) -> Result<Vec<SubqueryScan>, QueryError> {
     let outputs = output_positions(&source.select, fields);
     if projected::is_possible(&source.select) {
-        return projected::scans(&source.select, &outputs, tags, ascending, context);
+        return projected::scans(&source.select, &outputs, tags, usage.ascending, context);
     }
-    kept::scans(&source.select, &outputs, tags, ascending, context)
+    kept::scans(&source.select, &outputs, tags, usage, context)
 }
 
 /// The outputs that are wanted, with the types they are read as.

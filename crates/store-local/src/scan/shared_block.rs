@@ -16,6 +16,7 @@ use store::{StoreError, TimeOrder};
 use super::counters::Counters;
 use super::filter;
 use super::piece::Piece;
+use super::series_list::SeriesList;
 use super::series_reader::{Emitted, SeriesReader};
 use super::source::{SegmentSource, Source, same};
 use super::summarise::{SpanSummaries, summarise};
@@ -56,7 +57,7 @@ impl ManyRows {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesLeft<'a> {
     /// The series of the scan, by ordinal.
-    series: &'a [SeriesId],
+    series: &'a SeriesList,
     /// The ordinals of those to read; `None`: all.
     listed: Option<&'a [u32]>,
     /// How many of these are done.
@@ -65,7 +66,7 @@ pub(super) struct SeriesLeft<'a> {
 
 impl<'a> SeriesLeft<'a> {
     /// What is left of the `listed` ones, or of all, when so many are done.
-    pub(super) fn new(series: &'a [SeriesId], listed: Option<&'a [u32]>, done: usize) -> Self {
+    pub(super) fn new(series: &'a SeriesList, listed: Option<&'a [u32]>, done: usize) -> Self {
         Self { series, listed, done }
     }
 
@@ -77,21 +78,21 @@ impl<'a> SeriesLeft<'a> {
     pub(super) fn iter(self) -> impl Iterator<Item = (u32, SeriesId)> + 'a {
         let ordinals = (self.done..self.done + self.len())
             .map(move |at| self.listed.map_or(at as u32, |listed| listed[at]));
-        ordinals.map(move |ordinal| (ordinal, self.series[ordinal as usize]))
+        ordinals.map(move |ordinal| (ordinal, self.series.at(ordinal as usize)))
     }
 
     /// How many of the next series lie between two, if those are all there are: their numbers follow one another. The
     /// first is the next one.
     fn count_between(&self, first: SeriesId, last: SeriesId) -> Option<usize> {
         let count = usize::try_from(last.0 - first.0).ok()?.checked_add(1)?;
-        let (_, series) = self.side_by_side(count)?;
-        let ends = (series.first(), series.last());
-        (ends == (Some(&first), Some(&last))).then_some(count)
+        let from = self.side_by_side(count)? as usize;
+        let ends = (self.series.at(from), self.series.at(from + count - 1));
+        (ends == (first, last)).then_some(count)
     }
 
-    /// The next `count` series and the ordinal of the first, if no series of the scan lies between them that is not to be
+    /// The ordinal of the first of the next `count` series, if no series of the scan lies between them that is not to be
     /// read.
-    fn side_by_side(&self, count: usize) -> Option<(u32, &'a [SeriesId])> {
+    fn side_by_side(&self, count: usize) -> Option<u32> {
         let first = match self.listed {
             None => self.done as u32,
             Some(listed) => {
@@ -103,8 +104,13 @@ impl<'a> SeriesLeft<'a> {
                 first
             }
         };
-        let from = first as usize;
-        Some((first, self.series.get(from..from + count)?))
+        (first as usize + count <= self.series.len()).then_some(first)
+    }
+
+    /// The series from this ordinal on.
+    fn from(&self, ordinal: u32, count: usize) -> impl ExactSizeIterator<Item = SeriesId> + 'a {
+        let (series, from) = (self.series, ordinal as usize);
+        (from..from + count).map(|ordinal| series.at(ordinal))
     }
 }
 
@@ -390,8 +396,8 @@ impl Wanted {
         let mut at = runs.index_from(left.iter().next()?.1);
         let count = runs.len() - at;
         // Mostly all series are wanted.
-        if let Some((first, series)) = left.side_by_side(count).filter(|_| count > 1)
-            && runs.ends_with(at, series)
+        if let Some(first) = left.side_by_side(count).filter(|_| count > 1)
+            && runs.ends_with(at, left.from(first, count))
         {
             wanted.runs = (first..).zip((at..runs.len()).map(|at| runs.rows(at))).collect();
             return Some(Self { done: count, unfinished: Some(last), ..wanted });

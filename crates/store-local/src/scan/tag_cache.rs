@@ -96,14 +96,14 @@ mod tests {
 
     fn column(key: &str, codes: &[u32]) -> TagColumn {
         let values = Arc::new(["a", "b"].into_iter().collect());
-        TagColumn { key: key.into(), codes: codes.to_vec(), values }
+        TagColumn { key: key.into(), codes: codes.into(), values }
     }
 
     fn codes(cache: &TagCache, no: u32, series: &[u64], keys: &[&str]) -> Option<Vec<Vec<u32>>> {
         let keys: Vec<Name> = keys.iter().map(|key| Name::from(*key)).collect();
         let series = series.iter().copied().collect();
         let found = cache.get(MeasurementNo(no), &series, &keys)?;
-        Some(found.into_iter().map(|column| column.codes).collect())
+        Some(found.into_iter().map(|column| column.codes.to_vec()).collect())
     }
 
     #[test]

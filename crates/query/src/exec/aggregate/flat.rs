@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use influxql::Fill;
-use model::{ColumnBatch, Reservation};
+use model::{ColumnBatch, Name, Reservation, Strings};
 
 use super::Aggregate;
 use crate::QueryError;
 use crate::exec::accumulate::flat::GroupRows;
 use crate::exec::stream::{Part, outputs};
 use crate::exec::unit::Unit;
+use crate::plan::Select;
 
 /// Rows of groups, one each.
 pub(super) struct Flat {
@@ -23,7 +24,59 @@ pub(super) struct Flat {
     _held: Reservation,
 }
 
+/// Rows of some groups of a unit, one each.
+pub(crate) struct Together<'a> {
+    unit: &'a Unit,
+    select: &'a Select,
+    flat: Flat,
+}
+
+impl Together<'_> {
+    /// The measurement's name.
+    pub(crate) fn name(&self) -> &Name {
+        &self.unit.name
+    }
+
+    /// The rows: the time, then the outputs.
+    pub(crate) fn batch(&self) -> &Arc<ColumnBatch> {
+        &self.flat.batch
+    }
+
+    /// For each row the value of a tag, by its place among those that there are; `None`: the rows have no such tag.
+    pub(crate) fn tag(&self, key: &Name) -> Option<(&Arc<Strings>, impl Iterator<Item = u32>)> {
+        let at = self.select.dimensions.iter().position(|dimension| dimension == key)?;
+        let input = self.unit.inputs.first()?;
+        let column = &input.scan.series().tags[input.dimensions[at]];
+        let of_group = |group: &usize| self.unit.groups.first_series(*group);
+        let series = self.flat.groups.iter().map(of_group);
+        Some((&column.values, series.map(|series| column.codes[series as usize])))
+    }
+}
+
 impl Aggregate {
+    /// The rows of the next groups, as many as are read at once; `None`: there are no more, or rows of groups do not come
+    /// together. Not after [`Self::next`].
+    pub(crate) fn next_together(&mut self) -> Result<Option<Together<'_>>, QueryError> {
+        let have_one_input = self.units.iter().all(|unit| unit.inputs.len() == 1);
+        if !self.has_row_each() || !have_one_input {
+            return Ok(None);
+        }
+        loop {
+            self.context.interrupt.check()?;
+            let Some(unit) = self.units.front() else { return Ok(None) };
+            if self.done == unit.groups.len() {
+                self.finish_unit();
+                continue;
+            }
+            let flat = self.read_flat(unit)?;
+            self.done += flat.read;
+            if !flat.groups.is_empty() {
+                let unit = &self.units[0];
+                return Ok(Some(Together { unit, select: &self.select, flat }));
+            }
+        }
+    }
+
     /// Whether every group has a row at most, which needs nothing but itself.
     pub(super) fn has_row_each(&self) -> bool {
         let select = &self.select;

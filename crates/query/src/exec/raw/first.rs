@@ -41,12 +41,14 @@ pub(super) fn read(
 ) -> Result<(Block, Reservation), QueryError> {
     let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
     let mut left = series_in_order(select, unit, group);
-    // Each may be in the list and in a slice.
+    // Each may be in a slice, and be put in order before.
     let listed = left.len() * 2 * size_of::<u32>();
     let mut held = context.budget.reserve(listed)?;
     let rows_each = (unit.extent.rows() / left.len().max(1) as u64 + 1).min(wanted as u64);
     let series_for = |rows: u64| usize::try_from((rows / rows_each).max(1)).unwrap_or(usize::MAX);
-    let mut count = series_for(context.tuning.first_slice_rows);
+    // Mostly rows of the first series are all that is wanted.
+    let first_slice = series_for(context.tuning.first_slice_rows);
+    let mut count = wanted.min(first_slice);
     let count_max = series_for(context.tuning.gather_rows);
     let mut best = Block { times: Vec::new(), slots: Vec::new() };
     let mut within = unit.extent.bounds();
@@ -72,59 +74,87 @@ pub(super) fn read(
                 within.min = within.min.max(last.saturating_add(1));
             }
         }
-        count = count.saturating_mul(GROWTH).min(count_max.max(count));
+        let more = count.saturating_mul(GROWTH).max(first_slice);
+        count = more.min(count_max.max(count));
     }
     Ok((best, held))
 }
 
 /// Series that are left, in the order in which rows of one time come.
 struct Left<'a> {
-    series: Vec<u32>,
-    /// How many were taken.
+    /// All of the group, ascending; `None`: the first `count`.
+    series: Option<Arc<[u32]>>,
+    count: usize,
+    /// How many were taken, and the last one of them.
     taken: usize,
+    last: Option<u32>,
     tags: Vec<&'a [u32]>,
     ascending: bool,
 }
 
 fn series_in_order<'a>(select: &Select, unit: &'a Unit, group: usize) -> Left<'a> {
-    let series = match unit.groups.ordinals(0, group..group + 1) {
-        Some(series) => series.to_vec(),
-        None => (0..unit.inputs[0].scan.series().len).collect(),
-    };
+    let series = unit.groups.ordinals(0, group..group + 1);
+    let of_input = unit.inputs[0].scan.series().len as usize;
+    let count = series.as_ref().map_or(of_input, |series| series.len());
     let tags = match Leading::of(select, unit) {
         Leading::Tags(tags) => tags,
         Leading::Nothing | Leading::Texts(_) => Vec::new(),
     };
-    Left { series, taken: 0, tags, ascending: select.ascending }
+    Left { series, count, taken: 0, last: None, tags, ascending: select.ascending }
 }
 
 impl Left<'_> {
     fn len(&self) -> usize {
-        self.series.len() - self.taken
+        self.count - self.taken
     }
 
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the next ones; they ascend by their numbers.
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let order = compare_codes(&self.tags, a, b).then(a.cmp(&b));
+        if self.ascending { order } else { order.reverse() }
+    }
+
+    /// Takes the next ones; they ascend by their numbers. Series are looked at once each: few of many are the next ones.
     fn take(&mut self, count: usize) -> Arc<[u32]> {
-        let (tags, ascending) = (&self.tags, self.ascending);
-        let left = &mut self.series[self.taken..];
-        let count = count.min(left.len());
-        if count < left.len() {
-            let compare = |a: &u32, b: &u32| {
-                let order = compare_codes(tags, *a, *b).then(a.cmp(b));
-                if ascending { order } else { order.reverse() }
-            };
-            left.select_nth_unstable_by(count, compare);
+        let count = count.min(self.len());
+        if count == 0 {
+            return Arc::from([]);
         }
-        let next = &mut left[..count];
+        let at = |at: usize| self.series.as_ref().map_or(at as u32, |series| series[at]);
+        let mut next: Vec<u32> = Vec::new();
+        // As many as are wanted come before this one, or are it.
+        let mut bar = None;
+        let select = |next: &mut Vec<u32>| {
+            if count < next.len() {
+                next.select_nth_unstable_by(count - 1, |a, b| self.compare(*a, *b));
+                next.truncate(count);
+            }
+            next.last().copied()
+        };
+        for series in (0..self.count).map(at) {
+            let is_behind = bar.is_some_and(|bar| self.compare(bar, series).is_le());
+            if is_behind || self.last.is_some_and(|last| self.compare(series, last).is_le()) {
+                continue;
+            }
+            next.push(series);
+            if next.len() >= count.saturating_mul(2).max(SELECTED_MIN) {
+                bar = select(&mut next);
+            }
+        }
+        select(&mut next);
+        let last = next.iter().copied().max_by(|a, b| self.compare(*a, *b));
         next.sort_unstable();
-        self.taken += count;
-        Arc::from(&*next)
+        self.last = last;
+        self.taken += next.len();
+        Arc::from(next)
     }
 }
+
+/// So many series are found before it is asked which of them are the first.
+const SELECTED_MIN: usize = 64;
 
 /// Order by the texts of tags.
 pub(super) fn compare_codes(tags: &[&[u32]], a: u32, b: u32) -> Ordering {
@@ -172,6 +202,7 @@ fn merged(a: Block, b: &Block, ascending: bool, wanted: usize) -> Block {
 #[cfg(test)]
 mod tests {
     use model::Values;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -196,11 +227,43 @@ mod tests {
         assert_eq!(rows(merged(nothing, &block(&[(1, 1), (2, 2)]), true, 1)), [(1, 1)]);
     }
 
+    proptest! {
+        #[test]
+        fn all_series_are_taken_in_order(
+            codes in prop::collection::vec((0u32..5, 0u32..9), 1..400),
+            counts in prop::collection::vec(1usize..90, 1..20),
+            ascending in any::<bool>(),
+            every in 1usize..3,
+        ) {
+            let (a, b): (Vec<u32>, Vec<u32>) = codes.iter().copied().unzip();
+            let series: Vec<u32> = (0..codes.len() as u32).step_by(every).collect();
+            let mut sorted = series.clone();
+            sorted.sort_by_key(|series| (codes[*series as usize], *series));
+            if !ascending {
+                sorted.reverse();
+            }
+            let listed = (every > 1).then(|| Arc::from(series.as_slice()));
+            let (tags, count): (Vec<&[u32]>, _) = (vec![&a, &b], series.len());
+            let mut left = Left { series: listed, count, taken: 0, last: None, tags, ascending };
+            let mut rest = sorted.as_slice();
+            for count in counts {
+                let (next, behind) = rest.split_at(count.min(rest.len()));
+                let mut next = next.to_vec();
+                next.sort_unstable();
+                prop_assert_eq!(&*left.take(count), next.as_slice());
+                rest = behind;
+                prop_assert_eq!(left.len(), rest.len());
+            }
+        }
+    }
+
     #[test]
     fn series_are_taken_in_the_order_of_their_tags() {
         let codes = [2, 0, 1, 0, 2];
-        let left =
-            |ascending| Left { series: (0..5).collect(), taken: 0, tags: vec![&codes], ascending };
+        let left = |ascending| {
+            let tags: Vec<&[u32]> = vec![&codes];
+            Left { series: None, count: 5, taken: 0, last: None, tags, ascending }
+        };
         let mut forward = left(true);
         assert_eq!(*forward.take(2), [1, 3]);
         assert_eq!(*forward.take(2), [0, 2]);

@@ -90,7 +90,7 @@ impl<'a> Leading<'a> {
             ColumnSource::Tag { at, .. } => {
                 let tag = &table.tags[*at];
                 (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty())
-                    .then_some(tag.codes.as_slice())
+                    .then_some(&*tag.codes)
             }
             _ => None,
         };

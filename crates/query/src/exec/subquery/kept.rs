@@ -12,6 +12,7 @@ use store::{
 };
 
 use super::SubqueryScan;
+use crate::exec::aggregate::Together;
 use crate::exec::column::{append, cast, slice, take, undictionary};
 use crate::exec::stream::{Part, SelectStream};
 use crate::plan::Select;
@@ -20,19 +21,34 @@ use crate::{QueryContext, QueryError};
 /// Rows of the parts that the inner query is asked for.
 const PART_ROWS: usize = 1 << 14;
 
-/// The kept rows of one name.
+/// The kept rows of one name, as a scan.
+#[derive(Debug)]
+struct KeptScan {
+    table: SeriesTable,
+    rows: Arc<KeptRows>,
+}
+
 #[derive(Debug)]
 struct KeptRows {
-    table: SeriesTable,
     /// Where the rows of each series start, and the end.
     starts: Vec<usize>,
-    /// Rows in the direction of `ascending`.
-    rows: Arc<ColumnBatch>,
+    /// In the direction of `ascending`.
+    rows: ColumnBatch,
+    /// From the earliest to the latest.
+    time: TimeRange,
     /// Direction of time of the kept rows.
     ascending: bool,
-    /// Direction of time they are read in.
-    read_ascending: bool,
+    usage: KeptUse,
     _reservation: Reservation,
+}
+
+/// How kept rows are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptUse {
+    /// Direction of time.
+    pub(crate) ascending: bool,
+    /// Whether it does not matter which series a row is of.
+    pub(crate) joins_series: bool,
 }
 
 /// Runs a subquery and keeps its rows; one scan a name.
@@ -40,11 +56,17 @@ pub(super) fn scans(
     select: &Arc<Select>,
     outputs: &[(usize, FieldType)],
     tags: &[Name],
-    ascending: bool,
+    usage: KeptUse,
     context: &QueryContext,
 ) -> Result<Vec<SubqueryScan>, QueryError> {
     let mut stream = SelectStream::open(Arc::clone(select), context)?;
     let mut kept: Vec<Keeper> = Vec::new();
+    while let Some(rows) = stream.next_together()? {
+        if kept.last().is_none_or(|keeper| keeper.name != *rows.name()) {
+            kept.push(Keeper::new(rows.name(), outputs, tags, context)?);
+        }
+        kept.last_mut().expect("BUG: just added").add_together(&rows, outputs)?;
+    }
     while let Some(part) = stream.next(PART_ROWS)? {
         context.interrupt.check()?;
         if kept.last().is_none_or(|keeper| keeper.name != part.header.name) {
@@ -56,13 +78,13 @@ pub(super) fn scans(
     for keeper in &mut kept {
         keeper.keep_waiting(outputs)?;
     }
-    Ok(kept.into_iter().map(|keeper| keeper.finish(select.ascending, ascending)).collect())
+    Ok(kept.into_iter().map(|keeper| keeper.finish(select.ascending, usage)).collect())
 }
 
 /// Collects the rows of one name.
 struct Keeper {
     name: Name,
-    tags: Vec<(Name, Vec<Name>)>,
+    tags: Vec<KeptTag>,
     header: Option<Arc<model::SeriesHeader>>,
     starts: Vec<usize>,
     /// Of all parts.
@@ -71,6 +93,40 @@ struct Keeper {
     waiting: Option<(Arc<ColumnBatch>, Range<usize>)>,
     columns: Vec<Column>,
     reservation: Reservation,
+}
+
+/// The values of a tag.
+struct KeptTag {
+    key: Name,
+    /// Of series that came one by one.
+    values: Vec<Name>,
+    /// Of series that came together.
+    coded: Option<(Arc<Strings>, Vec<u32>)>,
+}
+
+impl KeptTag {
+    fn new(key: &Name) -> Self {
+        Self { key: key.clone(), values: Vec::new(), coded: None }
+    }
+
+    fn add_together(&mut self, rows: &Together<'_>) {
+        let missing = || Arc::new(std::iter::once("").collect());
+        let Some((texts, codes)) = rows.tag(&self.key) else {
+            let (_, all) = self.coded.get_or_insert_with(|| (missing(), Vec::new()));
+            all.resize(all.len() + rows.batch().rows, 0);
+            return;
+        };
+        let (known, all) = self.coded.get_or_insert_with(|| (Arc::clone(texts), Vec::new()));
+        assert!(Arc::ptr_eq(known, texts), "BUG: groups of one name have several lists of values");
+        all.extend(codes);
+    }
+
+    fn finish(self) -> TagColumn {
+        match self.coded {
+            Some((values, codes)) => TagColumn { key: self.key, codes: codes.into(), values },
+            None => tag_column(self.key, &self.values),
+        }
+    }
 }
 
 impl Keeper {
@@ -84,7 +140,7 @@ impl Keeper {
         columns.extend(outputs.iter().map(|(_, t)| Column::new(Values::empty(*t))));
         Ok(Self {
             name: name.clone(),
-            tags: tags.iter().map(|tag| (tag.clone(), Vec::new())).collect(),
+            tags: tags.iter().map(KeptTag::new).collect(),
             header: None,
             starts: Vec::new(),
             rows: 0,
@@ -98,7 +154,7 @@ impl Keeper {
         let same = |header: &Arc<model::SeriesHeader>| Arc::ptr_eq(header, &part.header);
         if !self.header.as_ref().is_some_and(same) {
             self.starts.push(self.rows);
-            for (key, values) in &mut self.tags {
+            for KeptTag { key, values, .. } in &mut self.tags {
                 let found = part.header.tags.iter().find(|(name, _)| name == key);
                 values.push(found.map_or_else(|| Name::from(""), |(_, value)| value.clone()));
             }
@@ -118,6 +174,21 @@ impl Keeper {
                 Ok(())
             }
         }
+    }
+
+    /// Takes over rows that are each of a series of their own.
+    fn add_together(
+        &mut self,
+        rows: &Together<'_>,
+        outputs: &[(usize, FieldType)],
+    ) -> Result<(), QueryError> {
+        let (batch, count) = (rows.batch(), rows.batch().rows);
+        self.starts.extend(self.rows..self.rows + count);
+        self.tags.iter_mut().for_each(|tag| tag.add_together(rows));
+        self.rows += count;
+        self.keep_waiting(outputs)?;
+        self.waiting = Some((Arc::clone(batch), 0..count));
+        self.keep_waiting(outputs)
     }
 
     /// Takes over the rows that wait for it.
@@ -142,20 +213,24 @@ impl Keeper {
         Ok(())
     }
 
-    fn finish(mut self, ascending: bool, read_ascending: bool) -> SubqueryScan {
+    fn finish(mut self, ascending: bool, usage: KeptUse) -> SubqueryScan {
         let rows = self.columns[0].len();
         let series = self.starts.len() as u32;
         self.starts.push(rows);
         self.put_in_order(ascending);
-        let tags = self.tags.into_iter().map(|(key, values)| tag_column(key, &values)).collect();
-        let scan = KeptRows {
-            table: SeriesTable { len: series, tags },
+        let tags = self.tags.into_iter().map(KeptTag::finish).collect();
+        let rows = ColumnBatch { rows, runs: Vec::new(), columns: self.columns };
+        let times = rows.times().iter();
+        let time = times.clone().min().zip(times.max());
+        let kept = KeptRows {
             starts: self.starts,
-            rows: Arc::new(ColumnBatch { rows, runs: Vec::new(), columns: self.columns }),
+            time: time.map_or(TimeRange::EMPTY, |(min, max)| TimeRange::new(*min, *max)),
+            rows,
             ascending,
-            read_ascending,
+            usage,
             _reservation: self.reservation,
         };
+        let scan = KeptScan { table: SeriesTable { len: series, tags }, rows: Arc::new(kept) };
         SubqueryScan { name: self.name, scan: Box::new(scan) }
     }
 }
@@ -168,6 +243,10 @@ impl Keeper {
             Values::Time(times) => times,
             other => panic!("BUG: times are no {other:?}"),
         };
+        if self.starts.len() == times.len() + 1 {
+            // They have a row each.
+            return;
+        }
         let key = |row: &u32| if ascending { times[*row as usize] } else { !times[*row as usize] };
         let mut order: Vec<u32> = (0..times.len() as u32).collect();
         let mut sorted = true;
@@ -188,7 +267,7 @@ impl Keeper {
 pub(crate) fn tag_column(key: Name, values: &[Name]) -> TagColumn {
     let (texts, codes) = if values.is_sorted() { of_sorted(values) } else { of_any(values) };
     let texts: Strings = texts.into_iter().map(|value| &**value).collect();
-    TagColumn { key, codes, values: Arc::new(texts) }
+    TagColumn { key, codes: codes.into(), values: Arc::new(texts) }
 }
 
 /// The values that differ, ascending, and the place of each value among them. Groups mostly come in order.
@@ -214,14 +293,13 @@ fn of_any(values: &[Name]) -> (Vec<&Name>, Vec<u32>) {
 }
 
 impl KeptRows {
-    fn times(&self) -> &[i64] {
-        self.rows.times()
-    }
-
     /// The rows of a series within `time`.
     fn within(&self, series: u32, time: TimeRange) -> Range<usize> {
         let (start, end) = (self.starts[series as usize], self.starts[series as usize + 1]);
-        let times = &self.times()[start..end];
+        if time.covers(&self.time) {
+            return start..end;
+        }
+        let times = &self.rows.times()[start..end];
         let (from, to) = if self.ascending {
             (times.partition_point(|t| *t < time.min), times.partition_point(|t| *t <= time.max))
         } else {
@@ -231,28 +309,27 @@ impl KeptRows {
     }
 }
 
-impl Scan for KeptRows {
+impl Scan for KeptScan {
     fn series(&self) -> &SeriesTable {
         &self.table
     }
 
     fn extent(&self) -> Vec<ExtentPart> {
-        let times = self.times().iter();
-        let (Some(min), Some(max)) = (times.clone().min(), times.max()) else { return Vec::new() };
-        let rows = self.rows.rows as u64;
-        vec![ExtentPart { time: TimeRange::new(*min, *max), rows }]
+        let KeptRows { rows, time, .. } = &*self.rows;
+        match time.is_empty() {
+            true => Vec::new(),
+            false => vec![ExtentPart { time: *time, rows: rows.rows as u64 }],
+        }
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
-        let all: Vec<u32> = match &slice.series {
-            Some(series) => series.to_vec(),
-            None => (0..self.table.len).collect(),
-        };
-        let ranges = all.into_iter().map(|series| (series, self.within(series, slice.time)));
-        let ranges: Vec<_> = ranges.filter(|(_, range)| !range.is_empty()).collect();
-        let reverse = self.ascending != self.read_ascending;
-        let rows = Arc::clone(&self.rows);
-        Ok(Box::new(KeptCursor { rows, ranges: ranges.into_iter(), reverse }))
+        Ok(Box::new(KeptCursor {
+            kept: Arc::clone(&self.rows),
+            time: slice.time,
+            series: slice.series.clone(),
+            count: slice.series.as_ref().map_or(self.table.len as usize, |series| series.len()),
+            next: 0,
+        }))
     }
 
     fn stats(&self) -> ScanStats {
@@ -262,30 +339,58 @@ impl Scan for KeptRows {
 
 /// Hands out kept rows, a batch of one or more series at a time.
 struct KeptCursor {
-    rows: Arc<ColumnBatch>,
-    ranges: std::vec::IntoIter<(u32, Range<usize>)>,
-    reverse: bool,
+    kept: Arc<KeptRows>,
+    time: TimeRange,
+    /// The ordinals to read; `None`: all.
+    series: Option<Arc<[u32]>>,
+    count: usize,
+    /// How many of them are done.
+    next: usize,
 }
 
 impl ScanCursor for KeptCursor {
     fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
-        let mut rows: Vec<u32> = Vec::new();
-        let mut runs = Vec::new();
-        while rows.len() < PART_ROWS {
-            let Some((series, range)) = self.ranges.next() else { break };
+        let kept = Arc::clone(&self.kept);
+        let (mut ranges, mut runs) = (Vec::<Range<usize>>::new(), Vec::new());
+        let mut count = 0;
+        while count < PART_ROWS && self.next < self.count {
+            let series = self.series.as_ref().map_or(self.next as u32, |all| all[self.next]);
+            self.next += 1;
+            let range = kept.within(series, self.time);
+            if range.is_empty() {
+                continue;
+            }
+            count += range.len();
             runs.push(SeriesRun { series, rows: range.len() as u32 });
-            let range = range.start as u32..range.end as u32;
-            if self.reverse {
-                rows.extend(range.rev());
-            } else {
-                rows.extend(range);
+            match ranges.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => ranges.push(range),
             }
         }
-        if rows.is_empty() {
+        if count == 0 {
             return Ok(None);
         }
-        let columns = self.rows.columns.iter().map(|column| take(column, &rows)).collect();
-        Ok(Some(ScanItem::Rows(ColumnBatch { rows: rows.len(), runs, columns })))
+        let is_reversed = kept.ascending != kept.usage.ascending;
+        let rows_in_order = || -> Vec<u32> {
+            if !is_reversed {
+                return ranges.iter().flat_map(|r| r.start as u32..r.end as u32).collect();
+            }
+            // Series by series, each backwards.
+            let of_series = runs.iter().map(|run| kept.within(run.series, self.time));
+            of_series.flat_map(|r| (r.start as u32..r.end as u32).rev()).collect()
+        };
+        let columns = kept.rows.columns.iter();
+        let columns = match ranges.as_slice() {
+            [range] if !is_reversed => columns.map(|column| slice(column, range.clone())).collect(),
+            _ => {
+                let order = rows_in_order();
+                columns.map(|column| take(column, &order)).collect()
+            }
+        };
+        if kept.usage.joins_series {
+            runs = vec![SeriesRun { series: SeriesRun::SEVERAL, rows: count as u32 }];
+        }
+        Ok(Some(ScanItem::Rows(ColumnBatch { rows: count, runs, columns })))
     }
 }
 

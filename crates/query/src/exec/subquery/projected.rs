@@ -60,7 +60,7 @@ pub(super) fn scans(
 
 fn absent_tag(key: &Name, series: u32) -> TagColumn {
     let values: Strings = [""].into_iter().collect();
-    TagColumn { key: key.clone(), codes: vec![0; series as usize], values: Arc::new(values) }
+    TagColumn { key: key.clone(), codes: vec![0; series as usize].into(), values: Arc::new(values) }
 }
 
 /// What is read, and what becomes of it.

@@ -1,17 +1,21 @@
 //! What a point must beat to be among those that `top()`, `bottom()` or `sample()` choose.
 //!
-//! Of each slot (with tags to tell apart: of each slot and combination) the best points so far are known by two
-//! numbers, a rank and a time, of which the smaller is better. A point that is behind all of them when there are
-//! enough cannot be in the result; a run whose best value is behind them is not looked at row by row.
+//! Of each slot the best points so far are known by two numbers, a rank and a time, of which the smaller is better. A
+//! point that is behind all of them when there are enough cannot be in the result; a run whose best value is behind them is
+//! not looked at row by row. With tags to tell apart only the best point of each combination counts (`leaders`).
 //!
 //! Invariants
 //! - No point is left out that would be in the result: of points with the same two numbers the first is better.
+
+mod leaders;
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use hashbrown::HashMap;
 use model::Values;
+
+use self::leaders::Leaders;
 
 use crate::exec::accumulate::kernels;
 use crate::functions::Function;
@@ -31,12 +35,17 @@ pub(super) struct Bars {
     goal: Goal,
     /// So many are chosen at most.
     count: usize,
-    /// Whether points of one combination compete with each other alone.
+    /// Whether one point of each combination counts.
     by_key: bool,
-    /// By slot and combination the best points, the worst of them first.
-    best: HashMap<(u32, u32), BinaryHeap<(u64, i64)>>,
+    /// By slot the best points, the worst of them first.
+    best: HashMap<u32, BinaryHeap<Point>>,
+    /// By slot, where combinations are told apart.
+    leaders: HashMap<u32, Leaders>,
     points: usize,
 }
+
+/// Rank and time.
+type Point = (u64, i64);
 
 impl Bars {
     /// Those of a function; `None` if every point counts.
@@ -47,8 +56,8 @@ impl Bars {
             Function::Sample(count) => (Goal::Drawn, *count, false),
             _ => return None,
         };
-        let count = if by_key { 1 } else { count };
-        Some(Self { goal, count, by_key, best: HashMap::new(), points: 0 })
+        let (best, leaders) = (HashMap::new(), HashMap::new());
+        Some(Self { goal, count, by_key, best, leaders, points: 0 })
     }
 
     /// Which points are better.
@@ -67,26 +76,80 @@ impl Bars {
         rows: Range<usize>,
         visit: impl FnMut(Range<usize>),
     ) {
-        let largest = self.goal == Goal::Largest;
-        let bar = self.best.entry((slot, if self.by_key { key } else { 0 })).or_default();
-        let before = bar.len();
-        let mut stretch = Stretch { bar, count: self.count, times, rows: rows.clone(), visit };
-        match (self.goal, values) {
-            (Goal::Drawn, _) => stretch.pass(draws, draws.iter().min(), |draw| *draw),
-            (_, Values::Float(v)) => stretch.numbers(&v[rows], largest, rank_of_float),
-            (_, Values::Integer(v)) => {
-                stretch.numbers(&v[rows], largest, |v| v.cast_unsigned() ^ (1 << 63));
-            }
-            (_, Values::Unsigned(v)) => stretch.numbers(&v[rows], largest, |v| v),
-            (_, other) => panic!("BUG: {other:?} are not ranked"),
+        let (goal, count) = (self.goal, self.count);
+        if self.by_key {
+            let leaders = self.leaders.entry(slot).or_default();
+            let before = leaders.len();
+            let bar = OfKey { leaders: &mut *leaders, key, count };
+            Stretch { bar, times, rows, visit }.pass(goal, values, draws);
+            self.points = self.points + leaders.len() - before;
+        } else {
+            let points = self.best.entry(slot).or_default();
+            let before = points.len();
+            let bar = OfSlot { points: &mut *points, count };
+            Stretch { bar, times, rows, visit }.pass(goal, values, draws);
+            self.points += points.len() - before;
         }
-        self.points += bar.len() - before;
     }
 
     /// Bytes of memory taken.
     pub(super) fn memory_bytes(&self) -> usize {
-        // Heaps grow by doubling.
-        self.best.allocation_size() + 2 * self.points * size_of::<(u64, i64)>()
+        // Heaps and tables grow by doubling, and tables are half empty.
+        let of_points =
+            self.points * if self.by_key { Leaders::POINT_BYTES } else { 2 * POINT_BYTES };
+        self.best.allocation_size() + self.leaders.allocation_size() + of_points
+    }
+}
+
+const POINT_BYTES: usize = size_of::<Point>();
+
+/// What points must beat.
+trait Bar {
+    /// Whether a point may be chosen, as far as is known without a look at which ones are.
+    fn may_pass(&self, point: Point) -> bool;
+
+    /// Takes a point among the best if it is; whether it is.
+    fn offer(&mut self, point: Point) -> bool;
+}
+
+/// The best points of a slot.
+struct OfSlot<'a> {
+    points: &'a mut BinaryHeap<Point>,
+    count: usize,
+}
+
+impl Bar for OfSlot<'_> {
+    fn may_pass(&self, point: Point) -> bool {
+        self.points.len() < self.count || self.points.peek().is_some_and(|worst| point < *worst)
+    }
+
+    fn offer(&mut self, point: Point) -> bool {
+        if !self.may_pass(point) {
+            return false;
+        }
+        if self.points.len() < self.count {
+            self.points.push(point);
+        } else if let Some(mut worst) = self.points.peek_mut() {
+            *worst = point;
+        }
+        true
+    }
+}
+
+/// The best points of a slot's combinations, of which one is looked at.
+struct OfKey<'a> {
+    leaders: &'a mut Leaders,
+    key: u32,
+    count: usize,
+}
+
+impl Bar for OfKey<'_> {
+    fn may_pass(&self, point: Point) -> bool {
+        self.leaders.may_pass(point)
+    }
+
+    fn offer(&mut self, point: Point) -> bool {
+        self.leaders.offer(self.key, point, self.count)
     }
 }
 
@@ -97,15 +160,27 @@ fn rank_of_float(value: f64) -> u64 {
 }
 
 /// Rows that want to pass a bar.
-struct Stretch<'a, V> {
-    bar: &'a mut BinaryHeap<(u64, i64)>,
-    count: usize,
+struct Stretch<'a, B, V> {
+    bar: B,
     times: &'a [i64],
     rows: Range<usize>,
     visit: V,
 }
 
-impl<V: FnMut(Range<usize>)> Stretch<'_, V> {
+impl<B: Bar, V: FnMut(Range<usize>)> Stretch<'_, B, V> {
+    fn pass(mut self, goal: Goal, values: &Values, draws: &[u64]) {
+        let (rows, largest) = (self.rows.clone(), goal == Goal::Largest);
+        match (goal, values) {
+            (Goal::Drawn, _) => self.offer_all(draws, draws.iter().min(), |draw| *draw),
+            (_, Values::Float(v)) => self.numbers(&v[rows], largest, rank_of_float),
+            (_, Values::Integer(v)) => {
+                self.numbers(&v[rows], largest, |v| v.cast_unsigned() ^ (1 << 63));
+            }
+            (_, Values::Unsigned(v)) => self.numbers(&v[rows], largest, |v| v),
+            (_, other) => panic!("BUG: {other:?} are not ranked"),
+        }
+    }
+
     fn numbers<T: kernels::Number>(
         &mut self,
         values: &[T],
@@ -113,24 +188,24 @@ impl<V: FnMut(Range<usize>)> Stretch<'_, V> {
         rank: impl Fn(T) -> u64,
     ) {
         if largest {
-            self.pass(values, Some(&kernels::max(values)), |v| !rank(*v));
+            self.offer_all(values, Some(&kernels::max(values)), |v| !rank(*v));
         } else {
-            self.pass(values, Some(&kernels::min(values)), |v| rank(*v));
+            self.offer_all(values, Some(&kernels::min(values)), |v| rank(*v));
         }
     }
 
     /// Offers all values, of which the best is known.
-    fn pass<T>(&mut self, values: &[T], best: Option<&T>, rank: impl Fn(&T) -> u64) {
+    fn offer_all<T>(&mut self, values: &[T], best: Option<&T>, rank: impl Fn(&T) -> u64) {
         let Some(best) = best else { return };
         let times = &self.times[self.rows.clone()];
         // Rows of one series are in order of time.
         let earliest = times[0].min(times[times.len() - 1]);
-        if !self.may_pass((rank(best), earliest)) {
+        if !self.bar.may_pass((rank(best), earliest)) {
             return;
         }
         let mut from = None;
         for (at, (value, time)) in (self.rows.start..).zip(values.iter().zip(times)) {
-            let passes = self.offer((rank(value), *time));
+            let passes = self.bar.offer((rank(value), *time));
             match from {
                 None if passes => from = Some(at),
                 Some(start) if !passes => {
@@ -143,22 +218,6 @@ impl<V: FnMut(Range<usize>)> Stretch<'_, V> {
         if let Some(start) = from {
             (self.visit)(start..self.rows.end);
         }
-    }
-
-    fn may_pass(&self, point: (u64, i64)) -> bool {
-        self.bar.len() < self.count || self.bar.peek().is_some_and(|worst| point < *worst)
-    }
-
-    fn offer(&mut self, point: (u64, i64)) -> bool {
-        if !self.may_pass(point) {
-            return false;
-        }
-        if self.bar.len() < self.count {
-            self.bar.push(point);
-        } else if let Some(mut worst) = self.bar.peek_mut() {
-            *worst = point;
-        }
-        true
     }
 }
 
@@ -191,7 +250,7 @@ mod tests {
             points.sort_by_key(|point| if ascending { point.1 } else { -point.1 });
             points
         });
-        prop::collection::vec(one, 1..6)
+        prop::collection::vec(one, 1..60)
     }
 
     proptest! {
@@ -199,6 +258,7 @@ mod tests {
         fn the_best_pass(
             series in series(),
             (count, largest, by_key) in (1usize..5, any::<bool>(), any::<bool>()),
+            each in 1u32..3,
         ) {
             let by = if by_key { vec!["host".to_owned()] } else { Vec::new() };
             let chosen = Ranked { count, by };
@@ -212,12 +272,12 @@ mod tests {
             for (points, at) in series.iter().zip(0..) {
                 let of: Vec<f64> = points.iter().map(|p| p.0 as f64).collect();
                 let at_times: Vec<i64> = points.iter().map(|p| p.1).collect();
-                // Two series of one combination.
-                let rows = passed(&mut bars, at / 2, &Values::Float(of.clone()), &[], &at_times);
+                // One or two series of each combination.
+                let rows = passed(&mut bars, at / each, &Values::Float(of.clone()), &[], &at_times);
                 passing.extend(rows.into_iter().map(|row| row + values.len() as u32));
                 values.extend(of);
                 times.extend(at_times);
-                keys.resize(values.len(), at / 2);
+                keys.resize(values.len(), at / each);
             }
             let best = |rows: Vec<u32>| {
                 let rows = match by_key {
