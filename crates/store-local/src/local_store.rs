@@ -135,7 +135,7 @@ impl LocalStore {
             return Ok(SeriesTable { len, tags: Vec::new() });
         }
         let whole = matches!(request.series, TagExpr::True);
-        if whole && let Some(tags) = self.tags.get(measurement.no, ids, &request.tags) {
+        if let Some(tags) = self.tags.get(measurement.no, ids, &request.tags) {
             return Ok(SeriesTable { len, tags });
         }
         let columns = self

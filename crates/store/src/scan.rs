@@ -208,6 +208,6 @@ pub struct TagColumn {
     pub key: Name,
     /// Per series, an index into `values`.
     pub codes: Arc<[u32]>,
-    /// The distinct values, sorted bytewise; series without the tag have `""`.
+    /// The distinct values, sorted bytewise, and maybe others that no series has; series without the tag have `""`.
     pub values: Arc<Strings>,
 }

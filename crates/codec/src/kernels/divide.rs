@@ -12,17 +12,21 @@ multiversion! {
     /// Appends for each value how many whole steps of `step` it lies behind `start`.
     ///
     /// Exact for values at or behind `start`, less than [`STEPS_REACH_MAX`] and less than 2^32 steps; for others the number
-    /// is unspecified. `step` is positive.
+    /// is unspecified.
+    ///
+    /// # Panics
+    /// Unless `step` is positive.
     pub fn steps_of_i64 / steps_of_i64_at(
         values: &[i64], start: i64, step: i64, out: &mut Vec<u32>,
     ) {
+        assert!(step > 0, "BUG: a step of {step}");
         let reciprocal = 1.0 / step as f64;
         let before = out.len();
         out.resize(before + values.len(), 0);
         for (out, value) in out[before..].iter_mut().zip(values) {
             let behind = value.wrapping_sub(start);
             // Of a quotient below 2^32 three roundings of 53 bits change the whole part by one at most.
-            let near = (behind as f64 * reciprocal).max(-CLAMPED).min(CLAMPED);
+            let near = (behind as f64 * reciprocal).clamp(-CLAMPED, CLAMPED);
             // SAFETY: `near` is no NaN, since the reciprocal is positive and finite, and lies between the clamps, which an
             // `i64` holds.
             #[allow(unsafe_code)]

@@ -220,7 +220,9 @@ impl<'a> Accumulator<'a> {
         let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
         let state = |(kind, call): (&Kind, &CallPlan)| match (kind, call.input) {
             (Kind::Totals(_), _) => State::Totals,
-            (Kind::Pick, _) => State::Pick(Pick::new(call.function.clone())),
+            (Kind::Pick, Some(input)) => {
+                State::Pick(Pick::new(call.function.clone(), input, !select.aux.is_empty()))
+            }
             (Kind::Tally, Some(input)) => State::Tally(Tally::new(call.function.clone(), input)),
             (Kind::Collect | Kind::CollectGroup, Some(input)) => {
                 State::Collect(Collect::new(call.function.clone(), input, aux_types(), seed))

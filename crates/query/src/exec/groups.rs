@@ -26,6 +26,9 @@ pub(crate) struct Groups {
     of_series: Vec<Vec<u32>>,
 }
 
+/// Groups are counted where there are no more combinations of values than this for each series.
+const COMBINATIONS_PER_SERIES: usize = 2;
+
 /// Stands for a series that is in no group.
 const NONE: u32 = u32::MAX;
 
@@ -37,6 +40,11 @@ impl Groups {
         if !has_dimensions {
             let starts = if total == 0 { vec![0] } else { vec![0, total as u32] };
             return Self { members: Vec::new(), starts, of_series: Vec::new() };
+        }
+        if let [input] = inputs
+            && let Some(groups) = Self::counted(input)
+        {
+            return groups;
         }
         let mut members = Vec::with_capacity(total);
         for (at, input) in inputs.iter().enumerate() {
@@ -61,6 +69,44 @@ impl Groups {
         let mut groups = Self { members, starts, of_series: Vec::new() };
         groups.index(inputs);
         groups
+    }
+
+    /// Groups the series of an input by counting, if its dimensions do not have many more combinations of values than there
+    /// are series: codes order as their texts do.
+    fn counted(input: &Input) -> Option<Self> {
+        let table = input.scan.series();
+        let tags = || input.dimensions.iter().map(|at| &table.tags[*at]);
+        let sizes = tags().map(|tag| tag.values.len());
+        let size = sizes.clone().try_fold(1usize, usize::checked_mul)?;
+        let series = table.len as usize;
+        if size > series.saturating_mul(COMBINATIONS_PER_SERIES) || size >= NONE as usize {
+            return None;
+        }
+        let mut of_series = vec![0u32; series];
+        for (tag, size) in tags().zip(sizes) {
+            let codes = of_series.iter_mut().zip(tag.codes.iter());
+            codes.for_each(|(of, code)| *of = *of * size as u32 + code);
+        }
+        let mut ends = vec![0u32; size];
+        of_series.iter().for_each(|of| ends[*of as usize] += 1);
+        // Of each combination first where its members start, then its number among those that there are.
+        let (mut starts, mut numbers, mut start) = (vec![0], vec![NONE; size], 0);
+        for (end, number) in ends.iter_mut().zip(&mut numbers) {
+            let count = std::mem::replace(end, start);
+            if count > 0 {
+                *number = starts.len() as u32 - 1;
+                start += count;
+                starts.push(start);
+            }
+        }
+        let mut members = vec![Member { input: 0, series: 0 }; series];
+        for (series, of) in (0..).zip(&mut of_series) {
+            let next = &mut ends[*of as usize];
+            members[*next as usize].series = series;
+            *next += 1;
+            *of = numbers[*of as usize];
+        }
+        Some(Self { members, starts, of_series: vec![of_series] })
     }
 
     /// Keeps `limit` groups behind the first `offset`, all if both are 0. Which groups come first is

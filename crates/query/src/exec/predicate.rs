@@ -3,7 +3,7 @@
 //! A comparison with a missing value, or of values that cannot be compared, does not hold.
 
 use codec::kernels::{self, Comparison};
-use model::{Bitmap, Column, CompareOp, FieldType, Regex, Scalar, TagExpr, Values};
+use model::{Bitmap, Column, CompareOp, FieldType, Regex, Scalar, Strings, TagExpr, Values};
 
 use super::column::{self, both, cast, type_of};
 use super::expression::{Division, Expression};
@@ -131,8 +131,7 @@ fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option
         }
         (Values::Dictionary(codes, texts), Scalar::String(c)) if is_equality(op) => {
             let want = op == CompareOp::Equal;
-            let holds: Vec<bool> = texts.iter().map(|t| (t == &**c) == want).collect();
-            bits_of(codes, |code| holds[code as usize])
+            of_texts(codes, texts, |text| (text == &**c) == want)
         }
         _ => return None,
     })
@@ -203,12 +202,20 @@ fn utf8(text: &[u8]) -> &str {
     std::str::from_utf8(text).expect("BUG: a string column holds UTF-8")
 }
 
+/// A bit for each code whether its text is wanted; no text is asked about more often than it occurs.
+fn of_texts(codes: &[u32], texts: &Strings, is_wanted: impl Fn(&str) -> bool) -> Bitmap {
+    if codes.len() < texts.len() {
+        return bits_of(codes, |code| is_wanted(texts.get(code as usize)));
+    }
+    let holds: Vec<bool> = texts.iter().map(is_wanted).collect();
+    bits_of(codes, |code| holds[code as usize])
+}
+
 fn matches(column: &Column, regex: &Regex, negated: bool, rows: usize) -> Bitmap {
     let bits = match &column.values {
         Values::String(v) => v.matching(|text| regex.is_match(utf8(text)) != negated),
         Values::Dictionary(codes, texts) => {
-            let holds: Vec<bool> = texts.iter().map(|t| regex.is_match(t) != negated).collect();
-            bits_of(codes, |code| holds[code as usize])
+            of_texts(codes, texts, |text| regex.is_match(text) != negated)
         }
         _ => return Bitmap::filled(rows, false),
     };

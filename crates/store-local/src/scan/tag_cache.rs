@@ -3,6 +3,8 @@
 //! The number of a series stands for the same tags as long as the store exists, so that an entry is
 //! right for exactly the set of series it was made for, and need not be told of changes.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use model::Name;
 use parking_lot::RwLock;
@@ -37,7 +39,7 @@ impl TagCache {
         Self { bytes_max, held: RwLock::default() }
     }
 
-    /// The columns of `keys` over exactly these series, if all of them are there.
+    /// The columns of `keys` over these series, if all of them are there: as they were made, or out of those of more series.
     pub(crate) fn get(
         &self,
         measurement: MeasurementNo,
@@ -45,9 +47,19 @@ impl TagCache {
         keys: &[Name],
     ) -> Option<Vec<TagColumn>> {
         let held = self.held.read();
-        let entry = held.entries.get(&measurement).filter(|entry| entry.series == *series)?;
-        let column = |key: &Name| entry.columns.iter().find(|column| column.key == *key).cloned();
-        keys.iter().map(column).collect()
+        let entry = held.entries.get(&measurement)?;
+        let column = |key: &Name| entry.columns.iter().find(|column| column.key == *key);
+        let columns: Vec<&TagColumn> = keys.iter().map(column).collect::<Option<_>>()?;
+        if entry.series == *series {
+            return Some(columns.into_iter().cloned().collect());
+        }
+        let places = entry.places(series)?;
+        let of_column = |column: &TagColumn| TagColumn {
+            key: Name::clone(&column.key),
+            codes: places.iter().map(|place| column.codes[*place]).collect(),
+            values: Arc::clone(&column.values),
+        };
+        Some(columns.into_iter().map(of_column).collect())
     }
 
     /// Keeps columns over these series. What was kept over others is of no use any more; if there is
@@ -84,14 +96,34 @@ impl TagCache {
     }
 }
 
+impl Entry {
+    /// Where in the columns some series are, if they are in them and do not have to be searched for.
+    fn places(&self, series: &RoaringTreemap) -> Option<Vec<usize>> {
+        if !series.is_subset(&self.series) {
+            return None;
+        }
+        let first = self.series.min()?;
+        if self.series.max()? - first == self.series.len() - 1 {
+            return Some(series.iter().map(|series| (series - first) as usize).collect());
+        }
+        if series.len().saturating_mul(SEARCHED) < self.series.len() {
+            return None;
+        }
+        let mut all = self.series.iter().enumerate();
+        let place = |wanted| all.find(|(_, series)| *series == wanted).map(|(place, _)| place);
+        series.iter().map(place).collect()
+    }
+}
+
+/// One of so many series is found in the index sooner than all others are passed by.
+const SEARCHED: u64 = 16;
+
 fn bytes_of(column: &TagColumn) -> usize {
     size_of::<TagColumn>() + column.codes.len() * 4 + column.values.memory_bytes()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn column(key: &str, codes: &[u32]) -> TagColumn {
@@ -119,9 +151,16 @@ mod tests {
         assert_eq!(codes(&cache, 2, &[7], &["x"]).unwrap(), [[1]]);
         assert_eq!(codes(&cache, 1, &[1, 2], &["y", "z"]), None);
         assert_eq!(codes(&cache, 1, &[1, 3], &["x"]), None);
+        // Of some of them.
+        assert_eq!(codes(&cache, 1, &[2], &["x", "y"]).unwrap(), [[1], [1]]);
+        insert(3, &[5, 9, 12], &[column("x", &[0, 1, 0])]);
+        assert_eq!(codes(&cache, 3, &[9], &["x"]).unwrap(), [[1]]);
+        assert_eq!(codes(&cache, 3, &[5, 12], &["x"]).unwrap(), [[0, 0]]);
+        assert_eq!(codes(&cache, 3, &[5, 10], &["x"]), None);
         // Another series came.
         insert(1, &[1, 2, 3], &[column("x", &[0, 1, 0])]);
-        assert_eq!(codes(&cache, 1, &[1, 2], &["x"]), None);
+        assert_eq!(codes(&cache, 1, &[1, 2], &["x"]).unwrap(), [[0, 1]]);
+        assert_eq!(codes(&cache, 1, &[1, 4], &["x"]), None);
         assert_eq!(codes(&cache, 1, &[1, 2, 3], &["x"]).unwrap(), [[0, 1, 0]]);
         assert_eq!(codes(&cache, 1, &[1, 2, 3], &["y"]), None);
     }

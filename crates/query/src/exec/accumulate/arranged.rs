@@ -3,7 +3,8 @@
 
 use model::{ColumnBatch, SeriesRun};
 
-use super::slots::{NOWHERE, Run, SEVERAL};
+use super::slots::{NOWHERE, Run, SEVERAL, SlotMap};
+use super::totals::ShortRun;
 use super::{Accumulator, State, combination};
 use crate::QueryError;
 use crate::exec::accumulate::collect::Origin;
@@ -27,10 +28,14 @@ impl Accumulator<'_> {
         batch: &ColumnBatch,
         group_of: impl Fn(u32) -> Option<u32>,
     ) -> Result<bool, QueryError> {
-        let mut slots = std::mem::take(&mut self.row_slots);
-        self.slots.of_rows(batch.times(), &batch.runs, group_of, &mut slots);
         let has_others =
             self.states.iter().any(|state| !matches!(state, State::Totals | State::Nothing));
+        if !has_others && matches!(self.slots, SlotMap::Whole { .. }) {
+            self.add_short(input, batch, group_of);
+            return self.reserve().map(|()| true);
+        }
+        let mut slots = std::mem::take(&mut self.row_slots);
+        self.slots.of_rows(batch.times(), &batch.runs, group_of, &mut slots);
         let order = if has_others { by_slot(&slots, &mut self.runs) } else { Some(Vec::new()) };
         if let Some(order) = &order {
             let table = input.scan.series();
@@ -47,6 +52,24 @@ impl Accumulator<'_> {
         self.row_slots = slots;
         self.reserve()?;
         Ok(order.is_some())
+    }
+
+    /// Adds rows whose slots are their groups to totals, run by run.
+    fn add_short(
+        &mut self,
+        input: &Input,
+        batch: &ColumnBatch,
+        group_of: impl Fn(u32) -> Option<u32>,
+    ) {
+        let short = |run: &SeriesRun| (group_of(run.series).unwrap_or(NOWHERE), run.rows);
+        let runs: Vec<ShortRun> = batch.runs.iter().map(short).collect();
+        let table = input.scan.series();
+        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+            totals.grow(self.slots.len());
+            if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
+                totals.add_short(&source.column(batch, table), &runs);
+            }
+        }
     }
 
     /// Adds rows in an order in which they are those of `self.runs`.

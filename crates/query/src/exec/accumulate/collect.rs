@@ -26,6 +26,9 @@ use crate::functions::ranked::{self, Draws, End};
 /// Rows are let go when this many and twice what was kept last time are held.
 const PRUNE_ROWS: usize = 1 << 16;
 
+/// So many runs are looked at together before each of them is.
+const RUNS_TOGETHER: usize = 64;
+
 /// Slots of several series with fewer values keep them: then digits are InfluxDB's.
 const FOLD_ROWS_MIN: u32 = 256;
 
@@ -134,24 +137,32 @@ impl Collect {
     ) {
         let mut bars = self.bars.take();
         let mut draws = Vec::new();
-        for run in runs {
-            let (start, end) = (run.start as usize, run.end as usize);
-            kernels::valid_stretches(column.validity.as_ref(), start, end, |from, to| {
-                let Some(bars) = &mut bars else {
-                    return self.add_stretch(column, times, run, input, from..to, aux);
-                };
-                if bars.goal() == Goal::Drawn {
-                    draws.clear();
-                    draws.extend((from..to).map(|_| self.source.draw()));
-                }
-                let key = key(Origin { input, series: run.series });
-                bars.pass((run.slot, key), &column.values, &draws, times, from..to, |rows| {
-                    self.add_stretch(column, times, run, input, rows.clone(), aux);
-                    if !draws.is_empty() {
-                        self.draws.extend_from_slice(&draws[rows.start - from..rows.end - from]);
+        for runs in runs.chunks(RUNS_TOGETHER) {
+            let is_complete = column.validity.is_none();
+            if bars.as_ref().is_some_and(|bars| is_complete && bars.pass_none(&column.values, runs))
+            {
+                continue;
+            }
+            for run in runs {
+                let (start, end) = (run.start as usize, run.end as usize);
+                kernels::valid_stretches(column.validity.as_ref(), start, end, |from, to| {
+                    let Some(bars) = &mut bars else {
+                        return self.add_stretch(column, times, run, input, from..to, aux);
+                    };
+                    if bars.goal() == Goal::Drawn {
+                        draws.clear();
+                        draws.extend((from..to).map(|_| self.source.draw()));
                     }
+                    let key = key(Origin { input, series: run.series });
+                    bars.pass((run.slot, key), &column.values, &draws, times, from..to, |rows| {
+                        self.add_stretch(column, times, run, input, rows.clone(), aux);
+                        if !draws.is_empty() {
+                            let of_rows = rows.start - from..rows.end - from;
+                            self.draws.extend_from_slice(&draws[of_rows]);
+                        }
+                    });
                 });
-            });
+            }
         }
         self.bars = bars;
     }

@@ -81,17 +81,13 @@ impl Accumulator<'_> {
                 (with, Points { times: vec![start; values.len()], values, aux: Vec::new() })
             }
             (_, State::Pick(pick)) => {
+                let with: Vec<u32> = groups.filter(|group| pick.has(*group as usize)).collect();
+                let slots = with.iter().map(|group| *group as usize);
                 let own_times = select.calls.len() == 1;
-                let (mut with, mut points) = (Vec::new(), none());
-                for group in groups {
-                    let Some(point) = pick.point(group as usize) else { continue };
-                    with.push(group);
-                    points.times.push(if own_times { point.time } else { start });
-                    points.values.push(Some(&point.value));
-                    for (column, cell) in points.aux.iter_mut().zip(&point.aux) {
-                        column.push(cell.as_ref());
-                    }
-                }
+                let points = none().of_picked(pick, slots, |slot| match own_times {
+                    true => pick.time(slot),
+                    false => start,
+                });
                 (with, points)
             }
             _ => (Vec::new(), none()),

@@ -79,16 +79,13 @@ impl PointsOutput<'_> {
         own_times: bool,
     ) -> Points {
         let aux = self.accumulator.select.aux.iter().map(|aux| aux.kind.field_type());
-        let mut points = Points::none(result, aux);
-        for (slot, start) in slots {
-            let Some(point) = pick.point(*slot) else { continue };
-            points.times.push(if own_times { point.time } else { *start });
-            points.values.push(Some(&point.value));
-            for (column, cell) in points.aux.iter_mut().zip(&point.aux) {
-                column.push(cell.as_ref());
-            }
-        }
-        points
+        let with = || slots.iter().filter(|(slot, _)| pick.has(*slot));
+        let mut starts = with().map(|(_, start)| *start);
+        let with = with().map(|(slot, _)| *slot);
+        Points::none(result, aux).of_picked(pick, with, |slot| match own_times {
+            true => pick.time(slot),
+            false => starts.next().expect("BUG: every slot has a start"),
+        })
     }
 
     fn tallied(&self, tally: &Tally, result: FieldType, slots: &[(usize, i64)]) -> Points {

@@ -2,38 +2,70 @@
 
 use std::cmp::Ordering;
 
-use model::{Column, Scalar, Values};
+use model::{Column, FieldType, Values};
 
 use super::kernels::{self, Number};
 use super::slots::Run;
 use crate::exec::column::Cell;
 use crate::functions::Function;
 
-/// The chosen point of each slot.
+/// The chosen point of each slot, column by column.
 #[derive(Clone, Debug)]
 pub(crate) struct Pick {
     function: Function,
-    points: Vec<Option<Point>>,
+    is_there: Vec<bool>,
+    times: Vec<i64>,
+    values: Chosen,
+    /// Cells of the other columns, by slot; empty if there are none.
+    aux: Vec<Vec<Cell>>,
+    has_aux: bool,
 }
 
-/// A chosen point.
+/// Values by slot.
 #[derive(Clone, Debug)]
-pub(crate) struct Point {
-    pub time: i64,
-    pub value: Scalar,
-    /// Cells of the other columns.
-    pub aux: Vec<Cell>,
+enum Chosen {
+    Float(Vec<f64>),
+    Integer(Vec<i64>),
+    Unsigned(Vec<u64>),
+    Boolean(Vec<bool>),
+    Text(Vec<Box<str>>),
+}
+
+/// Calls a macro or closure body with the values of whichever type.
+macro_rules! each_type {
+    ($chosen:expr, $values:ident => $body:expr) => {
+        match $chosen {
+            Chosen::Float($values) => $body,
+            Chosen::Integer($values) => $body,
+            Chosen::Unsigned($values) => $body,
+            Chosen::Boolean($values) => $body,
+            Chosen::Text($values) => $body,
+        }
+    };
 }
 
 impl Pick {
-    /// Points chosen by min, max, first or last.
-    pub(crate) fn new(function: Function) -> Self {
-        Self { function, points: Vec::new() }
+    /// Points with values of type `input` chosen by min, max, first or last.
+    pub(crate) fn new(function: Function, input: FieldType, has_aux: bool) -> Self {
+        let values = match input {
+            FieldType::Float => Chosen::Float(Vec::new()),
+            FieldType::Integer => Chosen::Integer(Vec::new()),
+            FieldType::Unsigned => Chosen::Unsigned(Vec::new()),
+            FieldType::Boolean => Chosen::Boolean(Vec::new()),
+            FieldType::String => Chosen::Text(Vec::new()),
+        };
+        let (is_there, times, aux) = (Vec::new(), Vec::new(), Vec::new());
+        Self { function, is_there, times, values, aux, has_aux }
     }
 
     /// Makes room for `slots` slots.
     pub(crate) fn grow(&mut self, slots: usize) {
-        self.points.resize(slots, None);
+        self.is_there.resize(slots, false);
+        self.times.resize(slots, 0);
+        each_type!(&mut self.values, values => values.resize(slots, Default::default()));
+        if self.has_aux {
+            self.aux.resize(slots, Vec::new());
+        }
     }
 
     /// Adds the rows of `runs`; `aux` gives the other cells of a row.
@@ -47,13 +79,58 @@ impl Pick {
     ) {
         for run in runs {
             let Some(row) = self.candidate(column, run, ascending) else { continue };
-            let value = column.get(row).expect("BUG: a candidate has a value");
-            let time = times[row];
-            let slot = &mut self.points[run.slot as usize];
-            if slot.as_ref().is_none_or(|best| wins(&self.function, time, &value, best)) {
-                *slot = Some(Point { time, value, aux: aux(row, run.series) });
+            let (slot, time) = (run.slot as usize, times[row]);
+            if self.offer(slot, time, &column.values, row) && self.has_aux {
+                self.aux[slot] = aux(row, run.series);
             }
         }
+    }
+
+    /// Takes a row's value for a slot if it wins there; whether it does.
+    #[inline]
+    fn offer(&mut self, slot: usize, time: i64, values: &Values, row: usize) -> bool {
+        let best = self.is_there[slot].then(|| self.times[slot]);
+        let function = &self.function;
+        macro_rules! number {
+            ($mine:expr, $value:expr) => {{
+                let (mine, value) = (&mut $mine[slot], $value);
+                let order = || value.partial_cmp(mine).unwrap_or(Ordering::Equal);
+                let wins = best.is_none_or(|best| wins(function, false, time, order(), best));
+                if wins {
+                    *mine = value;
+                }
+                wins
+            }};
+        }
+        let wins = match (&mut self.values, values) {
+            (Chosen::Float(mine), Values::Float(v)) => number!(mine, v[row]),
+            (Chosen::Integer(mine), Values::Integer(v)) => number!(mine, v[row]),
+            (Chosen::Unsigned(mine), Values::Unsigned(v)) => number!(mine, v[row]),
+            (Chosen::Boolean(mine), Values::Boolean(v)) => {
+                let (mine, value) = (&mut mine[slot], v.get(row));
+                let wins =
+                    best.is_none_or(|best| wins(function, true, time, value.cmp(mine), best));
+                if wins {
+                    *mine = value;
+                }
+                wins
+            }
+            (Chosen::Text(mine), Values::String(_) | Values::Dictionary(..)) => {
+                let (mine, value) = (&mut mine[slot], text_at(values, row));
+                let order = || value.cmp(mine);
+                let wins = best.is_none_or(|best| wins(function, false, time, order(), best));
+                if wins {
+                    *mine = value.into();
+                }
+                wins
+            }
+            (_, other) => panic!("BUG: {other:?} are values of another type"),
+        };
+        if wins {
+            self.is_there[slot] = true;
+            self.times[slot] = time;
+        }
+        wins
     }
 
     /// The row of a run that is chosen.
@@ -87,26 +164,94 @@ impl Pick {
     }
 
     /// Adds the points of another set: their slot `from` into `to` here.
-    pub(crate) fn merge(&mut self, other: Self, slots: impl Iterator<Item = (usize, usize)>) {
-        let mut points = other.points;
+    pub(crate) fn merge(&mut self, mut other: Self, slots: impl Iterator<Item = (usize, usize)>) {
+        let is_boolean = matches!(self.values, Chosen::Boolean(_));
         for (from, to) in slots {
-            let Some(point) = points[from].take() else { continue };
-            let slot = &mut self.points[to];
-            if slot.as_ref().is_none_or(|b| wins(&self.function, point.time, &point.value, b)) {
-                *slot = Some(point);
+            if !other.is_there[from] {
+                continue;
+            }
+            let time = other.times[from];
+            let order = || self.values.compare(to, &other.values, from);
+            let (function, best) = (&self.function, self.times[to]);
+            if self.is_there[to] && !wins(function, is_boolean, time, order(), best) {
+                continue;
+            }
+            self.is_there[to] = true;
+            self.times[to] = time;
+            self.values.take(to, &mut other.values, from);
+            if self.has_aux {
+                self.aux[to] = std::mem::take(&mut other.aux[from]);
             }
         }
     }
 
-    /// The point of `slot`.
-    pub(crate) fn point(&self, slot: usize) -> Option<&Point> {
-        self.points[slot].as_ref()
+    /// Whether a slot has a point.
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        self.is_there[slot]
+    }
+
+    /// The time of a slot's point.
+    pub(crate) fn time(&self, slot: usize) -> i64 {
+        self.times[slot]
+    }
+
+    /// The other cells of a slot's point.
+    pub(crate) fn aux(&self, slot: usize) -> &[Cell] {
+        self.aux.get(slot).map_or(&[], Vec::as_slice)
+    }
+
+    /// The values of the points of some slots, which all have one.
+    pub(crate) fn values(&self, slots: impl Iterator<Item = usize>) -> Values {
+        match &self.values {
+            Chosen::Float(v) => Values::Float(slots.map(|slot| v[slot]).collect()),
+            Chosen::Integer(v) => Values::Integer(slots.map(|slot| v[slot]).collect()),
+            Chosen::Unsigned(v) => Values::Unsigned(slots.map(|slot| v[slot]).collect()),
+            Chosen::Boolean(v) => Values::Boolean(slots.map(|slot| v[slot]).collect()),
+            Chosen::Text(v) => Values::String(slots.map(|slot| &*v[slot]).collect()),
+        }
     }
 
     /// Bytes of memory taken, roughly.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let aux = self.points.iter().flatten().next().map_or(0, |point| point.aux.len());
-        self.points.capacity() * (size_of::<Option<Point>>() + aux * size_of::<Cell>())
+        let cells = self.aux.iter().map(Vec::len).max().unwrap_or(0) * size_of::<Cell>();
+        let aux = self.aux.capacity() * (size_of::<Vec<Cell>>() + cells);
+        let of_slot = each_type!(&self.values, values => size_of_val(&values[..]));
+        self.is_there.capacity() + self.times.capacity() * 8 + of_slot + aux
+    }
+}
+
+impl Chosen {
+    /// How a value of `other` stands to one of these.
+    fn compare(&self, at: usize, other: &Self, from: usize) -> Ordering {
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => {
+                b[from].partial_cmp(&a[at]).unwrap_or(Ordering::Equal)
+            }
+            (Self::Integer(a), Self::Integer(b)) => b[from].cmp(&a[at]),
+            (Self::Unsigned(a), Self::Unsigned(b)) => b[from].cmp(&a[at]),
+            (Self::Boolean(a), Self::Boolean(b)) => b[from].cmp(&a[at]),
+            (Self::Text(a), Self::Text(b)) => b[from].cmp(&a[at]),
+            _ => panic!("BUG: values of two types"),
+        }
+    }
+
+    fn take(&mut self, at: usize, other: &mut Self, from: usize) {
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => a[at] = b[from],
+            (Self::Integer(a), Self::Integer(b)) => a[at] = b[from],
+            (Self::Unsigned(a), Self::Unsigned(b)) => a[at] = b[from],
+            (Self::Boolean(a), Self::Boolean(b)) => a[at] = b[from],
+            (Self::Text(a), Self::Text(b)) => a[at] = std::mem::take(&mut b[from]),
+            _ => panic!("BUG: values of two types"),
+        }
+    }
+}
+
+fn text_at(values: &Values, row: usize) -> &str {
+    match values {
+        Values::String(v) => v.get(row),
+        Values::Dictionary(codes, texts) => texts.get(codes[row] as usize),
+        other => panic!("BUG: {other:?} are no texts"),
     }
 }
 
@@ -138,28 +283,15 @@ fn extreme<T: Number>(
     best.map(|(_, row)| row)
 }
 
-/// Whether a point takes the place of the best one so far.
-fn wins(function: &Function, time: i64, value: &Scalar, best: &Point) -> bool {
-    let order = compare(value, &best.value);
+/// Whether a point takes the place of the best one so far, to whose value its own stands in this `order`.
+fn wins(function: &Function, is_boolean: bool, time: i64, order: Ordering, best: i64) -> bool {
     match function {
-        Function::Max => order.is_gt() || (order.is_eq() && time < best.time),
-        Function::Min => order.is_lt() || (order.is_eq() && time < best.time),
+        Function::Max => order.is_gt() || (order.is_eq() && time < best),
+        Function::Min => order.is_lt() || (order.is_eq() && time < best),
         Function::First => {
-            let tie =
-                if matches!(value, Scalar::Boolean(_)) { order.is_lt() } else { order.is_gt() };
-            time < best.time || (time == best.time && tie)
+            let tie = if is_boolean { order.is_lt() } else { order.is_gt() };
+            time < best || (time == best && tie)
         }
-        _ => time > best.time || (time == best.time && order.is_gt()),
-    }
-}
-
-fn compare(a: &Scalar, b: &Scalar) -> Ordering {
-    match (a, b) {
-        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
-        (Scalar::Integer(a), Scalar::Integer(b)) => a.cmp(b),
-        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => a.cmp(b),
-        (Scalar::Boolean(a), Scalar::Boolean(b)) => a.cmp(b),
-        (Scalar::String(a), Scalar::String(b)) => a.cmp(b),
-        _ => panic!("BUG: values of two types"),
+        _ => time > best || (time == best && order.is_gt()),
     }
 }

@@ -2,6 +2,7 @@
 
 use model::{Column, FieldType, Values};
 
+use super::pick::Pick;
 use crate::exec::column;
 
 /// The points of one function in one group, in the order of the result.
@@ -20,6 +21,24 @@ impl Points {
             values: Column::new(Values::empty(result)),
             aux: aux.map(|t| Column::new(Values::empty(t))).collect(),
         }
+    }
+
+    /// The points of some slots, which all have one, with the times that `time` says; these have none yet.
+    pub(crate) fn of_picked(
+        mut self,
+        pick: &Pick,
+        slots: impl Iterator<Item = usize> + Clone,
+        time: impl FnMut(usize) -> i64,
+    ) -> Self {
+        if !self.aux.is_empty() {
+            for slot in slots.clone() {
+                for (column, cell) in self.aux.iter_mut().zip(pick.aux(slot)) {
+                    column.push(cell.as_ref());
+                }
+            }
+        }
+        let values = Column::new(pick.values(slots.clone()));
+        Self { times: slots.map(time).collect(), values, aux: self.aux }
     }
 
     /// Bytes of memory taken.

@@ -14,6 +14,7 @@ use model::{Bitmap, Column, FieldSummaries, FieldType, TimedValues, Values};
 use super::kernels::{self, Number};
 use super::slots::{Run, SlotSpan};
 use crate::functions::Function;
+pub(crate) use scattered::ShortRun;
 pub(crate) use steady::{Stretch, cut as cut_stretches};
 
 /// Which parts are kept besides the count.

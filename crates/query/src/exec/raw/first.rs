@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use model::{Column, Reservation};
-use store::ScanSlice;
+use store::{ScanSlice, TagColumn};
 
 use super::gather::{Gathered, Leading};
 use crate::exec::column::{append, arrange};
@@ -88,7 +88,7 @@ struct Left<'a> {
     /// How many were taken, and the last one of them.
     taken: usize,
     last: Option<u32>,
-    tags: Vec<&'a [u32]>,
+    tags: Vec<&'a TagColumn>,
     ascending: bool,
 }
 
@@ -112,6 +112,20 @@ impl Left<'_> {
         self.len() == 0
     }
 
+    /// The first tags, as far as their codes fit into one number, each with its bits: mostly these decide.
+    fn leading(&self) -> Vec<(&[u32], u32)> {
+        let (mut leading, mut all) = (Vec::new(), 0);
+        for tag in &self.tags {
+            let bits = usize::BITS - tag.values.len().leading_zeros();
+            if all + bits > KEY_BITS || all >= KEY_BITS_ENOUGH {
+                break;
+            }
+            all += bits;
+            leading.push((&*tag.codes, bits));
+        }
+        leading
+    }
+
     fn compare(&self, a: u32, b: u32) -> Ordering {
         let order = compare_codes(&self.tags, a, b).then(a.cmp(&b));
         if self.ascending { order } else { order.reverse() }
@@ -124,9 +138,11 @@ impl Left<'_> {
             return Arc::from([]);
         }
         let at = |at: usize| self.series.as_ref().map_or(at as u32, |series| series[at]);
+        let leading = self.leading();
+        let key = |series: u32| key_of(&leading, series);
         let mut next: Vec<u32> = Vec::new();
         // As many as are wanted come before this one, or are it.
-        let mut bar = None;
+        let mut bar: Option<(u64, u32)> = None;
         let select = |next: &mut Vec<u32>| {
             if count < next.len() {
                 next.select_nth_unstable_by(count - 1, |a, b| self.compare(*a, *b));
@@ -135,13 +151,18 @@ impl Left<'_> {
             next.last().copied()
         };
         for series in (0..self.count).map(at) {
-            let is_behind = bar.is_some_and(|bar| self.compare(bar, series).is_le());
-            if is_behind || self.last.is_some_and(|last| self.compare(series, last).is_le()) {
+            let is_behind = |(of_bar, bar): (u64, u32)| match key(series).cmp(&of_bar) {
+                Ordering::Equal => self.compare(bar, series).is_le(),
+                order => order.is_gt() == self.ascending,
+            };
+            if bar.is_some_and(is_behind)
+                || self.last.is_some_and(|last| self.compare(series, last).is_le())
+            {
                 continue;
             }
             next.push(series);
             if next.len() >= count.saturating_mul(2).max(SELECTED_MIN) {
-                bar = select(&mut next);
+                bar = select(&mut next).map(|series| (key(series), series));
             }
         }
         select(&mut next);
@@ -153,12 +174,22 @@ impl Left<'_> {
     }
 }
 
+/// Bits of a number that series are compared by first, and after which no more tags are looked at.
+const KEY_BITS: u32 = 64;
+const KEY_BITS_ENOUGH: u32 = 16;
+
+/// The codes of the first tags as a number that orders as they do.
+#[inline]
+fn key_of(leading: &[(&[u32], u32)], series: u32) -> u64 {
+    leading.iter().fold(0, |key, (codes, bits)| key << bits | u64::from(codes[series as usize]))
+}
+
 /// So many series are found before it is asked which of them are the first.
 const SELECTED_MIN: usize = 64;
 
 /// Order by the texts of tags.
-pub(super) fn compare_codes(tags: &[&[u32]], a: u32, b: u32) -> Ordering {
-    let orders = tags.iter().map(|codes| codes[a as usize].cmp(&codes[b as usize]));
+pub(super) fn compare_codes(tags: &[&TagColumn], a: u32, b: u32) -> Ordering {
+    let orders = tags.iter().map(|tag| tag.codes[a as usize].cmp(&tag.codes[b as usize]));
     orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
@@ -206,6 +237,11 @@ mod tests {
 
     use super::*;
 
+    fn tag(codes: Vec<u32>) -> TagColumn {
+        let values = Arc::new("0123456789".split("").filter(|text| !text.is_empty()).collect());
+        TagColumn { key: "tag".into(), codes: codes.into(), values }
+    }
+
     fn block(rows: &[(i64, i64)]) -> Block {
         let times = rows.iter().map(|row| row.0).collect();
         let values = Values::Integer(rows.iter().map(|row| row.1).collect());
@@ -243,7 +279,8 @@ mod tests {
                 sorted.reverse();
             }
             let listed = (every > 1).then(|| Arc::from(series.as_slice()));
-            let (tags, count): (Vec<&[u32]>, _) = (vec![&a, &b], series.len());
+            let (a, b) = (tag(a), tag(b));
+            let (tags, count) = (vec![&a, &b], series.len());
             let mut left = Left { series: listed, count, taken: 0, last: None, tags, ascending };
             let mut rest = sorted.as_slice();
             for count in counts {
@@ -259,9 +296,9 @@ mod tests {
 
     #[test]
     fn series_are_taken_in_the_order_of_their_tags() {
-        let codes = [2, 0, 1, 0, 2];
+        let codes = tag(vec![2, 0, 1, 0, 2]);
         let left = |ascending| {
-            let tags: Vec<&[u32]> = vec![&codes];
+            let tags = vec![&codes];
             Left { series: None, count: 5, taken: 0, last: None, tags, ascending }
         };
         let mut forward = left(true);

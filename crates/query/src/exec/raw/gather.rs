@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 use model::{Column, ColumnBatch, FieldType, Reservation, TimeRange, Values};
-use store::ScanSlice;
+use store::{ScanSlice, TagColumn};
 
 use super::first::compare_codes;
 use crate::exec::column::{append, arrange};
@@ -66,8 +66,8 @@ pub(super) enum Leading<'a> {
     Nothing,
     /// So many columns, which differ from row to row.
     Texts(usize),
-    /// Tags that all series have, by the places of their texts, which ascend as these do.
-    Tags(Vec<&'a [u32]>),
+    /// Tags that all series have.
+    Tags(Vec<&'a TagColumn>),
 }
 
 impl<'a> Leading<'a> {
@@ -89,12 +89,11 @@ impl<'a> Leading<'a> {
             // All series have the tag if the least of its values is a text.
             ColumnSource::Tag { at, .. } => {
                 let tag = &table.tags[*at];
-                (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty())
-                    .then_some(&*tag.codes)
+                (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty()).then_some(tag)
             }
             _ => None,
         };
-        let tags: Option<Vec<&[u32]>> = input.aux[..texts].iter().map(tag).collect();
+        let tags: Option<Vec<&TagColumn>> = input.aux[..texts].iter().map(tag).collect();
         tags.map_or(Self::Texts(texts), Self::Tags)
     }
 }

@@ -18,6 +18,7 @@ use model::Values;
 use self::leaders::Leaders;
 
 use crate::exec::accumulate::kernels;
+use crate::exec::accumulate::slots::Run;
 use crate::functions::Function;
 
 /// Which points are better.
@@ -92,6 +93,44 @@ impl Bars {
         }
     }
 
+    /// Whether it is clear without a look at each run that none of their rows, which all have values, may be chosen.
+    pub(super) fn pass_none(&self, values: &Values, runs: &[Run]) -> bool {
+        let ([first, ..], [.., last]) = (runs, runs) else { return true };
+        if self.goal == Goal::Drawn || runs.iter().any(|run| run.slot != first.slot) {
+            return false;
+        }
+        let worst = match self.by_key {
+            true => self.leaders.get(&first.slot).and_then(Leaders::bar),
+            false => {
+                let points = self.best.get(&first.slot);
+                let points = points.filter(|points| points.len() >= self.count);
+                points.and_then(|points| points.peek().copied())
+            }
+        };
+        let Some((worst, _)) = worst else { return false };
+        let rows = first.start as usize..last.end as usize;
+        let largest = self.goal == Goal::Largest;
+        macro_rules! best {
+            ($values:expr) => {{
+                let values = &$values[rows];
+                if largest { kernels::max(values) } else { kernels::min(values) }
+            }};
+        }
+        let best = match values {
+            Values::Float(v) => {
+                let best = best!(v);
+                if best.is_nan() {
+                    return false;
+                }
+                rank_of_float(best)
+            }
+            Values::Integer(v) => rank_of_integer(best!(v)),
+            Values::Unsigned(v) => best!(v),
+            _ => return false,
+        };
+        (if largest { !best } else { best }) > worst
+    }
+
     /// Bytes of memory taken.
     pub(super) fn memory_bytes(&self) -> usize {
         // Heaps and tables grow by doubling, and tables are half empty.
@@ -159,6 +198,11 @@ fn rank_of_float(value: f64) -> u64 {
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
+/// A number that orders as the integer does.
+fn rank_of_integer(value: i64) -> u64 {
+    value.cast_unsigned() ^ (1 << 63)
+}
+
 /// Rows that want to pass a bar.
 struct Stretch<'a, B, V> {
     bar: B,
@@ -174,7 +218,7 @@ impl<B: Bar, V: FnMut(Range<usize>)> Stretch<'_, B, V> {
             (Goal::Drawn, _) => self.offer_all(draws, draws.iter().min(), |draw| *draw),
             (_, Values::Float(v)) => self.numbers(&v[rows], largest, rank_of_float),
             (_, Values::Integer(v)) => {
-                self.numbers(&v[rows], largest, |v| v.cast_unsigned() ^ (1 << 63));
+                self.numbers(&v[rows], largest, rank_of_integer);
             }
             (_, Values::Unsigned(v)) => self.numbers(&v[rows], largest, |v| v),
             (_, other) => panic!("BUG: {other:?} are not ranked"),
@@ -287,6 +331,22 @@ mod tests {
                 ranked::best(end, &values, &times, rows, count)
             };
             prop_assert_eq!(best(passing), best((0..values.len() as u32).collect()));
+            // What is left out together would have been left out one by one.
+            let mut start = 0;
+            let runs = series.iter().zip(0..).map(|(points, series)| {
+                let run = Run { slot: 0, start, end: start + points.len() as u32, series };
+                start = run.end;
+                run
+            });
+            let runs: Vec<Run> = runs.collect();
+            if bars.pass_none(&Values::Float(values.clone()), &runs) {
+                for run in runs {
+                    let rows = run.start as usize..run.end as usize;
+                    let of = Values::Float(values[rows.clone()].to_vec());
+                    let found = passed(&mut bars, run.series / each, &of, &[], &times[rows]);
+                    prop_assert!(found.is_empty(), "{:?}", found);
+                }
+            }
         }
     }
 

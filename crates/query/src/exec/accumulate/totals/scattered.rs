@@ -27,7 +27,55 @@ impl Totals {
     }
 }
 
+/// Rows of a slot, side by side, or [`NOWHERE`], and how many.
+pub(crate) type ShortRun = (u32, u32);
+
+impl Totals {
+    /// Adds runs of a few rows each, one behind another: what rows of a run make is added to their slot once.
+    pub(crate) fn add_short(&mut self, column: &Column, runs: &[ShortRun]) {
+        match (self, &column.values, &column.validity) {
+            (Self::Float(t), Values::Float(v), None) => t.add_short(v, runs),
+            (Self::Integer(t), Values::Integer(v), None) => t.add_short(v, runs),
+            (Self::Unsigned(t), Values::Unsigned(v), None) => t.add_short(v, runs),
+            (totals, ..) => {
+                let of_run = |run: &ShortRun| std::iter::repeat_n(run.0, run.1 as usize);
+                totals.add_scattered(column, &runs.iter().flat_map(of_run).collect::<Vec<u32>>());
+            }
+        }
+    }
+}
+
 impl<T: Number> NumberTotals<T> {
+    fn add_short(&mut self, values: &[T], runs: &[ShortRun]) {
+        let (parts, mut at) = (self.parts, 0);
+        for (slot, rows) in runs {
+            let of_run = &values[at..at + *rows as usize];
+            at += of_run.len();
+            let Some((first, others)) = of_run.split_first().filter(|_| *slot != NOWHERE) else {
+                continue;
+            };
+            let slot = *slot as usize;
+            let fresh = self.count[slot] == 0;
+            self.count[slot] += of_run.len() as u64;
+            let fold = |better: fn(T, T) -> T| others.iter().fold(*first, |a, b| better(a, *b));
+            if parts.sum {
+                self.sum[slot] = self.sum[slot].plus(fold(T::plus));
+            }
+            if parts.min {
+                let least = fold(|a, b| if b < a { b } else { a });
+                if fresh || least < self.min[slot] {
+                    self.min[slot] = least;
+                }
+            }
+            if parts.max {
+                let most = fold(|a, b| if b > a { b } else { a });
+                if fresh || most > self.max[slot] {
+                    self.max[slot] = most;
+                }
+            }
+        }
+    }
+
     fn add_scattered(&mut self, values: &[T], validity: Option<&Bitmap>, slots: &[u32]) {
         let parts = self.parts;
         if validity.is_none() && !parts.min && !parts.max && !slots.contains(&NOWHERE) {
@@ -79,6 +127,27 @@ mod tests {
     use crate::exec::accumulate::slots::Run;
 
     proptest! {
+        #[test]
+        fn short_runs_are_added_as_their_rows_are(
+            runs in prop::collection::vec((prop::option::weighted(0.9, 0u32..5), 0u32..5), 0..30),
+            seed in any::<u64>(),
+        ) {
+            let parts = Parts { sum: true, min: true, max: true, ..Parts::default() };
+            let runs: Vec<ShortRun> =
+                runs.iter().map(|(slot, rows)| (slot.unwrap_or(NOWHERE), *rows)).collect();
+            let of_run = |run: &ShortRun| vec![run.0; run.1 as usize];
+            let slots: Vec<u32> = runs.iter().flat_map(of_run).collect();
+            let value = |row: usize| (seed.rotate_left(row as u32) % 100) as i64 - 50;
+            let values: Vec<i64> = (0..slots.len()).map(value).collect();
+            let new = || NumberTotals::new(parts, false);
+            let (mut short, mut alone) = (new(), new());
+            short.grow(5);
+            alone.grow(5);
+            short.add_short(&values, &runs);
+            alone.add_scattered(&values, None, &slots);
+            prop_assert_eq!(format!("{short:?}"), format!("{alone:?}"));
+        }
+
         #[test]
         fn scattered_rows_are_added_as_runs_are(
             rows in prop::collection::vec(

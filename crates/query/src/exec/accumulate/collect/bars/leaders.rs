@@ -28,6 +28,11 @@ impl Leaders {
         self.best.len()
     }
 
+    /// What points of other combinations must beat, if that is known.
+    pub(super) fn bar(&self) -> Option<Point> {
+        self.bar
+    }
+
     /// Of points that are equally good the first one is better.
     pub(super) fn may_pass(&self, point: Point) -> bool {
         self.bar.is_none_or(|bar| point < bar)
