@@ -36,6 +36,10 @@ impl Accumulator<'_> {
         }
         let mut slots = std::mem::take(&mut self.row_slots);
         self.slots.of_rows(batch.times(), &batch.runs, group_of, &mut slots);
+        if has_others && self.add_folded(input, batch, &slots) {
+            self.row_slots = slots;
+            return self.reserve().map(|()| true);
+        }
         let order = if has_others { by_slot(&slots, &mut self.runs) } else { Some(Vec::new()) };
         if let Some(order) = &order {
             let table = input.scan.series();
@@ -52,6 +56,35 @@ impl Accumulator<'_> {
         self.row_slots = slots;
         self.reserve()?;
         Ok(order.is_some())
+    }
+
+    /// Adds rows to their slots, if none of them need be kept; whether they were.
+    fn add_folded(&mut self, input: &Input, batch: &ColumnBatch, slots: &[u32]) -> bool {
+        let (table, count) = (input.scan.series(), self.slots.len());
+        let is_there = |source: &ColumnSource| matches!(source, ColumnSource::Column { .. });
+        let folds = |(state, source): (&State, &ColumnSource)| match state {
+            State::Totals | State::Nothing => true,
+            State::Collect(collect) if is_there(source) => {
+                collect.folds(&source.column(batch, table), slots)
+            }
+            _ => false,
+        };
+        if !self.states.iter().zip(&input.calls).all(folds) {
+            return false;
+        }
+        for (state, source) in self.states.iter_mut().zip(&input.calls) {
+            if let State::Collect(collect) = state {
+                collect.add_folded(&source.column(batch, table), slots, count);
+            }
+        }
+        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
+            totals.grow(count);
+            let source = &input.calls[plan.call];
+            if is_there(source) {
+                totals.add_scattered(&source.column(batch, table), slots);
+            }
+        }
+        true
     }
 
     /// Adds rows whose slots are their groups to totals, run by run.

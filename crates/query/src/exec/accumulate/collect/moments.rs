@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use model::Values;
 
+use crate::exec::accumulate::slots::NOWHERE;
 use crate::functions::values::Number;
 
 /// Values added side by side: a sum need not wait for the one before it.
@@ -43,10 +44,39 @@ impl Moments {
         }
     }
 
+    /// Of some numbers of a column, each in a slot or [`NOWHERE`]: by slot, from the first one that has any.
+    pub(super) fn of_slots(values: &Values, slots: &[u32]) -> (u32, Vec<Self>) {
+        match values {
+            Values::Float(v) => Self::scattered(v, slots),
+            Values::Integer(v) => Self::scattered(v, slots),
+            Values::Unsigned(v) => Self::scattered(v, slots),
+            other => panic!("BUG: the deviation of {other:?}"),
+        }
+    }
+
+    fn scattered<T: Number>(values: &[T], slots: &[u32]) -> (u32, Vec<Self>) {
+        let placed = || values.iter().zip(slots).filter(|(_, slot)| **slot != NOWHERE);
+        let first = placed().map(|(_, slot)| *slot).min().unwrap_or(0);
+        let most = placed().map(|(_, slot)| slot - first + 1).max().unwrap_or(0);
+        let mut all = vec![Self::default(); most as usize];
+        for (value, slot) in placed() {
+            let of = &mut all[(slot - first) as usize];
+            of.count += 1;
+            of.mean += value.to_f64();
+        }
+        all.iter_mut().filter(|of| of.count > 0).for_each(|of| of.mean /= of.count as f64);
+        for (value, slot) in placed() {
+            let of = &mut all[(slot - first) as usize];
+            let distance = value.to_f64() - of.mean;
+            of.squares += distance * distance;
+        }
+        (first, all)
+    }
+
     /// Of both, if there are any.
     pub(super) fn with(self, other: Self) -> Self {
-        if self.count == 0 {
-            return other;
+        if self.count == 0 || other.count == 0 {
+            return if self.count == 0 { other } else { self };
         }
         let count = self.count + other.count;
         let share = other.count as f64 / count as f64;
@@ -82,6 +112,26 @@ mod tests {
     use crate::functions::values::stddev;
 
     proptest! {
+        #[test]
+        fn scattered_values_are_those_of_their_slots(
+            rows in prop::collection::vec((-1000i64..1000, prop::option::weighted(0.9, 3u32..7)), 0..80),
+        ) {
+            let (values, slots): (Vec<i64>, Vec<Option<u32>>) = rows.iter().copied().unzip();
+            let slots: Vec<u32> = slots.iter().map(|slot| slot.unwrap_or(NOWHERE)).collect();
+            let (first, found) = Moments::of_slots(&Values::Integer(values), &slots);
+            for slot in 3..7 {
+                let of = rows.iter().filter(|row| row.1 == Some(slot)).map(|row| row.0);
+                let of: Vec<i64> = of.collect();
+                let found = slot.checked_sub(first).and_then(|at| found.get(at as usize));
+                let found = found.copied().unwrap_or_default();
+                prop_assert_eq!(found.count, of.len() as u64);
+                match (found.deviation(), stddev(&of)) {
+                    (Some(a), Some(b)) => prop_assert!((a - b).abs() <= 1e-9 * b.max(1.0), "{a} {b}"),
+                    (a, b) => prop_assert_eq!(a, b),
+                }
+            }
+        }
+
         #[test]
         fn parts_put_together_are_the_whole(
             parts in prop::collection::vec(prop::collection::vec(-1000i64..1000, 1..40), 1..8),
