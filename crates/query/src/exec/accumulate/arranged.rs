@@ -7,7 +7,7 @@ use super::slots::{NOWHERE, Run, SEVERAL, SlotMap};
 use super::totals::ShortRun;
 use super::{Accumulator, State, combination};
 use crate::QueryError;
-use crate::exec::accumulate::collect::Origin;
+use crate::exec::accumulate::collect::{FOLD_ROWS_MIN, Origin};
 use crate::exec::column::take;
 use crate::exec::input::{ColumnSource, Input};
 
@@ -61,11 +61,20 @@ impl Accumulator<'_> {
     /// Adds rows to their slots, if none of them need be kept; whether they were.
     fn add_folded(&mut self, input: &Input, batch: &ColumnBatch, slots: &[u32]) -> bool {
         let (table, count) = (input.scan.series(), self.slots.len());
+        let is_tally = |state: &State| matches!(state, State::Tally(_));
+        if count.saturating_mul(FOLD_ROWS_MIN as usize) > slots.len()
+            || self.states.iter().any(is_tally)
+            || slots.contains(&NOWHERE)
+        {
+            return false;
+        }
+        let mut counts = vec![0u32; count];
+        slots.iter().for_each(|slot| counts[*slot as usize] += 1);
         let is_there = |source: &ColumnSource| matches!(source, ColumnSource::Column { .. });
         let folds = |(state, source): (&State, &ColumnSource)| match state {
             State::Totals | State::Nothing => true,
             State::Collect(collect) if is_there(source) => {
-                collect.folds(&source.column(batch, table), slots)
+                collect.folds(&source.column(batch, table), &counts)
             }
             _ => false,
         };
@@ -74,7 +83,7 @@ impl Accumulator<'_> {
         }
         for (state, source) in self.states.iter_mut().zip(&input.calls) {
             if let State::Collect(collect) = state {
-                collect.add_folded(&source.column(batch, table), slots, count);
+                collect.add_folded(&source.column(batch, table), slots, &counts);
             }
         }
         for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {

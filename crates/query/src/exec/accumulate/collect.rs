@@ -18,7 +18,7 @@ use self::bars::{Bars, Goal};
 pub(crate) use self::finished::Finished;
 use self::moments::Moments;
 use super::kernels;
-use super::slots::{BySlot, NOWHERE, Run, SEVERAL, targets};
+use super::slots::{BySlot, Run, SEVERAL, targets};
 use crate::exec::column::{self, append, take};
 use crate::functions::Function;
 use crate::functions::ranked::{self, Draws, End};
@@ -30,7 +30,7 @@ const PRUNE_ROWS: usize = 1 << 16;
 const RUNS_TOGETHER: usize = 64;
 
 /// Slots of several series with fewer values keep them: then digits are InfluxDB's.
-const FOLD_ROWS_MIN: u32 = 256;
+pub(crate) const FOLD_ROWS_MIN: u32 = 256;
 
 /// Values of many slots.
 #[derive(Clone, Debug)]
@@ -211,27 +211,18 @@ impl Collect {
         }
     }
 
-    /// Whether rows of several series in such slots need not be kept: each slot has so many that it would let go of them.
-    pub(crate) fn folds(&self, column: &Column, slots: &[u32]) -> bool {
-        if self.function != Function::Stddev || column.validity.is_some() {
-            return false;
-        }
-        let placed = || slots.iter().filter(|slot| **slot != NOWHERE);
-        let (Some(first), Some(last)) = (placed().min(), placed().max()) else { return true };
-        let count = (last - first) as usize + 1;
-        if count.saturating_mul(FOLD_ROWS_MIN as usize) > slots.len() {
-            return false;
-        }
-        let mut rows = vec![0u32; count];
-        placed().for_each(|slot| rows[(slot - first) as usize] += 1);
-        rows.iter().all(|rows| *rows == 0 || *rows >= FOLD_ROWS_MIN)
+    /// Whether rows of several series, so many in each slot, need not be kept: it would let go of them.
+    pub(crate) fn folds(&self, column: &Column, counts: &[u32]) -> bool {
+        self.function == Function::Stddev
+            && column.validity.is_none()
+            && counts.iter().all(|rows| *rows == 0 || *rows >= FOLD_ROWS_MIN)
     }
 
-    /// Adds rows that it [`Self::folds`], each to its slot of so many.
-    pub(crate) fn add_folded(&mut self, column: &Column, slots: &[u32], count: usize) {
-        let (first, moments) = Moments::of_slots(&column.values, slots);
-        self.folded.resize(count.max(self.folded.len()), Moments::default());
-        for (folded, of) in self.folded[first as usize..].iter_mut().zip(moments) {
+    /// Adds rows that it [`Self::folds`], each to its slot.
+    pub(crate) fn add_folded(&mut self, column: &Column, slots: &[u32], counts: &[u32]) {
+        let moments = Moments::of_slots(&column.values, slots, counts);
+        self.folded.resize(counts.len().max(self.folded.len()), Moments::default());
+        for (folded, of) in self.folded.iter_mut().zip(moments) {
             *folded = folded.with(of);
         }
     }

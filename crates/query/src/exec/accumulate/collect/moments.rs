@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use model::Values;
 
-use crate::exec::accumulate::slots::NOWHERE;
 use crate::functions::values::Number;
 
 /// Values added side by side: a sum need not wait for the one before it.
@@ -44,33 +43,32 @@ impl Moments {
         }
     }
 
-    /// Of some numbers of a column, each in a slot or [`NOWHERE`]: by slot, from the first one that has any.
-    pub(super) fn of_slots(values: &Values, slots: &[u32]) -> (u32, Vec<Self>) {
+    /// Of the numbers of a column by slot: each is in one, and `counts` says how many are in which.
+    pub(super) fn of_slots(values: &Values, slots: &[u32], counts: &[u32]) -> Vec<Self> {
         match values {
-            Values::Float(v) => Self::scattered(v, slots),
-            Values::Integer(v) => Self::scattered(v, slots),
-            Values::Unsigned(v) => Self::scattered(v, slots),
+            Values::Float(v) => Self::scattered(v, slots, counts),
+            Values::Integer(v) => Self::scattered(v, slots, counts),
+            Values::Unsigned(v) => Self::scattered(v, slots, counts),
             other => panic!("BUG: the deviation of {other:?}"),
         }
     }
 
-    fn scattered<T: Number>(values: &[T], slots: &[u32]) -> (u32, Vec<Self>) {
-        let placed = || values.iter().zip(slots).filter(|(_, slot)| **slot != NOWHERE);
-        let first = placed().map(|(_, slot)| *slot).min().unwrap_or(0);
-        let most = placed().map(|(_, slot)| slot - first + 1).max().unwrap_or(0);
-        let mut all = vec![Self::default(); most as usize];
-        for (value, slot) in placed() {
-            let of = &mut all[(slot - first) as usize];
-            of.count += 1;
-            of.mean += value.to_f64();
+    fn scattered<T: Number>(values: &[T], slots: &[u32], counts: &[u32]) -> Vec<Self> {
+        let mut means = vec![0.0; counts.len()];
+        for (value, slot) in values.iter().zip(slots) {
+            means[*slot as usize] += value.to_f64();
         }
-        all.iter_mut().filter(|of| of.count > 0).for_each(|of| of.mean /= of.count as f64);
-        for (value, slot) in placed() {
-            let of = &mut all[(slot - first) as usize];
-            let distance = value.to_f64() - of.mean;
-            of.squares += distance * distance;
+        means.iter_mut().zip(counts).for_each(|(sum, count)| *sum /= f64::from(*count));
+        let mut squares = vec![0.0; counts.len()];
+        for (value, slot) in values.iter().zip(slots) {
+            let distance = value.to_f64() - means[*slot as usize];
+            squares[*slot as usize] += distance * distance;
         }
-        (first, all)
+        let of_slot = |((count, mean), squares): ((&u32, f64), f64)| match *count {
+            0 => Self::default(),
+            count => Self { count: count.into(), mean, squares },
+        };
+        counts.iter().zip(means).zip(squares).map(of_slot).collect()
     }
 
     /// Of both, if there are any.
@@ -114,16 +112,15 @@ mod tests {
     proptest! {
         #[test]
         fn scattered_values_are_those_of_their_slots(
-            rows in prop::collection::vec((-1000i64..1000, prop::option::weighted(0.9, 3u32..7)), 0..80),
+            rows in prop::collection::vec((-1000i64..1000, 0u32..5), 0..80),
         ) {
-            let (values, slots): (Vec<i64>, Vec<Option<u32>>) = rows.iter().copied().unzip();
-            let slots: Vec<u32> = slots.iter().map(|slot| slot.unwrap_or(NOWHERE)).collect();
-            let (first, found) = Moments::of_slots(&Values::Integer(values), &slots);
-            for slot in 3..7 {
-                let of = rows.iter().filter(|row| row.1 == Some(slot)).map(|row| row.0);
+            let (values, slots): (Vec<i64>, Vec<u32>) = rows.iter().copied().unzip();
+            let mut counts = [0; 6];
+            slots.iter().for_each(|slot| counts[*slot as usize] += 1);
+            let found = Moments::of_slots(&Values::Integer(values), &slots, &counts);
+            for (slot, found) in (0..).zip(found) {
+                let of = rows.iter().filter(|row| row.1 == slot).map(|row| row.0);
                 let of: Vec<i64> = of.collect();
-                let found = slot.checked_sub(first).and_then(|at| found.get(at as usize));
-                let found = found.copied().unwrap_or_default();
                 prop_assert_eq!(found.count, of.len() as u64);
                 match (found.deviation(), stddev(&of)) {
                     (Some(a), Some(b)) => prop_assert!((a - b).abs() <= 1e-9 * b.max(1.0), "{a} {b}"),
