@@ -19,7 +19,7 @@ use super::piece::Piece;
 use super::series_list::SeriesList;
 use super::series_reader::{Emitted, SeriesReader};
 use super::source::{SegmentSource, Source, same};
-use super::summarise::{SpanSummaries, summarise};
+use super::summarise::{SpanSummaries, in_one_window, summarise};
 use crate::error::segment_error;
 
 /// Finding a few rows of one series takes as long as decoding so many cells.
@@ -207,6 +207,9 @@ impl SeriesReader {
     ) -> Result<Option<ManyRows>, StoreError> {
         let Some(windows) = self.windows else { return Ok(None) };
         let (time, is_filtered) = (block.time(), !self.filters.is_empty());
+        if !in_one_window(&windows, time.min, time.max) {
+            return Ok(None);
+        }
         let last = block.last().0;
         let segment = self.only_segment(0);
         let done = match left.count_between(block.first().0, last) {

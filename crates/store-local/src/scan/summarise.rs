@@ -54,7 +54,7 @@ pub(crate) struct Added {
 }
 
 /// Whether two times lie in one window of the request.
-fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
+pub(super) fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
     let Some(every) = windows.every_ns else { return true };
     let window = |t: i64| (i128::from(t) - i128::from(windows.offset_ns)).div_euclid(every.into());
     window(a) == window(b)

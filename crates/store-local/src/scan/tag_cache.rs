@@ -1,7 +1,7 @@
 //! Tags of whole measurements, as columns: what dashboards over all series ask for again and again.
 //!
 //! The number of a series stands for the same tags as long as the store exists, so that an entry is
-//! right for exactly the set of series it was made for, and need not be told of changes.
+//! right for the series it was made for, and for some of them, and need not be told of changes.
 
 use std::sync::Arc;
 

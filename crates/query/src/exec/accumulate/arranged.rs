@@ -1,10 +1,10 @@
 //! Rows of series with a handful of rows each: what adds row by row does so, for the others rows are put in the order of
 //! their slots, so that there is one run a slot and not one for each series and window.
 
-use model::{ColumnBatch, SeriesRun};
+use model::{Column, ColumnBatch, SeriesRun};
 
 use super::slots::{NOWHERE, Run, SEVERAL, SlotMap};
-use super::totals::ShortRun;
+use super::totals::{ShortRun, Totals};
 use super::{Accumulator, State, combination};
 use crate::QueryError;
 use crate::exec::accumulate::collect::{FOLD_ROWS_MIN, Origin};
@@ -42,13 +42,7 @@ impl Accumulator<'_> {
         }
         let order = if has_others { by_slot(&slots, &mut self.runs) } else { Some(Vec::new()) };
         if let Some(order) = &order {
-            let table = input.scan.series();
-            for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
-                totals.grow(self.slots.len());
-                if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
-                    totals.add_scattered(&source.column(batch, table), &slots);
-                }
-            }
+            self.add_to_totals(input, batch, |totals, column| totals.add_scattered(column, &slots));
             if has_others {
                 self.add_arranged(at, input, batch, order);
             }
@@ -86,14 +80,23 @@ impl Accumulator<'_> {
                 collect.add_folded(&source.column(batch, table), slots, &counts);
             }
         }
+        self.add_to_totals(input, batch, |totals, column| totals.add_scattered(column, slots));
+        true
+    }
+
+    /// Adds to each of the totals what its column has.
+    fn add_to_totals(
+        &mut self,
+        input: &Input,
+        batch: &ColumnBatch,
+        add: impl Fn(&mut Totals, &Column),
+    ) {
         for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
-            totals.grow(count);
-            let source = &input.calls[plan.call];
-            if is_there(source) {
-                totals.add_scattered(&source.column(batch, table), slots);
+            totals.grow(self.slots.len());
+            if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
+                add(totals, &source.column(batch, input.scan.series()));
             }
         }
-        true
     }
 
     /// Adds rows whose slots are their groups to totals, run by run.
@@ -105,13 +108,7 @@ impl Accumulator<'_> {
     ) {
         let short = |run: &SeriesRun| (group_of(run.series).unwrap_or(NOWHERE), run.rows);
         let runs: Vec<ShortRun> = batch.runs.iter().map(short).collect();
-        let table = input.scan.series();
-        for (totals, plan) in self.totals.iter_mut().zip(&self.recipe.totals) {
-            totals.grow(self.slots.len());
-            if let source @ ColumnSource::Column { .. } = &input.calls[plan.call] {
-                totals.add_short(&source.column(batch, table), &runs);
-            }
-        }
+        self.add_to_totals(input, batch, |totals, column| totals.add_short(column, &runs));
     }
 
     /// Adds rows in an order in which they are those of `self.runs`.

@@ -31,7 +31,7 @@ enum Chosen {
     Text(Vec<Box<str>>),
 }
 
-/// Calls a macro or closure body with the values of whichever type.
+/// The same expression over the values, whichever type they have.
 macro_rules! each_type {
     ($chosen:expr, $values:ident => $body:expr) => {
         match $chosen {

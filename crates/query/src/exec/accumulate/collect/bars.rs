@@ -16,7 +16,6 @@ use hashbrown::HashMap;
 use model::Values;
 
 use self::leaders::Leaders;
-
 use crate::exec::accumulate::kernels;
 use crate::exec::accumulate::slots::Run;
 use crate::functions::Function;
