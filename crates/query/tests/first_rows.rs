@@ -10,13 +10,19 @@ use store::reference::ReferenceOptions;
 use store::testing::Row;
 use support::Database;
 
-/// Rows of series with two tags, the first of which several have in common, at times many of which are the same.
+/// Rows of series with two tags, the first of which several have in common and either of which some lack, at times many of
+/// which are the same.
 fn rows() -> impl Strategy<Value = Vec<Row>> {
-    let row = (0..4u8, 0..6u8, 0i64..8, prop::option::weighted(0.8, 0i64..9), any::<bool>());
-    let row = row.prop_map(|(group, host, time, value, is_even)| {
-        let mut fields = vec![("s", Scalar::String(["u", "v"][usize::from(is_even)].into()))];
+    let text = prop::option::weighted(0.9, any::<bool>());
+    let row = (0..4u8, 0..6u8, 0i64..8, prop::option::weighted(0.8, 0i64..9), any::<bool>(), text);
+    let row = row.prop_map(|(group, host, time, value, is_even, text)| {
+        let mut fields = vec![("b", Scalar::Boolean(is_even))];
+        fields.extend(text.map(|is_u| ("s", Scalar::String(["u", "v"][usize::from(is_u)].into()))));
         fields.extend(value.map(|value| ("i", Scalar::Integer(value))));
-        Row::new(&format!("m,g={group},h={host}"), &fields, time * 10 + i64::from(is_even))
+        let tag = |key: &str, text: u8| (text > 0).then(|| format!(",{key}={text}"));
+        let tags = [tag("g", group), tag("h", host)].into_iter().flatten();
+        let series = format!("m{}", tags.collect::<String>());
+        Row::new(&series, &fields, time * 10 + i64::from(is_even))
     });
     prop::collection::vec(row, 1..120)
 }

@@ -6,6 +6,7 @@
 
 mod first;
 mod gather;
+mod leading;
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -8,9 +8,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use model::{Column, Reservation};
-use store::{ScanSlice, TagColumn};
+use store::ScanSlice;
 
-use super::gather::{Gathered, Leading};
+use super::gather::Gathered;
+use super::leading::{Leading, LeadingTag, compare_series};
 use crate::exec::column::{append, arrange};
 use crate::exec::rows::Block;
 use crate::exec::unit::Unit;
@@ -88,7 +89,7 @@ struct Left<'a> {
     /// How many were taken, and the last one of them.
     taken: usize,
     last: Option<u32>,
-    tags: Vec<&'a TagColumn>,
+    tags: Vec<LeadingTag<'a>>,
     ascending: bool,
 }
 
@@ -112,22 +113,21 @@ impl Left<'_> {
         self.len() == 0
     }
 
-    /// The first tags, as far as their codes fit into one number, each with its bits: mostly these decide.
-    fn leading(&self) -> Vec<(&[u32], u32)> {
-        let (mut leading, mut all) = (Vec::new(), 0);
+    /// The first tags, as far as their ranks fit into one number: mostly these decide.
+    fn leading(&self) -> &[LeadingTag<'_>] {
+        let (mut count, mut all) = (0, 0);
         for tag in &self.tags {
-            let bits = usize::BITS - tag.values.len().leading_zeros();
-            if all + bits > KEY_BITS || all >= KEY_BITS_ENOUGH {
+            if all + tag.bits > KEY_BITS || all >= KEY_BITS_ENOUGH {
                 break;
             }
-            all += bits;
-            leading.push((&*tag.codes, bits));
+            all += tag.bits;
+            count += 1;
         }
-        leading
+        &self.tags[..count]
     }
 
     fn compare(&self, a: u32, b: u32) -> Ordering {
-        let order = compare_codes(&self.tags, a, b).then(a.cmp(&b));
+        let order = compare_series(&self.tags, a, b).then(a.cmp(&b));
         if self.ascending { order } else { order.reverse() }
     }
 
@@ -139,7 +139,7 @@ impl Left<'_> {
         }
         let at = |at: usize| self.series.as_ref().map_or(at as u32, |series| series[at]);
         let leading = self.leading();
-        let key = |series: u32| key_of(&leading, series);
+        let key = |series: u32| key_of(leading, series);
         let mut next: Vec<u32> = Vec::new();
         // As many as are wanted come before this one, or are it.
         let mut bar: Option<(u64, u32)> = None;
@@ -178,20 +178,14 @@ impl Left<'_> {
 const KEY_BITS: u32 = 64;
 const KEY_BITS_ENOUGH: u32 = 16;
 
-/// The codes of the first tags as a number that orders as they do.
+/// The ranks of the first tags as a number that orders as they do.
 #[inline]
-fn key_of(leading: &[(&[u32], u32)], series: u32) -> u64 {
-    leading.iter().fold(0, |key, (codes, bits)| key << bits | u64::from(codes[series as usize]))
+fn key_of(leading: &[LeadingTag], series: u32) -> u64 {
+    leading.iter().fold(0, |key, tag| key << tag.bits | tag.rank(series))
 }
 
 /// So many series are found before it is asked which of them are the first.
 const SELECTED_MIN: usize = 64;
-
-/// Order by the texts of tags.
-pub(super) fn compare_codes(tags: &[&TagColumn], a: u32, b: u32) -> Ordering {
-    let orders = tags.iter().map(|tag| tag.codes[a as usize].cmp(&tag.codes[b as usize]));
-    orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-}
 
 /// The first `wanted` rows of two blocks that are in order; of one time those of `a` come first.
 fn merged(a: Block, b: &Block, ascending: bool, wanted: usize) -> Block {
@@ -234,11 +228,15 @@ fn merged(a: Block, b: &Block, ascending: bool, wanted: usize) -> Block {
 mod tests {
     use model::Values;
     use proptest::prelude::*;
+    use store::TagColumn;
 
     use super::*;
 
-    fn tag(codes: Vec<u32>) -> TagColumn {
-        let values = Arc::new("0123456789".split("").filter(|text| !text.is_empty()).collect());
+    /// Up to ten texts, of which the first may stand for none.
+    fn tag(codes: Vec<u32>, has_missing: bool) -> TagColumn {
+        let first = if has_missing { "" } else { "0" };
+        let values =
+            Arc::new([first, "1", "2", "3", "4", "5", "6", "7", "8", "9"].into_iter().collect());
         TagColumn { key: "tag".into(), codes: codes.into(), values }
     }
 
@@ -270,17 +268,22 @@ mod tests {
             counts in prop::collection::vec(1usize..90, 1..20),
             ascending in any::<bool>(),
             every in 1usize..3,
+            has_missing in any::<bool>(),
         ) {
             let (a, b): (Vec<u32>, Vec<u32>) = codes.iter().copied().unzip();
             let series: Vec<u32> = (0..codes.len() as u32).step_by(every).collect();
             let mut sorted = series.clone();
-            sorted.sort_by_key(|series| (codes[*series as usize], *series));
+            let place = |code: u32| (has_missing && code == 0, code);
+            sorted.sort_by_key(|series| {
+                let (a, b) = codes[*series as usize];
+                (place(a), place(b), *series)
+            });
             if !ascending {
                 sorted.reverse();
             }
             let listed = (every > 1).then(|| Arc::from(series.as_slice()));
-            let (a, b) = (tag(a), tag(b));
-            let (tags, count) = (vec![&a, &b], series.len());
+            let (a, b) = (tag(a, has_missing), tag(b, has_missing));
+            let (tags, count) = (vec![LeadingTag::of(&a), LeadingTag::of(&b)], series.len());
             let mut left = Left { series: listed, count, taken: 0, last: None, tags, ascending };
             let mut rest = sorted.as_slice();
             for count in counts {
@@ -296,9 +299,9 @@ mod tests {
 
     #[test]
     fn series_are_taken_in_the_order_of_their_tags() {
-        let codes = tag(vec![2, 0, 1, 0, 2]);
+        let codes = tag(vec![2, 0, 1, 0, 2], false);
         let left = |ascending| {
-            let tags = vec![&codes];
+            let tags = vec![LeadingTag::of(&codes)];
             Left { series: None, count: 5, taken: 0, last: None, tags, ascending }
         };
         let mut forward = left(true);

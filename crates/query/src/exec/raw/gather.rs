@@ -1,20 +1,19 @@
 //! Rows of several series, read together and put in order: by group, time, and for equal times by
 //! the text of leading columns and by series.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use hashbrown::HashMap;
-use model::{Column, ColumnBatch, FieldType, Reservation, TimeRange, Values};
-use store::{ScanSlice, TagColumn};
+use model::{Column, ColumnBatch, Reservation, TimeRange, Values};
+use store::ScanSlice;
 
-use super::first::compare_codes;
+use super::leading::{Leading, compare_series, compare_texts};
 use crate::exec::column::{append, arrange};
 use crate::exec::input::{ColumnSource, tag_of_series};
 use crate::exec::order::{Step, bits, ordered, radix};
 use crate::exec::rows::Block;
 use crate::exec::unit::{Item, Reader, Unit, on_threads};
-use crate::plan::{AuxPlan, Select};
+use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
 /// Rows in the order they were read.
@@ -57,45 +56,6 @@ enum Tie {
     Ranks(HashMap<u32, u32>),
     /// The texts of the leading columns.
     Texts(Vec<Column>),
-}
-
-/// The leading columns of texts, which decide between rows of the same time: of rows from the store only. Mostly these
-/// are tags, so that it is the series that decides.
-pub(super) enum Leading<'a> {
-    /// There are none, or they do not matter.
-    Nothing,
-    /// So many columns, which differ from row to row.
-    Texts(usize),
-    /// Tags that all series have.
-    Tags(Vec<&'a TagColumn>),
-}
-
-impl<'a> Leading<'a> {
-    pub(super) fn of(select: &Select, unit: &'a Unit) -> Self {
-        let groups = unit.groups.len();
-        let one_series_each = unit.groups.series_count(0..groups) == groups;
-        let from_store = unit.inputs.iter().all(|input| input.request.is_some());
-        if select.shows_groups() || one_series_each || !from_store {
-            return Self::Nothing;
-        }
-        let is_text = |aux: &&AuxPlan| aux.kind.field_type() == FieldType::String;
-        let texts = select.aux.iter().take_while(is_text).count();
-        if texts == 0 {
-            return Self::Nothing;
-        }
-        let [input] = unit.inputs.as_slice() else { return Self::Texts(texts) };
-        let table = input.scan.series();
-        let tag = |source: &ColumnSource| match source {
-            // All series have the tag if the least of its values is a text.
-            ColumnSource::Tag { at, .. } => {
-                let tag = &table.tags[*at];
-                (!tag.values.is_empty() && !tag.values.get_bytes(0).is_empty()).then_some(tag)
-            }
-            _ => None,
-        };
-        let tags: Option<Vec<&TagColumn>> = input.aux[..texts].iter().map(tag).collect();
-        tags.map_or(Self::Texts(texts), Self::Tags)
-    }
 }
 
 /// Bytes that putting a row in order takes at most: a key and a number.
@@ -325,7 +285,7 @@ impl<'a> Gathered<'a> {
         };
         let mut series: Vec<u32> = self.read.runs.iter().map(|run| run.series).collect();
         series.dedup();
-        let compare = |a: &u32, b: &u32| compare_codes(&tags, *a, *b);
+        let compare = |a: &u32, b: &u32| compare_series(&tags, *a, *b);
         series.sort_unstable_by(compare);
         let equal = series.chunk_by(|a, b| compare(a, b).is_eq());
         let ranks =
@@ -444,23 +404,4 @@ impl<'a> Gathered<'a> {
         }
         keys.into_iter().map(row).collect()
     }
-}
-
-/// Order by leading texts, as far as both rows have them.
-fn compare_texts(columns: &[Column], x: usize, y: usize) -> Ordering {
-    for column in columns {
-        if !column.is_valid(x) || !column.is_valid(y) {
-            return Ordering::Equal;
-        }
-        let order = match &column.values {
-            // The texts of a tag are sorted: their numbers order as they do.
-            Values::Dictionary(codes, _) => codes[x].cmp(&codes[y]),
-            Values::String(texts) => texts.get_bytes(x).cmp(texts.get_bytes(y)),
-            _ => return Ordering::Equal,
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
 }
