@@ -11,6 +11,7 @@ mod compare;
 mod divide;
 mod extremes;
 mod select;
+mod spread;
 mod sum;
 mod transpose;
 
@@ -31,6 +32,7 @@ pub use extremes::{
     min_max_u64_masked,
 };
 pub use select::{filter_f64, filter_i64, filter_u64, gather_f64, gather_i64, gather_u64};
+pub use spread::{filter_bits, spread_f64, spread_i64, spread_u64};
 pub use sum::{
     prefix_sum_i64, sum_f64, sum_f64_masked, sum_i64, sum_i64_masked, sum_u64, sum_u64_masked,
 };

@@ -137,16 +137,22 @@ pub(crate) fn select(column: &Column, selection: &Bitmap) -> Column {
         Values::Float(v) => Values::Float(selected(v, selection, kernels::filter_f64)),
         Values::Integer(v) => Values::Integer(selected(v, selection, kernels::filter_i64)),
         Values::Unsigned(v) => Values::Unsigned(selected(v, selection, kernels::filter_u64)),
-        Values::Boolean(v) => Values::Boolean(selection.ones().map(|row| v.get(row)).collect()),
+        Values::Boolean(v) => Values::Boolean(select_bits(v, selection)),
         Values::String(v) => Values::String(v.take(selection.ones())),
         Values::Dictionary(codes, texts) => {
             let codes = selection.ones().map(|row| codes[row]).collect();
             Values::Dictionary(codes, Arc::clone(texts))
         }
     };
-    let validity = column.validity.as_ref();
-    let validity = validity.map(|bits| selection.ones().map(|row| bits.get(row)).collect());
-    Column { values, validity }
+    let validity = column.validity.as_ref().map(|bits| select_bits(bits, selection));
+    Column { values, validity: validity.filter(|bits| bits.count_ones() < bits.len()) }
+}
+
+/// The bits that `selection` has a bit for.
+fn select_bits(bits: &Bitmap, selection: &Bitmap) -> Bitmap {
+    let mut words = Vec::with_capacity(bits.words().len());
+    let found = kernels::filter_bits(bits.words(), selection.words(), bits.len(), &mut words);
+    Bitmap::from_words(words, found)
 }
 
 /// The values that `selection` has a bit for, as `filter` finds them many at a time.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use codec::kernels;
 use codec::{Mark, Marks, NumbersOut, Waypoint};
 use model::{Bitmap, Column, FieldType, Strings, Values};
 
@@ -248,9 +249,9 @@ fn decode_strings(
 /// Makes room for missing values among those from `at` on.
 fn spread(values: &mut Values, at: usize, present: &Bitmap, rows: Range<usize>) {
     match values {
-        Values::Integer(v) => present.spread(rows, v, at),
-        Values::Unsigned(v) => present.spread(rows, v, at),
-        Values::Float(v) => present.spread(rows, v, at),
+        Values::Integer(v) => kernels::spread_i64(present.words(), rows, v, at),
+        Values::Unsigned(v) => kernels::spread_u64(present.words(), rows, v, at),
+        Values::Float(v) => kernels::spread_f64(present.words(), rows, v, at),
         Values::Boolean(v) => {
             let (mut all, mut next) = (Bitmap::new(), at);
             all.extend_from(v, 0..at);

@@ -194,7 +194,8 @@ pub(super) fn append_found(kept: &mut Column, column: &Column, rows: &Bitmap) {
         (Values::Integer(v), Values::Integer(kept)) => kernels::filter_i64(v, words, kept),
         (Values::Unsigned(v), Values::Unsigned(kept)) => kernels::filter_u64(v, words, kept),
         (Values::Boolean(v), Values::Boolean(kept)) => {
-            rows.ones().for_each(|row| kept.push(v.get(row)));
+            let found = filter_bits(v, rows);
+            kept.extend_from(&found, 0..found.len());
         }
         (Values::String(v), Values::String(kept)) if had == 0 => *kept = v.take(rows.ones()),
         (Values::String(v), Values::String(kept)) => {
@@ -203,13 +204,23 @@ pub(super) fn append_found(kept: &mut Column, column: &Column, rows: &Bitmap) {
         }
         _ => panic!("BUG: a column of its own type"),
     }
-    if column.validity.is_some() || kept.validity.is_some() {
+    // Where rows were picked for their values, there is nothing to say of which are missing.
+    let found = column.validity.as_ref().map(|validity| filter_bits(validity, rows));
+    let found = found.filter(|found| found.count_ones() < found.len());
+    if found.is_some() || kept.validity.is_some() {
         let validity = kept.validity.get_or_insert_with(|| Bitmap::filled(had, true));
-        match &column.validity {
-            Some(found) => rows.ones().for_each(|row| validity.push(found.get(row))),
+        match &found {
+            Some(found) => validity.extend_from(found, 0..found.len()),
             None => validity.extend_filled(rows.count_ones(), true),
         }
     }
+}
+
+/// The bits of picked rows.
+fn filter_bits(bits: &Bitmap, rows: &Bitmap) -> Bitmap {
+    let mut words = Vec::with_capacity(bits.words().len());
+    let found = kernels::filter_bits(bits.words(), rows.words(), bits.len(), &mut words);
+    Bitmap::from_words(words, found)
 }
 
 /// The entries `order` of a column, in that order.

@@ -178,7 +178,10 @@ fn add_up(
         }};
     }
     match &column.values {
-        Values::Float(v) if v[rows.clone()].iter().any(|value| value.is_nan()) => return None,
+        // A sum is a NaN if a value is one, or if there are infinite ones of both signs.
+        Values::Float(v) if kernels::sum_f64_masked(&v[rows.clone()], mask.words()).is_nan() => {
+            return None;
+        }
         Values::Float(v) => add_up!(v, sum_f64_masked, min_max_f64_masked, f64::to_bits),
         Values::Integer(v) => add_up!(v, sum_i64_masked, min_max_i64_masked, i64::cast_unsigned),
         Values::Unsigned(v) => add_up!(v, sum_u64_masked, min_max_u64_masked, u64::from),
