@@ -1,9 +1,9 @@
-//! The first rows of many series are those of all rows in order, whatever few of them are looked at.
+//! Rows of many series, the first ones or all, are those of all rows in order, whatever few of them are looked at together.
 
 #[path = "support/database.rs"]
 mod support;
 
-use model::Scalar;
+use model::{Budget, Scalar};
 use proptest::prelude::*;
 use query::QueryTuning;
 use store::reference::ReferenceOptions;
@@ -35,16 +35,18 @@ fn query() -> impl Strategy<Value = String> {
         "time >= 0 AND time < 1",
         "time > 90 AND time < 95",
         "time < 1000 AND g != '1'",
+        "time < 1000 AND i > 4",
+        "time < 70 AND b = true",
     ]);
     let order = prop::sample::select(vec!["", " ORDER BY time DESC"]);
     let fill = prop::sample::select(vec!["", " fill(previous)", " fill(7)"]);
-    (fields, time, order, fill, 1u64..8, 0u64..4).prop_map(
-        |(fields, time, order, fill, limit, offset)| {
-            format!(
-                "SELECT {fields} FROM m WHERE {time}{fill}{order} LIMIT {limit} OFFSET {offset}"
-            )
-        },
-    )
+    let limit = prop_oneof![
+        3 => (1u64..8, 0u64..4).prop_map(|(limit, offset)| format!(" LIMIT {limit} OFFSET {offset}")),
+        1 => Just(String::new()),
+    ];
+    (fields, time, order, fill, limit).prop_map(|(fields, time, order, fill, limit)| {
+        format!("SELECT {fields} FROM m WHERE {time}{fill}{order}{limit}")
+    })
 }
 
 proptest! {
@@ -71,5 +73,26 @@ proptest! {
         other.context.tuning =
             QueryTuning { first_slice_rows: first, gather_rows: gathered, ..other.context.tuning };
         prop_assert_eq!(other.short(&query), want, "{}", query);
+    }
+}
+
+/// Rows that do not fit into memory together are read in slices that do.
+#[test]
+fn rows_too_many_for_memory_are_read_in_slices() {
+    let mut database = Database::new(ReferenceOptions::default());
+    let row = |at: i64| {
+        let fields = [("i", Scalar::Integer(at)), ("f", Scalar::Float(at as f64))];
+        // All of a week, which is as long as a partition: estimates of the rows in a slice are good.
+        Row::new(&format!("m,host={}", at % 7), &fields, at * 30_000_000_000)
+    };
+    database.write_rows(&(0..20_000).map(row).collect::<Vec<_>>());
+    let (query, all) = ("SELECT i, f FROM m WHERE i >= 0", database.context.tuning);
+    let want = database.short(query);
+    database.context.budget = Budget::new("query", 600_000);
+    for is_sliced in [false, true] {
+        let first_slice_rows = if is_sliced { 100 } else { 20_000 };
+        database.context.tuning = QueryTuning { first_slice_rows, gather_rows: 20_000, ..all };
+        let got = database.short(query);
+        assert_eq!(got == want, is_sliced, "{}", &got[..got.len().min(200)]);
     }
 }

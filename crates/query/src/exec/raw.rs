@@ -52,8 +52,8 @@ struct Current {
 enum Reading {
     /// One series: rows in order.
     Stream { input: usize, cursor: Box<dyn ScanCursor> },
-    /// Slices of time; what is done, and the size of the next.
-    Slices { done: Option<i64>, rows: u64 },
+    /// Slices of time; what is done, the size of the next one, and of any to come.
+    Slices { done: Option<i64>, rows: u64, rows_max: u64 },
 }
 
 /// What passes from one part of a series' rows to the next.
@@ -216,23 +216,9 @@ impl Raw {
                 self.done += count;
                 return Ok(());
             }
-            if many && self.may_be_few(unit) {
-                let few = Gathered::read_few(&self.select, &self.context, unit, group)?;
-                if let Some(gathered) = few {
-                    let (block, groups, held) = gathered.sorted(self.select.ascending);
-                    self.make_group_ready(block, groups, &header);
-                    self.held = Some(held);
-                    self.done += count;
-                    return Ok(());
-                }
-            }
             if many && !self.select.shows_groups() {
-                let tuning = self.context.tuning;
-                let limited = self.select.limit > 0;
-                let wanted = self.select.limit.saturating_add(self.select.offset);
-                let rows =
-                    if limited { wanted.max(tuning.first_slice_rows) } else { tuning.gather_rows };
-                let reading = Reading::Slices { done: None, rows };
+                let rows = self.first_slice(unit, group);
+                let reading = Reading::Slices { done: None, rows, rows_max: u64::MAX };
                 self.current = Some(Current { group, header, reading });
                 self.done += count;
                 return Ok(());
@@ -243,13 +229,28 @@ impl Raw {
         Ok(())
     }
 
-    /// Whether a condition may leave so few rows of a group that they are read at once: of many short series each slice of
-    /// time reads everything again. Where points are counted none is read twice.
-    fn may_be_few(&self, unit: &Unit) -> bool {
-        self.select.limit == 0
-            && !self.select.shows_groups()
-            && self.context.limits.max_select_point == 0
-            && unit.inputs.iter().all(|input| input.filter.is_some())
+    /// Rows of the first slice of time of a group. A condition may leave so few that all are read at once: of many short
+    /// series each slice reads everything again.
+    fn first_slice(&self, unit: &Unit, group: usize) -> u64 {
+        let tuning = self.context.tuning;
+        if self.select.limit > 0 {
+            return self
+                .select
+                .limit
+                .saturating_add(self.select.offset)
+                .max(tuning.first_slice_rows);
+        }
+        let is_filtered = unit.inputs.iter().all(|input| input.filter.is_some());
+        if is_filtered && self.may_read_again() {
+            unit.rows_estimate(group..group + 1).max(tuning.gather_rows)
+        } else {
+            tuning.gather_rows
+        }
+    }
+
+    /// Whether a slice that has too many rows may be read again as smaller ones: where points are counted none is.
+    fn may_read_again(&self) -> bool {
+        self.context.limits.max_select_point == 0
     }
 
     /// The groups to read together, in a range that always ascends.
@@ -304,33 +305,59 @@ impl Raw {
                     self.make_ready(block, series);
                 }
             }
-            Reading::Slices { done, rows } => {
+            Reading::Slices { done, rows, rows_max } => {
+                // What was ready has been handed out.
+                self.held = None;
                 let slice = unit.extent.slice(*done, *rows, self.select.ascending);
                 let Some(slice) = slice else { return Ok(()) };
-                *done = Some(if self.select.ascending { slice.max } else { slice.min });
-                let wanted = *rows;
-                *rows = rows.saturating_mul(4).min(self.context.tuning.gather_rows.max(*rows));
-                let header = Arc::clone(&current.header);
-                self.gather_group(current.group, &header, slice, wanted)?;
+                match self.gather_slice((current.group, &current.header), slice, *rows)? {
+                    Some(found) => {
+                        *done = Some(if self.select.ascending { slice.max } else { slice.min });
+                        let next = next_slice(*rows, found, self.context.tuning.gather_rows);
+                        *rows = next.min(*rows_max);
+                    }
+                    None => {
+                        *rows /= GROWTH;
+                        *rows_max = *rows;
+                    }
+                }
             }
         }
         self.current = Some(current);
         Ok(())
     }
 
-    fn gather_group(
+    /// Reads and sorts a slice of a group, which has about so many rows; returns how many were wanted of them. `None`: too many
+    /// to be put in order together.
+    fn gather_slice(
         &mut self,
-        group: usize,
-        header: &Arc<SeriesHeader>,
+        (group, header): (usize, &Arc<SeriesHeader>),
         time: TimeRange,
         rows: u64,
-    ) -> Result<(), QueryError> {
+    ) -> Result<Option<u64>, QueryError> {
         let (unit, groups) = (&self.units[0], group..group + 1);
-        let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
+        let tuning = self.context.tuning;
+        let can_shrink = self.may_read_again() && rows / GROWTH >= tuning.first_slice_rows;
+        let rows_max = if can_shrink { tuning.gather_rows.saturating_mul(2) } else { u64::MAX };
+        let read = unit.slices(groups, time);
+        let read = Gathered::read_slices(
+            &self.select,
+            &self.context,
+            unit,
+            read,
+            (rows, usize::try_from(rows_max).unwrap_or(usize::MAX)),
+        );
+        let gathered = match read {
+            Ok(Some(gathered)) => gathered,
+            Ok(None) => return Ok(None),
+            Err(QueryError::OverBudget(_)) if can_shrink => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let (block, groups, held) = gathered.sorted(self.select.ascending);
+        let found = block.times.len() as u64;
         self.make_group_ready(block, groups, header);
         self.held = Some(held);
-        Ok(())
+        Ok(Some(found))
     }
 
     /// Makes rows of one group ready.
@@ -357,6 +384,16 @@ impl Raw {
         self.held = Some(held);
         Ok(())
     }
+}
+
+/// How many times as many rows a slice of time has than the one before, at most; and how many times fewer if these were too many.
+const GROWTH: u64 = 4;
+
+/// About how many rows a slice of time should have, so that about `gather_rows` of them are wanted, after one of `rows` of which
+/// `found` were.
+fn next_slice(rows: u64, found: u64, gather_rows: u64) -> u64 {
+    let fitting = u128::from(rows) * u128::from(gather_rows) / u128::from(found.max(1));
+    u64::try_from(fitting).unwrap_or(u64::MAX).min(rows.saturating_mul(GROWTH)).max(1)
 }
 
 /// Whether rows without functions are filled.

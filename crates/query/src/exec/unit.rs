@@ -145,6 +145,16 @@ impl Unit {
         Some(ScanSlice { series, time, rows_per_series, ..ScanSlice::all() })
     }
 
+    /// The slices of all inputs with the series of the groups `groups`, each with the number of its input.
+    pub(crate) fn slices(
+        &self,
+        groups: std::ops::Range<usize>,
+        time: TimeRange,
+    ) -> Vec<(usize, ScanSlice)> {
+        let slice = |at| Some((at, self.slice(at, groups.clone(), time)?));
+        (0..self.inputs.len()).filter_map(slice).collect()
+    }
+
     /// A slice of input `at` cut by series into as many parts as threads pay for `cells` cells.
     pub(crate) fn shares(
         &self,

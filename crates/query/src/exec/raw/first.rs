@@ -63,7 +63,9 @@ pub(super) fn read(
             ..ScanSlice::all()
         };
         let rows = unit.rows_within(0, &slice) as u64;
-        let found = Gathered::read_slices(select, context, unit, vec![(0, slice)], rows)?;
+        let slices = vec![(0, slice)];
+        let found = Gathered::read_slices(select, context, unit, slices, (rows, usize::MAX))?;
+        let found = found.expect("BUG: there is no limit");
         let (found, ..) = found.sorted(select.ascending);
         best = merged(best, &found, select.ascending, wanted);
         let columns = best.slots.iter().map(Column::memory_bytes);

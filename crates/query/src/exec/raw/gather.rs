@@ -189,37 +189,21 @@ impl<'a> Gathered<'a> {
         time: TimeRange,
         rows: u64,
     ) -> Result<Self, QueryError> {
-        let slices = 0..unit.inputs.len();
-        let slices = slices.filter_map(|at| Some((at, unit.slice(at, groups.clone(), time)?)));
-        Self::read_slices(select, context, unit, slices.collect(), rows)
+        let slices = unit.slices(groups, time);
+        let read = Self::read_slices(select, context, unit, slices, (rows, usize::MAX))?;
+        Ok(read.expect("BUG: there is no limit"))
     }
 
-    /// Reads slices of inputs, about so many rows.
+    /// Reads slices of inputs, about so many rows; `None` if more rows are wanted than that.
     pub(super) fn read_slices(
         select: &'a Select,
         context: &QueryContext,
         unit: &'a Unit,
         slices: Vec<(usize, ScanSlice)>,
-        rows: u64,
-    ) -> Result<Self, QueryError> {
-        let cells = rows.saturating_mul(select.aux.len() as u64);
-        let read = Batches::of_slices(context, unit, slices, cells, usize::MAX)?;
-        Ok(Self::of(select, unit, read.expect("BUG: there is no limit")))
-    }
-
-    /// Reads the rows of a group that satisfy a condition, `None` if they are not few.
-    pub(super) fn read_few(
-        select: &'a Select,
-        context: &QueryContext,
-        unit: &'a Unit,
-        group: usize,
+        (rows, rows_max): (u64, usize),
     ) -> Result<Option<Self>, QueryError> {
-        let slice = |at| Some((at, unit.slice(at, group..group + 1, TimeRange::ALL)?));
-        let slices = (0..unit.inputs.len()).filter_map(slice).collect();
-        let rows = unit.rows_estimate(group..group + 1);
         let cells = rows.saturating_mul(select.aux.len() as u64);
-        let few = usize::try_from(context.tuning.gather_rows).unwrap_or(usize::MAX);
-        let read = Batches::of_slices(context, unit, slices, cells, few)?;
+        let read = Batches::of_slices(context, unit, slices, cells, rows_max)?;
         Ok(read.map(|read| Self::of(select, unit, read)))
     }
 
