@@ -155,7 +155,8 @@ impl Unit {
         (0..self.inputs.len()).filter_map(slice).collect()
     }
 
-    /// A slice of input `at` cut by series into as many parts as threads pay for `cells` cells.
+    /// A slice of input `at` cut by series into as many parts as threads pay for `cells` cells: of rows fewer do than of what
+    /// summaries answer, if not conditions have to be looked at besides.
     pub(crate) fn shares(
         &self,
         at: usize,
@@ -164,7 +165,15 @@ impl Unit {
         context: &QueryContext,
     ) -> Vec<ScanSlice> {
         let threads = context.threads.max(1);
-        if threads == 1 || cells < context.tuning.parallel_cells {
+        let is_summarised =
+            |request: &ScanRequest| request.windows.is_some() && request.filters.is_empty();
+        let input = &self.inputs[at];
+        let cost = match input.filter.is_none() && input.request.as_ref().is_some_and(is_summarised)
+        {
+            true => 1,
+            false => ROW_COST,
+        };
+        if threads == 1 || cells.saturating_mul(cost) < context.tuning.parallel_cells {
             return vec![slice];
         }
         let series: Vec<u32> = match &slice.series {
@@ -224,6 +233,9 @@ impl Unit {
         rows.min(u128::from(u64::MAX)) as u64
     }
 }
+
+/// So many cells that summaries answer take as long as one that is read, at least.
+const ROW_COST: u64 = 4;
 
 /// Reads rows of a cursor to its end, with the limits of the query checked between batches.
 pub(crate) struct Reader<'a> {

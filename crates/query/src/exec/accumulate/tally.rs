@@ -4,8 +4,8 @@
 //! Mostly all rows of a slot come one after another (a host, an hour of it), and a small table of their values is all it
 //! takes. Only of slots that come again, as hours do with the next host, values are found in one table for all.
 //!
-//! Values are told apart by 64 bits, texts by a number that each gets. Integers that lie close to each other are
-//! counted by their distance from the smallest of their run, without a lookup a row.
+//! Values are told apart by 64 bits, texts by a number that each gets. Integers that lie close to each other, and floats that
+//! are decimals which do, are counted by their distance from the smallest of their run, without a lookup a row.
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
@@ -20,6 +20,9 @@ use crate::functions::values::{self, Occurrences, Value};
 
 /// Integers of a run within this distance are counted in a table: one that the first-level cache holds.
 const TABLE_VALUES: u64 = 2048;
+
+/// So few floats are added faster than it is found out of what they are multiples.
+const DECIMALS_MIN: usize = 16;
 
 /// A table with so many times the places of what is in it is given up, rather than cleared.
 const SPARSE: usize = 32;
@@ -121,9 +124,7 @@ impl Tally {
                 let times = &times[from..to];
                 match &column.values {
                     Values::Float(v) => {
-                        for (value, time) in v[from..to].iter().zip(times) {
-                            self.add(slot, value.to_bits(), Occurrences::one(*time));
-                        }
+                        self.add_floats(Rows { slot, times, are_in_order }, &v[from..to]);
                     }
                     Values::Integer(v) => {
                         let rows = Rows { slot, times, are_in_order };
@@ -163,27 +164,60 @@ impl Tally {
         }
     }
 
+    /// Adds floats: as whole numbers of thousandths or the like if all of them are, and lie close to each other.
+    fn add_floats(&mut self, rows: Rows<'_>, values: &[f64]) {
+        let decimals = match values.len() < DECIMALS_MIN {
+            true => None,
+            false => codec::to_decimals(values),
+        };
+        let is_added = decimals.is_some_and(|(digits, integers)| {
+            let float = |integer: u64| {
+                let mut bits = [integer];
+                codec::from_decimals(digits, &mut bits).expect("BUG: more digits than there are");
+                bits[0]
+            };
+            self.add_close(rows, &integers, i64::cast_unsigned, float)
+        });
+        if !is_added {
+            for (value, time) in values.iter().zip(rows.times) {
+                self.add(rows.slot, value.to_bits(), Occurrences::one(*time));
+            }
+        }
+    }
+
     /// Adds whole numbers: by a table if they lie close to each other.
     fn add_whole<T: kernels::Number>(
+        &mut self,
+        rows: Rows<'_>,
+        values: &[T],
+        bits: impl Fn(T) -> u64 + Copy,
+    ) {
+        if !self.add_close(rows, values, bits, |bits| bits) {
+            for (value, time) in values.iter().zip(rows.times) {
+                self.add(rows.slot, bits(*value), Occurrences::one(*time));
+            }
+        }
+    }
+
+    /// Adds whole numbers, which stand for `value` of their bits, by a table; not if they do not lie close to each other.
+    fn add_close<T: kernels::Number>(
         &mut self,
         Rows { slot, times, are_in_order }: Rows<'_>,
         values: &[T],
         bits: impl Fn(T) -> u64,
-    ) {
+        value: impl Fn(u64) -> u64,
+    ) -> bool {
         let least = bits(kernels::min(values));
         let width = bits(kernels::max(values)).wrapping_sub(least);
         // A table that has more places than there are rows takes longer to read than they do.
         if width >= TABLE_VALUES.min(values.len() as u64) {
-            for (value, time) in values.iter().zip(times) {
-                self.add(slot, bits(*value), Occurrences::one(*time));
-            }
-            return;
+            return false;
         }
         let mut table = std::mem::take(&mut self.table);
         table.clear();
         table.resize(width as usize + 1, Counted::default());
-        for (value, row) in values.iter().zip(0..) {
-            let counted = &mut table[bits(*value).wrapping_sub(least) as usize];
+        for (number, row) in values.iter().zip(0..) {
+            let counted = &mut table[bits(*number).wrapping_sub(least) as usize];
             if counted.count == 0 {
                 (counted.first, counted.last) = (row, row);
             }
@@ -204,9 +238,10 @@ impl Tally {
             let (a, b) = (times[counted.first as usize], times[counted.last as usize]);
             let count = counted.count.into();
             let found = Occurrences { count, first: a.min(b), last: a.max(b) };
-            self.add(slot, least.wrapping_add(distance), found);
+            self.add(slot, value(least.wrapping_add(distance)), found);
         }
         self.table = table;
+        true
     }
 
     fn add_texts<'t>(&mut self, slot: u32, texts: impl Iterator<Item = &'t [u8]>, times: &[i64]) {

@@ -14,7 +14,11 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     let value = prop_oneof![4 => -3i64..4, 1 => prop::sample::select(vec![i64::MIN, 90, i64::MAX])];
     let row = (0u32..2, prop::option::weighted(0.9, value), 0i64..9);
     let order = prop::option::weighted(0.7, any::<bool>());
-    (prop::collection::vec(row, 0..60), order).prop_map(|(mut rows, order)| {
+    let rows = prop::collection::vec(row, 0..60);
+    (rows, order, any::<bool>()).prop_map(|(mut rows, order, is_one_slot)| {
+        if is_one_slot {
+            rows.iter_mut().for_each(|row| row.0 = 0);
+        }
         if let Some(ascending) = order {
             rows.sort_by_key(|row| if ascending { row.2 } else { -row.2 });
         }
@@ -28,7 +32,7 @@ fn column(input: FieldType, rows: &[Row], is_dictionary: bool) -> Column {
     let text = |value: i64| format!("{:020}", i128::from(value) - i128::from(i64::MIN));
     let texts: Vec<String> = values.clone().map(text).collect();
     let values = match input {
-        FieldType::Float => Values::Float(values.map(|v| v as f64).collect()),
+        FieldType::Float => Values::Float(values.map(|v| v as f64 / 10.0).collect()),
         FieldType::Integer => Values::Integer(values.collect()),
         FieldType::Unsigned => Values::Unsigned(values.map(|v| (v ^ i64::MIN) as u64).collect()),
         FieldType::Boolean => Values::Boolean(values.map(|v| v > 0).collect()),
