@@ -26,7 +26,9 @@ mod writer;
 pub use directory::{Block, Directory, Edge, PageSummary, SummaryNumbers};
 pub use error::SegmentError;
 pub use format::{BLOCK_ROWS_LIMIT, MeasurementInfo, MeasurementList, SegmentInfo};
-pub use reader::{BlockWalk, Blocks, Expected, FieldStats, SegmentReader, VerifyReport};
+pub use reader::{
+    BlockWalk, Blocks, Expected, FieldStats, SegmentReader, SeriesStretch, VerifyReport,
+};
 pub use rows::SegmentRows;
 pub use runs::Runs;
 pub use sift::{FieldCondition, FieldOperand, Stretch};

@@ -17,7 +17,7 @@ use model::{Column, FieldType, SeriesId, TimeRange};
 use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
-use crate::directory::{Block, Chunk, ChunkEntry, Directory, Edge, KeyRange, top};
+use crate::directory::{Block, BlockEntry, Chunk, ChunkEntry, Directory, Edge, KeyRange, top};
 use crate::format::{
     self, Extent, HEADER_LEN, HeaderError, MeasurementList, SegmentInfo, TRAILER_LEN,
 };
@@ -48,6 +48,20 @@ pub use verify::{FieldStats, VerifyReport};
 
 use source::Kind;
 pub(crate) use source::Source;
+
+/// Of a directory with more chunks than this not every block is looked at to find where series are.
+const STRETCHES_OF_CHUNKS: usize = 8;
+
+/// Series that come one behind the other, of which some may not be there, and about how many rows they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesStretch {
+    /// The first.
+    pub first: SeriesId,
+    /// The last.
+    pub last: SeriesId,
+    /// Rows, against those of other stretches.
+    pub rows: u64,
+}
 
 /// An open segment. Clones share the file.
 #[derive(Clone, Debug)]
@@ -184,6 +198,29 @@ impl SegmentReader {
         near: usize,
     ) -> BlockWalk {
         BlockWalk::new(directory, KeyRange::new(&(series..=series), time), near)
+    }
+
+    /// Which series come one behind the other, and about how many rows they have: block by block. Of a directory with many
+    /// chunks it is chunk by chunk, with as many rows each: chunks have about as many blocks.
+    ///
+    /// # Errors
+    /// If the disk fails or a chunk is damaged.
+    pub fn stretches(&self, directory: &Directory) -> Result<Vec<SeriesStretch>, SegmentError> {
+        let count = directory.chunks.len();
+        if count > STRETCHES_OF_CHUNKS {
+            let of_chunk =
+                |c: &ChunkEntry| SeriesStretch { first: c.first.0, last: c.last.0, rows: 1 };
+            return Ok(directory.chunks.iter().map(of_chunk).collect());
+        }
+        let mut stretches = Vec::new();
+        for index in 0..count {
+            let of_block = |b: &BlockEntry| {
+                let rows = u64::from(b.rows);
+                SeriesStretch { first: b.first.0, last: b.last.0, rows }
+            };
+            stretches.extend(self.chunk(directory, index)?.blocks.iter().map(of_block));
+        }
+        Ok(stretches)
     }
 
     /// Gets ready for what is `expected` to be read of `blocks`, at times inside `time`: what reading a block waits for

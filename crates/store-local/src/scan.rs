@@ -8,6 +8,7 @@ mod ahead;
 mod apart;
 mod batch_builder;
 mod counters;
+mod cuts;
 mod edge;
 mod filter;
 mod gathered;
@@ -268,6 +269,10 @@ impl Scan for LocalScan {
             Some(ExtentPart { time: wanted, rows })
         });
         parts.collect()
+    }
+
+    fn cuts(&self, series: Option<&[u32]>, parts: usize) -> Result<Vec<usize>, StoreError> {
+        cuts::cuts(&self.plan, series, parts)
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {

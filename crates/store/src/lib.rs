@@ -26,5 +26,5 @@ pub use request::{
 };
 pub use scan::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
-    SeriesTable, SummaryParts, TagColumn, TimeOrder, Windows,
+    SeriesTable, SummaryParts, TagColumn, TimeOrder, Windows, even_cuts,
 };

@@ -142,6 +142,15 @@ pub trait Scan: Send + Sync {
     /// every row of the request. For cutting a scan into slices of bounded size.
     fn extent(&self) -> Vec<ExtentPart>;
 
+    /// Where to cut series (by ordinal, ascending; `None`: all), so that at most `parts` parts take about as long to read each:
+    /// how many series come before each cut, ascending. A hint: any cuts do.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn cuts(&self, series: Option<&[u32]>, parts: usize) -> Result<Vec<usize>, StoreError> {
+        Ok(even_cuts(series.map_or(self.series().len as usize, <[u32]>::len), parts))
+    }
+
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
     /// with the rows. The series of consecutive items may be the same; items are never empty. What is joined
@@ -153,6 +162,13 @@ pub trait Scan: Send + Sync {
 
     /// What all cursors of this scan have done so far.
     fn stats(&self) -> ScanStats;
+}
+
+/// Where to cut so many series into parts of as many each, see [`Scan::cuts`].
+#[must_use]
+pub fn even_cuts(series: usize, parts: usize) -> Vec<usize> {
+    let each = series.div_ceil(parts.max(1)).max(1);
+    (1..parts).map(|part| part * each).take_while(|cut| *cut < series).collect()
 }
 
 /// Reads a slice of a scan.

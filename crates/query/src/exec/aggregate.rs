@@ -395,7 +395,7 @@ impl Run<'_> {
                 None => self.unit.rows_estimate(groups.clone()),
             };
             let cells = rows.saturating_mul(self.select.calls.len() as u64);
-            let shares = self.unit.shares(at, slice, cells, self.context);
+            let shares = self.unit.shares(at, slice, cells, self.context)?;
             if let [slice] = shares.as_slice() {
                 self.read_share(&mut state, at, slice, groups.clone(), only)?;
                 continue;

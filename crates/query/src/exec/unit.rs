@@ -163,26 +163,41 @@ impl Unit {
         slice: ScanSlice,
         cells: u64,
         context: &QueryContext,
-    ) -> Vec<ScanSlice> {
+    ) -> Result<Vec<ScanSlice>, QueryError> {
         let threads = context.threads.max(1);
-        let is_summarised =
-            |request: &ScanRequest| request.windows.is_some() && request.filters.is_empty();
         let input = &self.inputs[at];
-        let cost = match input.filter.is_none() && input.request.as_ref().is_some_and(is_summarised)
-        {
-            true => 1,
-            false => ROW_COST,
-        };
+        let cost = if self.may_be_summarised(at) { 1 } else { ROW_COST };
         if threads == 1 || cells.saturating_mul(cost) < context.tuning.parallel_cells {
-            return vec![slice];
+            return Ok(vec![slice]);
         }
-        let series: Vec<u32> = match &slice.series {
-            Some(series) => series.to_vec(),
-            None => (0..self.inputs[at].scan.series().len).collect(),
+        let len = slice.series.as_ref().map_or(input.scan.series().len as usize, |s| s.len());
+        let mut cuts = input.scan.cuts(slice.series.as_deref(), threads)?;
+        cuts.push(len);
+        let mut from = 0;
+        let share = |to: usize| {
+            let part = std::mem::replace(&mut from, to)..to;
+            let series = match &slice.series {
+                Some(series) => series[part].into(),
+                None => (part.start as u32..part.end as u32).collect(),
+            };
+            ScanSlice { series: Some(series), ..slice.clone() }
         };
-        let each = series.len().div_ceil(threads).max(1);
-        let share = |part: &[u32]| ScanSlice { series: Some(part.into()), ..slice.clone() };
-        series.chunks(each).map(share).collect()
+        Ok(cuts.into_iter().map(share).collect())
+    }
+
+    /// Whether summaries may answer for most rows of input `at`: there are no conditions to look at, and many rows of a series
+    /// in each window.
+    fn may_be_summarised(&self, at: usize) -> bool {
+        let input = &self.inputs[at];
+        let Some(ScanRequest { windows: Some(windows), filters, .. }) = &input.request else {
+            return false;
+        };
+        let bounds = self.extent.bounds();
+        let span = i128::from(bounds.max) - i128::from(bounds.min);
+        let count = windows.every_ns.map_or(1, |every| span / i128::from(every.max(1)) + 1);
+        let series = i128::from(input.scan.series().len.max(1));
+        let rows_each = i128::from(self.extent.rows()) / series / count.max(1);
+        input.filter.is_none() && filters.is_empty() && rows_each >= SUMMARISED_ROWS_MIN
     }
 
     /// What the rows of a group have in common in the result.
@@ -236,6 +251,9 @@ impl Unit {
 
 /// So many cells that summaries answer take as long as one that is read, at least.
 const ROW_COST: u64 = 4;
+
+/// A window has so many rows of a series if summaries are to answer for it: stores have none for less.
+const SUMMARISED_ROWS_MIN: i128 = 128;
 
 /// Reads rows of a cursor to its end, with the limits of the query checked between batches.
 pub(crate) struct Reader<'a> {

@@ -56,6 +56,7 @@ pub(super) fn check_probe(
     let place = |at: &usize| at % request.fields.len().max(1);
     let with_any = probe.with_any.as_ref().filter(|_| !request.fields.is_empty());
     let with_any: Option<Arc<[usize]>> = with_any.map(|any| any.iter().map(place).collect());
+    check_cuts(&*scan, probe.series_parts as usize)?;
     let mut ordinals: Vec<u32> = (0..scan.series().len).collect();
     // Disjoint series in the store's own order, whatever it is.
     let parts = probe.series_parts.max(1);
@@ -70,6 +71,21 @@ pub(super) fn check_probe(
             } else {
                 check_rows(&*scan, model, &request, &slice, &of_part)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Cuts ascend, and leave no part without series.
+fn check_cuts(scan: &dyn Scan, parts: usize) -> Result<(), String> {
+    let len = scan.series().len as usize;
+    let every_third: Vec<u32> = (0..scan.series().len).step_by(3).collect();
+    for (series, len) in [(None, len), (Some(&*every_third), every_third.len())] {
+        let cuts = scan.cuts(series, parts).map_err(failed("cuts"))?;
+        let ascend = cuts.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascend || cuts.len() >= parts.max(1) || cuts.iter().any(|cut| *cut == 0 || *cut >= len)
+        {
+            return Err(format!("cuts of {len} series into {parts} parts: {cuts:?}"));
         }
     }
     Ok(())

@@ -120,7 +120,7 @@ impl Batches {
     ) -> Result<Option<Self>, QueryError> {
         let mut read = Self::new(context)?;
         for (at, slice) in slices {
-            let shares = unit.shares(at, slice, cells, context);
+            let shares = unit.shares(at, slice, cells, context)?;
             if let [slice] = shares.as_slice() {
                 if !read.read_slice(context, unit, (at, slice), rows_max)? {
                     return Ok(None);
