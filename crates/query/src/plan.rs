@@ -17,6 +17,7 @@ mod fields;
 mod join;
 mod lower;
 mod percentiles;
+mod push;
 mod resolve;
 mod sources;
 mod transforms;

@@ -203,6 +203,14 @@ pub(crate) fn undictionary(column: &mut Column) {
     }
 }
 
+/// A column of those that nobody else needs; a copy if it is wanted again.
+pub(crate) fn take_column(columns: &mut [Column], at: usize, is_wanted_again: bool) -> Column {
+    if is_wanted_again {
+        return columns[at].clone();
+    }
+    std::mem::replace(&mut columns[at], Column::new(Values::Time(Vec::new())))
+}
+
 /// The column with its values as `to`: numbers convert as InfluxDB's casts do, anything else has no
 /// value then.
 pub(crate) fn cast(column: Column, to: FieldType) -> Column {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, TimeRange, Values};
 use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TagColumn, TimeOrder, Windows};
 
-use super::column::{self, Cell, cast, missing};
+use super::column::{self, Cell, cast, missing, take_column};
 use super::join;
 use super::predicate::{Predicate, Rows};
 use super::subquery::{self, KeptUse, SubqueryScan};
@@ -325,6 +325,25 @@ impl Input {
     pub(crate) fn tag_cell(&self, at: usize, blank: bool, series: u32) -> Cell {
         let text = self.tag(at, series);
         (blank || !text.is_empty()).then(|| Scalar::String(text.into()))
+    }
+
+    /// The other columns over the rows of a batch, which has none of them any more.
+    pub(crate) fn take_aux(&self, batch: &mut ColumnBatch) -> Vec<Column> {
+        let mut columns = Vec::with_capacity(self.aux.len());
+        for (number, source) in self.aux.iter().enumerate() {
+            let ColumnSource::Column { at, cast: to } = source else {
+                columns.push(source.column(batch, self.scan.series()).into_owned());
+                continue;
+            };
+            let is_same = |other: &ColumnSource| matches!(other, ColumnSource::Column { at: other, .. } if other == at);
+            let is_wanted_again = self.aux[number + 1..].iter().any(is_same);
+            let column = take_column(&mut batch.columns, *at, is_wanted_again);
+            columns.push(match to {
+                Some(to) => cast(column, *to),
+                None => column,
+            });
+        }
+        columns
     }
 
     /// The tag of a series in column `at` of the series table.

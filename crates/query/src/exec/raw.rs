@@ -294,12 +294,9 @@ impl Raw {
                 };
                 self.context.count_points(batch.rows)?;
                 let input = &unit.inputs[*input];
-                let batch = input.wanted_rows(batch);
+                let mut batch = input.wanted_rows(batch);
                 if batch.rows > 0 {
-                    let table = input.scan.series();
-                    let column =
-                        |s: &super::input::ColumnSource| s.column(&batch, table).into_owned();
-                    let slots = input.aux.iter().map(column).collect();
+                    let slots = input.take_aux(&mut batch);
                     let block = Block { times: batch.times().to_vec(), slots };
                     let series = vec![(Arc::clone(&current.header), 0..batch.rows)];
                     self.make_ready(block, series);

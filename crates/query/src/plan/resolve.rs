@@ -10,7 +10,7 @@ use super::condition::SlotSource;
 use super::fields::check_condition;
 use super::{
     ColumnKind, Condition, JoinSource, MeasurementSource, Select, Source, SubquerySource, after,
-    expand, first_time, lower, sources, types,
+    expand, first_time, lower, push, sources, types,
 };
 use crate::presence::{is_only_policy, schema_within};
 use crate::{QueryContext, QueryError};
@@ -141,7 +141,8 @@ pub(super) fn resolve_conditions(
         Source::Measurement(_) | Source::Join(_) => None,
     });
     for (subquery, inner) in subqueries.zip(inner) {
-        resolve_conditions(subquery.select_mut(), inner, inner.condition.as_ref())?;
+        let inside = push::condition_inside(subquery, annotated.as_ref(), inner.condition.as_ref());
+        resolve_conditions(subquery.select_mut(), inner, inside.as_ref())?;
     }
     Ok(())
 }

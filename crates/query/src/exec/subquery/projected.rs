@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use influxql::Fill;
-use model::{ColumnBatch, FieldType, Name, Strings};
+use model::{ColumnBatch, FieldType, Name, Strings, Values};
 use store::{
     ExtentPart, Scan, ScanCursor, ScanItem, ScanSlice, ScanStats, SeriesTable, StoreError,
     TagColumn,
 };
 
 use super::SubqueryScan;
-use crate::exec::column::cast;
+use crate::exec::column::{cast, take_column};
 use crate::exec::input::{self, Input, ScanUse};
 use crate::exec::rows::Block;
 use crate::exec::stream::outputs;
@@ -84,6 +84,10 @@ impl Scan for Projected {
         self.inner.input.scan.extent()
     }
 
+    fn cuts(&self, series: Option<&[u32]>, parts: usize) -> Result<Vec<usize>, StoreError> {
+        self.inner.input.scan.cuts(series, parts)
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         let cursor = self.inner.input.scan.open(slice)?;
         Ok(Box::new(ProjectedCursor { inner: Arc::clone(&self.inner), cursor }))
@@ -108,22 +112,26 @@ impl ScanCursor for ProjectedCursor {
                 Some(ScanItem::Summaries(_)) => panic!("BUG: summaries were not asked for"),
             };
             if batch.rows > 0 {
-                return Ok(Some(ScanItem::Rows(self.inner.project(&batch))));
+                return Ok(Some(ScanItem::Rows(self.inner.project(batch))));
             }
         }
     }
 }
 
 impl Inner {
-    fn project(&self, batch: &ColumnBatch) -> ColumnBatch {
-        let table = self.input.scan.series();
-        let aux = self.input.aux.iter();
-        let slots = aux.map(|source| source.column(batch, table).into_owned()).collect();
-        let block = Block { times: batch.times().to_vec(), slots };
-        let mut made = outputs(&self.select, block);
-        let wanted = self.wanted.iter().map(|(at, t)| cast(made[at + 1].clone(), *t)).collect();
-        let time = made.swap_remove(0);
-        let columns: Vec<_> = std::iter::once(time).chain::<Vec<_>>(wanted).collect();
-        ColumnBatch { rows: batch.rows, runs: batch.runs.clone(), columns }
+    fn project(&self, mut batch: ColumnBatch) -> ColumnBatch {
+        let slots = self.input.take_aux(&mut batch);
+        let ColumnBatch { rows, runs, mut columns } = batch;
+        let Values::Time(times) = columns.swap_remove(0).values else {
+            panic!("BUG: the first column of a scan is the time")
+        };
+        let mut made = outputs(&self.select, Block { times, slots });
+        let mut columns = Vec::with_capacity(self.wanted.len() + 1);
+        columns.push(take_column(&mut made, 0, false));
+        for (number, (at, field_type)) in self.wanted.iter().enumerate() {
+            let is_wanted_again = self.wanted[number + 1..].iter().any(|(other, _)| other == at);
+            columns.push(cast(take_column(&mut made, at + 1, is_wanted_again), *field_type));
+        }
+        ColumnBatch { rows, runs, columns }
     }
 }

@@ -5,12 +5,13 @@
 //! fail it can be left out before they are joined, whatever the kind of join, and the joined rows
 //! are tested again.
 
-use influxql::{DataType, Expr, Fill, LogicalOp, VarRef, visit};
+use influxql::{Expr, LogicalOp, VarRef, visit};
 
 use super::{JoinSide, JoinSource};
 use crate::QueryError;
+use crate::plan::push::{conjuncts, groups_inside, is_about};
 use crate::plan::resolve::condition_of;
-use crate::plan::{Select, Source, types};
+use crate::plan::{Source, types};
 
 impl JoinSource {
     /// Gives each side the parts of the condition that concern it.
@@ -19,7 +20,7 @@ impl JoinSource {
         let mut parts = Vec::new();
         conjuncts(condition, &mut parts);
         for at in 0..self.sides.len() {
-            let own = parts.iter().filter(|part| self.concerns(part, at));
+            let own = parts.iter().filter(|part| is_about(part, &|var| self.is_of(var, at)));
             let own = own.map(|part| self.renamed((*part).clone(), at));
             let Some(own) = Expr::logical(LogicalOp::And, own.collect::<Vec<_>>()) else {
                 continue;
@@ -44,34 +45,9 @@ impl JoinSource {
         condition: Option<&Expr>,
         own: Option<&Expr>,
     ) -> Option<Expr> {
-        let mut parts = Vec::new();
-        if let Some(Source::Subquery(inner)) = &self.sides[at].source
-            && keeps_groups_apart(&inner.select)
-            && let Some(condition) = condition
-        {
-            conjuncts(condition, &mut parts);
-            let is_tag = |name: &str| {
-                self.has_tag(name)
-                    && types::of_name(name, &inner.select.sources) == Some(DataType::Tag)
-            };
-            parts.retain(|part| {
-                self.concerns(part, at) && visit::var_refs(part).iter().all(|var| is_tag(&var.name))
-            });
-        }
-        Expr::logical(LogicalOp::And, own.into_iter().chain(parts).cloned().collect::<Vec<_>>())
-    }
-
-    /// Whether every comparison of `expr` is about the side `at` and nothing else.
-    fn concerns(&self, expr: &Expr, at: usize) -> bool {
-        match expr {
-            Expr::Paren(inner) => self.concerns(inner, at),
-            Expr::Logical { terms, .. } => terms.iter().all(|term| self.concerns(term, at)),
-            Expr::Binary { op, .. } if op.is_comparison() => {
-                let names = visit::var_refs(expr);
-                !names.is_empty() && names.iter().all(|var| self.is_of(var, at))
-            }
-            _ => false,
-        }
+        let Some(Source::Subquery(inner)) = &self.sides[at].source else { return own.cloned() };
+        let is_tag = |var: &VarRef| self.is_of(var, at) && self.has_tag(&var.name);
+        groups_inside(&inner.select, condition, own, |part| is_about(part, &is_tag))
     }
 
     fn is_of(&self, var: &VarRef, at: usize) -> bool {
@@ -99,25 +75,5 @@ impl JoinSource {
 impl JoinSide {
     fn has_own(&self, name: &str) -> bool {
         self.columns.iter().any(|column| *column.own == *name)
-    }
-}
-
-/// Whether what a SELECT gives for a group depends on no other group, and the tags of its groups are
-/// those of measurements.
-fn keeps_groups_apart(select: &Select) -> bool {
-    let is_measured = select.sources.iter().all(|s| matches!(s, Source::Measurement(_)));
-    // Without a bound the first row of any group is where empty windows begin.
-    let has_own_windows =
-        select.windows.is_none() || select.fill == Fill::None || select.has_lower_bound();
-    is_measured && has_own_windows && select.series_limit == 0 && select.series_offset == 0
-}
-
-fn conjuncts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) {
-    match expr {
-        Expr::Paren(inner) => conjuncts(inner, parts),
-        Expr::Logical { op: LogicalOp::And, terms } => {
-            terms.iter().for_each(|term| conjuncts(term, parts));
-        }
-        part => parts.push(part),
     }
 }
