@@ -168,7 +168,7 @@ proptest! {
         summaries in prop::sample::select(vec![
             SummaryMode::Never, SummaryMode::Always, SummaryMode::Mixed,
         ]),
-        (filters, rows_per_series, joins_series) in (any::<bool>(), any::<bool>(), any::<bool>()),
+        (filters, rows_per_series, joins_series, ends) in any::<(bool, bool, bool, bool)>(),
         (is_tiny, threads, batch_rows) in (any::<bool>(), 1usize..4, 1usize..20),
     ) {
         let plain = Database::new(ReferenceOptions::default());
@@ -179,7 +179,7 @@ proptest! {
         prop_assert!(!want.starts_with("error"), "{} {}", query, want);
 
         let options =
-            ReferenceOptions { item_rows, summaries, filters, rows_per_series, joins_series };
+            ReferenceOptions { item_rows, summaries, filters, rows_per_series, joins_series, ends };
         let mut other = Database::new(options);
         other.write_rows(&rows);
         other.context.threads = threads;

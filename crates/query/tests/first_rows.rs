@@ -39,14 +39,17 @@ fn query() -> impl Strategy<Value = String> {
         "time < 70 AND b = true",
     ]);
     let order = prop::sample::select(vec!["", " ORDER BY time DESC"]);
+    let group = prop::sample::select(vec!["", "", " GROUP BY g"]);
     let fill = prop::sample::select(vec!["", " fill(previous)", " fill(7)"]);
     let limit = prop_oneof![
         3 => (1u64..8, 0u64..4).prop_map(|(limit, offset)| format!(" LIMIT {limit} OFFSET {offset}")),
         1 => Just(String::new()),
     ];
-    (fields, time, order, fill, limit).prop_map(|(fields, time, order, fill, limit)| {
-        format!("SELECT {fields} FROM m WHERE {time}{fill}{order}{limit}")
-    })
+    (fields, time, group, order, fill, limit).prop_map(
+        |(fields, time, group, order, fill, limit)| {
+            format!("SELECT {fields} FROM m WHERE {time}{group}{fill}{order}{limit}")
+        },
+    )
 }
 
 proptest! {
@@ -60,14 +63,14 @@ proptest! {
     fn first_rows_are_those_of_all_rows(
         rows in rows(), query in query(),
         (first, gathered) in (1u64..9, 8u64..40),
-        rows_per_series in any::<bool>(),
+        (rows_per_series, ends) in any::<(bool, bool)>(),
     ) {
         let plain = Database::new(ReferenceOptions::default());
         plain.write_rows(&rows);
         let want = plain.short(&query);
         prop_assert!(!want.starts_with("error"), "{} {}", query, want);
 
-        let options = ReferenceOptions { rows_per_series, ..ReferenceOptions::default() };
+        let options = ReferenceOptions { rows_per_series, ends, ..ReferenceOptions::default() };
         let mut other = Database::new(options);
         other.write_rows(&rows);
         other.context.tuning =

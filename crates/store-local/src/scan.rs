@@ -10,6 +10,7 @@ mod batch_builder;
 mod counters;
 mod cuts;
 mod edge;
+mod ends;
 mod filter;
 mod gathered;
 mod memtable_source;
@@ -273,6 +274,10 @@ impl Scan for LocalScan {
 
     fn cuts(&self, series: Option<&[u32]>, parts: usize) -> Result<Vec<usize>, StoreError> {
         cuts::cuts(&self.plan, series, parts)
+    }
+
+    fn ends(&self, series: Option<&[u32]>) -> Result<Option<Vec<i64>>, StoreError> {
+        ends::ends(&self.plan, series)
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {

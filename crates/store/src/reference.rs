@@ -47,6 +47,8 @@ pub struct ReferenceOptions {
     pub rows_per_series: bool,
     /// Whether rows of several series are joined where a request allows it.
     pub joins_series: bool,
+    /// Whether it says where series begin.
+    pub ends: bool,
 }
 
 /// When summaries stand in for rows, if a request allows them.
@@ -68,6 +70,7 @@ impl Default for ReferenceOptions {
             filters: false,
             rows_per_series: true,
             joins_series: false,
+            ends: false,
         }
     }
 }

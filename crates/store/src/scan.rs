@@ -151,6 +151,16 @@ pub trait Scan: Send + Sync {
         Ok(even_cuts(series.map_or(self.series().len as usize, <[u32]>::len), parts))
     }
 
+    /// For each of some series (by ordinal, ascending; `None`: all) a time that none of its rows comes before, in the
+    /// request's order: mostly that of its first row. `None`: rows are found as fast.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn ends(&self, series: Option<&[u32]>) -> Result<Option<Vec<i64>>, StoreError> {
+        let _ = series;
+        Ok(None)
+    }
+
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
     /// with the rows. The series of consecutive items may be the same; items are never empty. What is joined

@@ -7,6 +7,7 @@
 mod first;
 mod gather;
 mod leading;
+mod nearest;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,9 +15,10 @@ use std::sync::Arc;
 
 use influxql::Fill;
 use model::{Column, ColumnBatch, Reservation, SeriesHeader, TimeRange};
-use store::{ScanCursor, ScanItem};
+use store::{ScanCursor, ScanItem, ScanSlice};
 
 use self::gather::Gathered;
+use self::nearest::Nearest;
 use super::column::{Cell, fill_forward, fill_missing, slice};
 use super::input::ScanUse;
 use super::rows::{Block, number};
@@ -24,6 +26,9 @@ use super::stream::{Part, outputs};
 use super::unit::{self, Unit, UnitStats};
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
+
+/// Rows in order, where those of each group are, and the memory they take.
+type Sorted = (Block, Vec<(usize, Range<usize>)>, Reservation);
 
 /// A running SELECT without functions.
 pub(crate) struct Raw {
@@ -192,7 +197,7 @@ impl Raw {
             let group = groups.start;
             let header = unit.header(group, &self.select);
             if let Some((input, series)) = unit.only_series(group) {
-                let mut slice = store::ScanSlice::all();
+                let mut slice = ScanSlice::all();
                 slice.series = Some(Arc::new([series]));
                 slice.rows_per_series = unit.inputs[input].rows_per_series;
                 let cursor = unit.inputs[input].cursor(&slice)?;
@@ -371,15 +376,49 @@ impl Raw {
     /// Reads and sorts the rows of `groups`.
     fn gather(&mut self, groups: Range<usize>) -> Result<(), QueryError> {
         let unit = &self.units[0];
-        let rows = self.rows_wanted(unit, groups.clone());
-        let time = TimeRange::ALL;
-        let gathered = Gathered::read(&self.select, &self.context, unit, groups, time, rows)?;
-        let (block, groups, held) = gathered.sorted(self.select.ascending);
+        let (block, groups, held) = match self.gather_nearest(unit, groups.clone())? {
+            Some(found) => found,
+            None => {
+                let rows = self.rows_wanted(unit, groups.clone());
+                let time = TimeRange::ALL;
+                Gathered::read(&self.select, &self.context, unit, groups, time, rows)?
+                    .sorted(self.select.ascending)
+            }
+        };
         let header = |group| unit.header(group, &self.select);
         let series = groups.into_iter().map(|(group, rows)| (header(group), rows)).collect();
         self.make_ready(block, series);
         self.held = Some(held);
         Ok(())
+    }
+
+    /// Reads and sorts the rows of `groups`, if few series can have the first ones.
+    fn gather_nearest(
+        &self,
+        unit: &Unit,
+        groups: Range<usize>,
+    ) -> Result<Option<Sorted>, QueryError> {
+        let Some(nearest) = Nearest::of(&self.select, unit, groups.clone())? else {
+            return Ok(None);
+        };
+        let slice = ScanSlice {
+            series: Some(Arc::clone(&nearest.series)),
+            rows_per_series: unit.inputs[0].rows_per_series,
+            ..ScanSlice::all()
+        };
+        let rows = nearest.series.len() as u64;
+        let slices = vec![(0, slice)];
+        let (select, context) = (&*self.select, &self.context);
+        let found = Gathered::read_slices(select, context, unit, slices, (rows, usize::MAX))?;
+        let found = found.expect("BUG: there is no limit").sorted(select.ascending);
+        let (block, of_groups, _) = &found;
+        let mut ranges = vec![0..0; nearest.groups()];
+        for (group, rows) in of_groups {
+            ranges[group - groups.start] = rows.clone();
+        }
+        let are_first =
+            |(group, rows): (usize, Range<usize>)| nearest.are_first(group, &block.times[rows]);
+        Ok(ranges.into_iter().enumerate().all(are_first).then_some(found))
     }
 }
 

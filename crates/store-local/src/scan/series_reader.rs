@@ -137,7 +137,7 @@ impl SeriesReader {
     }
 
     /// The end of a series that is read first.
-    fn edge(&self) -> Edge {
+    pub(super) fn edge(&self) -> Edge {
         if self.order == TimeOrder::Descending { Edge::Last } else { Edge::First }
     }
 

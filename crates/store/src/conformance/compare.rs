@@ -57,6 +57,9 @@ pub(super) fn check_probe(
     let with_any = probe.with_any.as_ref().filter(|_| !request.fields.is_empty());
     let with_any: Option<Arc<[usize]>> = with_any.map(|any| any.iter().map(place).collect());
     check_cuts(&*scan, probe.series_parts as usize)?;
+    if request.windows.is_none() {
+        check_ends(&*scan, &request)?;
+    }
     let mut ordinals: Vec<u32> = (0..scan.series().len).collect();
     // Disjoint series in the store's own order, whatever it is.
     let parts = probe.series_parts.max(1);
@@ -86,6 +89,31 @@ fn check_cuts(scan: &dyn Scan, parts: usize) -> Result<(), String> {
         if !ascend || cuts.len() >= parts.max(1) || cuts.iter().any(|cut| *cut == 0 || *cut >= len)
         {
             return Err(format!("cuts of {len} series into {parts} parts: {cuts:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// No row of a series comes before where it is said to begin.
+fn check_ends(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
+    let len = scan.series().len;
+    for series in [None, Some((0..len).step_by(2).collect::<Vec<u32>>())] {
+        let ends = scan.ends(series.as_deref()).map_err(failed("ends"))?;
+        let Some(ends) = ends else { continue };
+        let series = series.unwrap_or_else(|| (0..len).collect());
+        if ends.len() != series.len() {
+            return Err(format!("{} ends of {} series", ends.len(), series.len()));
+        }
+        for (ordinal, end) in series.into_iter().zip(ends) {
+            let slice = ScanSlice::series_range(ordinal..ordinal + 1);
+            let rows = testing::read_slice(scan, request, &slice).map_err(failed("read"))?;
+            let comes_before = |time: i64| match request.order {
+                TimeOrder::Ascending => time < end,
+                TimeOrder::Descending => time > end,
+            };
+            if let Some(row) = rows.iter().find(|row| comes_before(row.time_ns)) {
+                return Err(format!("{ordinal} is said to begin at {end}, but has {row:?}"));
+            }
         }
     }
     Ok(())

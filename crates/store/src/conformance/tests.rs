@@ -41,6 +41,10 @@ enum Flaw {
     SwapsAlways,
     /// The revision does not tell of deletes.
     HidesDeletes,
+    /// Series are said to begin behind their first row.
+    BeginsLate,
+    /// Series are cut behind the last one.
+    CutsNothing,
 }
 
 /// The model with a flaw, behind a handle that survives a restart.
@@ -106,7 +110,8 @@ impl Store for Flawed {
     fn scan(&self, request: &ScanRequest) -> Result<Box<dyn Scan>, StoreError> {
         let scan = self.get()?.scan(request)?;
         let empty = self.flaw == Flaw::NoDescending && request.order == TimeOrder::Descending;
-        Ok(Box::new(FlawedScan { scan, empty, miscounts: self.flaw == Flaw::Miscounts }))
+        let is_ascending = request.order == TimeOrder::Ascending;
+        Ok(Box::new(FlawedScan { scan, empty, flaw: self.flaw, is_ascending }))
     }
 
     fn metadata(&self, request: &MetadataRequest) -> Result<Box<dyn MetadataCursor>, StoreError> {
@@ -183,7 +188,8 @@ fn whatever_they_hold(named: &MatchingRows) -> MatchingRows {
 struct FlawedScan {
     scan: Box<dyn Scan>,
     empty: bool,
-    miscounts: bool,
+    flaw: Flaw,
+    is_ascending: bool,
 }
 
 impl Scan for FlawedScan {
@@ -195,9 +201,26 @@ impl Scan for FlawedScan {
         self.scan.extent()
     }
 
+    fn cuts(&self, series: Option<&[u32]>, parts: usize) -> Result<Vec<usize>, StoreError> {
+        if self.flaw == Flaw::CutsNothing && parts > 1 {
+            return Ok(vec![series.map_or(self.series().len as usize, <[u32]>::len)]);
+        }
+        self.scan.cuts(series, parts)
+    }
+
+    fn ends(&self, series: Option<&[u32]>) -> Result<Option<Vec<i64>>, StoreError> {
+        let mut ends = self.scan.ends(series)?;
+        if self.flaw == Flaw::BeginsLate {
+            let late = if self.is_ascending { 2 } else { -2 };
+            ends.iter_mut().flatten().for_each(|end| *end += late);
+        }
+        Ok(ends)
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         let cursor = self.scan.open(slice)?;
-        Ok(Box::new(FlawedCursor { cursor, empty: self.empty, miscounts: self.miscounts }))
+        let miscounts = self.flaw == Flaw::Miscounts;
+        Ok(Box::new(FlawedCursor { cursor, empty: self.empty, miscounts }))
     }
 
     fn stats(&self) -> ScanStats {
@@ -230,6 +253,7 @@ fn options(summaries: SummaryMode) -> ReferenceOptions {
         filters: true,
         rows_per_series: true,
         joins_series: true,
+        ends: true,
     }
 }
 
@@ -253,6 +277,8 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::DeletesChanged,
         Flaw::SwapsAlways,
         Flaw::HidesDeletes,
+        Flaw::BeginsLate,
+        Flaw::CutsNothing,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));
         let found = guard(|| {

@@ -7,11 +7,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use model::{Column, Reservation};
+use model::{Column, Reservation, TimeRange};
 use store::ScanSlice;
 
 use super::gather::Gathered;
 use super::leading::{Leading, LeadingTag, compare_series};
+use super::nearest::Nearest;
 use crate::exec::column::{append, arrange};
 use crate::exec::rows::Block;
 use crate::exec::unit::Unit;
@@ -40,8 +41,26 @@ pub(super) fn read(
     unit: &Unit,
     group: usize,
 ) -> Result<(Block, Reservation), QueryError> {
+    if let Some(nearest) = Nearest::of(select, unit, group..group + 1)? {
+        let left = series_in_order(select, unit, Some(Arc::clone(&nearest.series)));
+        let found = read_of(select, context, unit, left, nearest.within(unit.extent.bounds()))?;
+        if nearest.are_first(0, &found.0.times) {
+            return Ok(found);
+        }
+    }
+    let all = unit.groups.ordinals(0, group..group + 1);
+    read_of(select, context, unit, series_in_order(select, unit, all), unit.extent.bounds())
+}
+
+/// The first rows of some series, which have none outside of `within`.
+fn read_of(
+    select: &Select,
+    context: &QueryContext,
+    unit: &Unit,
+    mut left: Left<'_>,
+    mut within: TimeRange,
+) -> Result<(Block, Reservation), QueryError> {
     let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
-    let mut left = series_in_order(select, unit, group);
     // Each may be in a slice, and be put in order before.
     let listed = left.len() * 2 * size_of::<u32>();
     let mut held = context.budget.reserve(listed)?;
@@ -52,7 +71,6 @@ pub(super) fn read(
     let mut count = wanted.min(first_slice);
     let count_max = series_for(context.tuning.gather_rows);
     let mut best = Block { times: Vec::new(), slots: Vec::new() };
-    let mut within = unit.extent.bounds();
     while !left.is_empty() && !within.is_empty() {
         let few = unit.extent.rows_within(within) <= context.tuning.gather_rows;
         let next = left.take(if few { usize::MAX } else { count });
@@ -85,7 +103,7 @@ pub(super) fn read(
 
 /// Series that are left, in the order in which rows of one time come.
 struct Left<'a> {
-    /// All of the group, ascending; `None`: the first `count`.
+    /// All of them, ascending; `None`: the first `count`.
     series: Option<Arc<[u32]>>,
     count: usize,
     /// How many were taken, and the last one of them.
@@ -95,8 +113,7 @@ struct Left<'a> {
     ascending: bool,
 }
 
-fn series_in_order<'a>(select: &Select, unit: &'a Unit, group: usize) -> Left<'a> {
-    let series = unit.groups.ordinals(0, group..group + 1);
+fn series_in_order<'a>(select: &Select, unit: &'a Unit, series: Option<Arc<[u32]>>) -> Left<'a> {
     let of_input = unit.inputs[0].scan.series().len as usize;
     let count = series.as_ref().map_or(of_input, |series| series.len());
     let tags = match Leading::of(select, unit) {

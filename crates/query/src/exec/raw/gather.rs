@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use model::{Column, ColumnBatch, Reservation, TimeRange, Values};
 use store::ScanSlice;
 
+use super::Sorted;
 use super::leading::{Leading, compare_series, compare_texts};
 use crate::exec::column::{append, arrange};
 use crate::exec::input::{ColumnSource, tag_of_series};
@@ -279,10 +280,7 @@ impl<'a> Gathered<'a> {
 
     /// All rows in order, group after group in the direction of the query; where the rows of each
     /// group are; and the memory they take.
-    pub(super) fn sorted(
-        mut self,
-        ascending: bool,
-    ) -> (Block, Vec<(usize, Range<usize>)>, Reservation) {
+    pub(super) fn sorted(mut self, ascending: bool) -> Sorted {
         // In read order it is runs that are put in order.
         let runs = &self.read.runs;
         let mut of_groups: Vec<(u32, u32, u32)> = Vec::with_capacity(runs.len());
