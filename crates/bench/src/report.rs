@@ -38,6 +38,8 @@ pub enum Section {
     Queries,
     /// Questions over whole columns of the same data: QuestDB, ClickHouse and Nyala.
     Scans,
+    /// Questions over trucks: InfluxDB, QuestDB and Nyala.
+    Trucks,
     /// devops, iot and cpu-only over 4000 hosts: loads, every system.
     Shapes,
     /// The drivers against a server that does nothing.
@@ -54,9 +56,10 @@ pub enum Section {
 
 impl Section {
     /// Every section with its name on the command line, in their order on the page.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("queries", Self::Queries),
         ("scans", Self::Scans),
+        ("trucks", Self::Trucks),
         ("shapes", Self::Shapes),
         ("ceiling", Self::Ceiling),
         ("series", Self::Series),
@@ -136,6 +139,7 @@ pub fn report(options: &ReportOptions) -> Result<()> {
         match section {
             Section::Queries => report.queries(),
             Section::Scans => report.scans(),
+            Section::Trucks => report.trucks(),
             Section::Shapes => report.shapes(),
             Section::Ceiling => report.ceiling(),
             Section::Series => report.series(),
@@ -243,24 +247,42 @@ impl Report<'_> {
     }
 
     fn scans(&mut self) -> Result<()> {
-        let is_asked = |system: &System| {
-            matches!(system, System::QuestDb(_) | System::ClickHouse | System::Nyala(_))
-                && system.is_installed()
-        };
-        let systems: Vec<System> = self.systems().into_iter().filter(is_asked).collect();
         let long = Spec::cpu_only(self.scale(100), 72);
         let short = Spec::cpu_only(self.scale(400_000), 1);
         let short = Spec { step_ns: 600 * SECOND_NS, ..short };
+        let asks = |system: &System| {
+            matches!(system, System::QuestDb(_) | System::ClickHouse | System::Nyala(_))
+        };
         for (title, data, questions) in [
-            ("100 hosts, three days", long, Questions::Long),
-            ("400,000 hosts, six rows each", short, Questions::Short),
+            ("Whole columns of 100 hosts, three days", long, Questions::Long),
+            ("Whole columns of 400,000 hosts, six rows each", short, Questions::Short),
         ] {
-            let systems = systems.clone();
-            let options = ScansOptions { data, questions, systems, repeats: SCAN_REPEATS };
-            let figures = scans(&options)?;
-            self.push(&format!("\n## Whole columns of {title}\n\n"));
-            self.push(&scans_table(&options.systems, &figures));
+            self.questions(title, data, questions, asks)?;
         }
+        Ok(())
+    }
+
+    fn trucks(&mut self) -> Result<()> {
+        let data = Spec { workload: Workload::Iot, ..Spec::cpu_only(self.scale(100), 72) };
+        let asks = |system: &System| {
+            matches!(system, System::InfluxDb | System::QuestDb(_) | System::Nyala(_))
+        };
+        self.questions("Questions about 100 trucks, three days", data, Questions::Trucks, asks)
+    }
+
+    fn questions(
+        &mut self,
+        title: &str,
+        data: Spec,
+        questions: Questions,
+        asks: impl Fn(&System) -> bool,
+    ) -> Result<()> {
+        let systems = self.systems().into_iter();
+        let systems = systems.filter(|system| asks(system) && system.is_installed()).collect();
+        let options = ScansOptions { data, questions, systems, repeats: SCAN_REPEATS };
+        let figures = scans(&options)?;
+        self.push(&format!("\n## {title}\n\n"));
+        self.push(&scans_table(&options.systems, &figures));
         Ok(())
     }
 

@@ -392,7 +392,7 @@ impl Run<'_> {
             }
             let rows = match End::of(self.select) {
                 Some(_) => self.unit.groups.series_count(groups.clone()) as u64,
-                None => self.unit.rows_estimate(groups.clone()),
+                None => self.unit.rows_within(at, &slice) as u64,
             };
             let cells = rows.saturating_mul(self.select.calls.len() as u64);
             let shares = self.unit.shares(at, slice, cells, self.context)?;

@@ -189,13 +189,19 @@ impl Unit {
     /// in each window.
     fn may_be_summarised(&self, at: usize) -> bool {
         let input = &self.inputs[at];
-        let Some(ScanRequest { windows: Some(windows), filters, .. }) = &input.request else {
+        let Some(ScanRequest { windows: Some(windows), filters, joins_series, .. }) =
+            &input.request
+        else {
             return false;
         };
         let bounds = self.extent.bounds();
         let span = i128::from(bounds.max) - i128::from(bounds.min);
         let count = windows.every_ns.map_or(1, |every| span / i128::from(every.max(1)) + 1);
-        let series = i128::from(input.scan.series().len.max(1));
+        // What all rows of several series together are has a summary, too.
+        let series = match *joins_series && windows.every_ns.is_none() {
+            true => 1,
+            false => i128::from(input.scan.series().len.max(1)),
+        };
         let rows_each = i128::from(self.extent.rows()) / series / count.max(1);
         input.filter.is_none() && filters.is_empty() && rows_each >= SUMMARISED_ROWS_MIN
     }
