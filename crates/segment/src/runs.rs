@@ -78,7 +78,8 @@ impl Runs {
     }
 
     /// The series at `row`, by index.
-    pub(crate) fn index_at(&self, row: usize) -> usize {
+    #[must_use]
+    pub fn index_at(&self, row: usize) -> usize {
         self.ends.partition_point(|end| *end as usize <= row)
     }
 

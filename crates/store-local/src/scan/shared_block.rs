@@ -166,6 +166,11 @@ impl SeriesReader {
             return Ok(many);
         }
         let joins = self.joins_series && !is_backwards;
+        if self.picks_rows()
+            && let Some(many) = self.pick_shared(&block, left, time)?
+        {
+            return Ok(many);
+        }
         let segment = self.only_segment(0);
         let whole = if joins { Wanted::whole(&block, left) } else { None };
         let wanted = match whole {
@@ -197,6 +202,44 @@ impl SeriesReader {
             None
         };
         Ok(ManyRows { rows, summaries: Vec::new(), done, unfinished, alone })
+    }
+
+    /// Whether filters choose among all rows, of which it matters whose they are.
+    fn picks_rows(&self) -> bool {
+        let are_all_wanted = self.rows_per_series.is_none() && self.order == TimeOrder::Ascending;
+        !self.filters.is_empty() && are_all_wanted && !self.joins_series
+    }
+
+    /// Reads what filters leave of a block, if all its series are the next ones that are `left`: then only of rows that are
+    /// left it matters which series they are of.
+    fn pick_shared(
+        &mut self,
+        block: &Block,
+        left: &SeriesLeft<'_>,
+        time: TimeRange,
+    ) -> Result<Option<ManyRows>, StoreError> {
+        let (first, last) = (block.first().0, block.last().0);
+        let segment = self.only_segment(0);
+        if !segment.has_values(block, None) {
+            return Ok(None);
+        }
+        let Some((count, ordinal)) =
+            left.count_between(first, last).and_then(|n| Some((n, left.side_by_side(n)?)))
+        else {
+            return Ok(None);
+        };
+        segment.near = block.place();
+        let runs = segment.reader.runs(block).map_err(segment_error)?;
+        let mut piece = segment.whole(block)?;
+        let kept = self.kept(&piece, (time, block.time()));
+        let kept = kept.unwrap_or_else(|| Bitmap::filled(block.rows(), true));
+        let picked = runs_of(&runs, &kept, |series| ordinal + (series.0 - first.0) as u32);
+        let rows = (!picked.is_empty()).then(|| {
+            piece.select(&kept);
+            piece.into_batch(picked)
+        });
+        let unfinished = Some(last);
+        Ok(Some(ManyRows { rows, summaries: Vec::new(), done: count, unfinished, alone: 0 }))
     }
 
     /// Sums up all rows of a block, if all its series are the next ones that are `left`.
@@ -353,6 +396,23 @@ impl SeriesReader {
         let mut all = usize::MAX;
         spans.into_iter().try_for_each(|span| self.read_alone(0, span, &mut all, emit))
     }
+}
+
+/// The series that rows of a block are of, and how many of each.
+fn runs_of(runs: &Runs, rows: &Bitmap, ordinal: impl Fn(SeriesId) -> u32) -> Vec<SeriesRun> {
+    let mut found: Vec<SeriesRun> = Vec::new();
+    let (mut at, mut of_run) = (0, 0..0);
+    for row in rows.ones() {
+        if let Some(last) = found.last_mut().filter(|_| row < of_run.end) {
+            last.rows += 1;
+            continue;
+        }
+        // Where most rows are left it is mostly the next one.
+        at = if row == of_run.end && row > 0 { at + 1 } else { runs.index_at(row) };
+        of_run = runs.rows(at);
+        found.push(SeriesRun { series: ordinal(runs.series(at)), rows: 1 });
+    }
+    found
 }
 
 /// Whether several series share a block, and rows of it are wanted, not summaries.
