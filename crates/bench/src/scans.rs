@@ -1,4 +1,5 @@
-//! Times questions over whole columns, which general columnar stores are made for, on QuestDB, ClickHouse and Nyala.
+//! Times questions over whole columns, which general columnar stores are made for, on QuestDB, ClickHouse and Nyala, and
+//! questions about trucks, on InfluxDB, QuestDB and Nyala.
 //!
 //! All have the same rows, and have settled. One connection asks each question several times; the median counts.
 //! Where an answer is one number, the systems must agree on it. What a language cannot ask is shown without a figure.

@@ -398,7 +398,7 @@ impl Raw {
         unit: &Unit,
         groups: Range<usize>,
     ) -> Result<Option<Sorted>, QueryError> {
-        let Some(nearest) = Nearest::of(&self.select, unit, groups.clone())? else {
+        let Some(nearest) = Nearest::of(&self.select, &self.context, unit, groups.clone())? else {
             return Ok(None);
         };
         let slice = ScanSlice {

@@ -18,6 +18,14 @@ pub(super) fn cuts(
     let len = series.map_or(plan.series.len(), <[u32]>::len);
     let segments =
         plan.partitions.iter().flat_map(|partition| &partition.segments).map(|segment| &**segment);
+    // Only of those that the scan reads: others may be damaged.
+    let is_read = |segment: &&Segment| {
+        let (first, last) = segment.meta.series;
+        let bounds = plan.series.bounds();
+        segment.meta.time.overlaps(&plan.time)
+            && bounds.is_some_and(|(from, to)| first <= to && from <= last)
+    };
+    let segments = segments.filter(is_read);
     let rows = |segment: &&Segment| {
         segment.measurement(&plan.measurement.name).map_or(0, |(_, rows)| rows)
     };
@@ -55,17 +63,20 @@ fn cuts_by_rows(
         let wanted = (end - before(first)) as f64 / (last - first + 1) as f64;
         rows += stretch.rows as f64 * wanted;
         let next = stretches.get(number + 1);
-        if next.is_none_or(|next| next.first > stretch.last) {
-            ends.push((end, rows));
-        }
+        let is_between_blocks = next.is_none_or(|next| next.first > stretch.last);
+        ends.push((end, rows, is_between_blocks));
     }
     if rows == 0.0 {
         return None;
     }
+    let of_block = rows / stretches.len() as f64;
     let nearest = |part: usize| {
         let wanted = rows * part as f64 / parts as f64;
-        let distance = |rows: f64| (rows - wanted).abs();
-        ends.iter().min_by(|a, b| distance(a.1).total_cmp(&distance(b.1))).map(|(end, _)| *end)
+        // Where a series goes on in the next block, both parts decode that one: as good as a few rows more in one of them.
+        let cost = |(_, rows, is_between_blocks): &(usize, f64, bool)| {
+            (rows - wanted).abs() + if *is_between_blocks { 0.0 } else { of_block }
+        };
+        ends.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).map(|(end, ..)| *end)
     };
     let mut cuts: Vec<usize> = (1..parts).filter_map(nearest).collect();
     cuts.dedup();
@@ -97,6 +108,9 @@ mod tests {
         assert_eq!(cut(&stretches, &all, 3), Some(vec![1]));
         // Without the first one it is short ones that stand against the second.
         assert_eq!(cut(&stretches, &all[1..], 2), Some(vec![1]));
+        // Every block has a series of the one before.
+        let spanned = [(0, 5, 30), (5, 10, 30), (10, 15, 30), (15, 20, 30)];
+        assert_eq!(cut(&spanned, &(0..21).collect::<Vec<u64>>(), 2), Some(vec![11]));
         assert_eq!(cut(&stretches, &[0], 4), Some(vec![]));
         assert_eq!(cut(&stretches, &[12, 13], 2), None);
     }

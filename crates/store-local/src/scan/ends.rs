@@ -31,25 +31,41 @@ pub(super) fn ends(
     let few = Few { rows: 1, from_end, with_any: None, is_alone: false };
     // Nobody is told what was read for this.
     let counters = Arc::<Counters>::default();
-    let partitions = open_some(plan, plan.time, (Some(1), Some(&few)), &counters)?;
-    let mut reader = SeriesReader { order: plan.order, ..SeriesReader::new(partitions, plan.time) };
-    let at = |place: usize| plan.series.at(series.map_or(place, |series| series[place] as usize));
-    let ends: Result<Vec<i64>, StoreError> = (0..len).map(|place| reader.end(at(place))).collect();
-    ends.map(Some)
+    let mut partitions: Vec<TimeRange> = plan.partitions.iter().map(|p| p.time).collect();
+    if from_end {
+        partitions.reverse();
+    }
+    let mut partitions = partitions.into_iter();
+    // Only the first partition is looked into: of series that have ended long ago it would be all of them.
+    for time in partitions.by_ref() {
+        let time = time.intersect(&plan.time);
+        let opened = open_some(plan, time, (Some(1), Some(&few)), &counters)?;
+        if opened.is_empty() {
+            continue;
+        }
+        let behind = partitions.next().map(|time| time.intersect(&plan.time));
+        let none = match (behind, from_end) {
+            (Some(behind), true) => behind.max,
+            (Some(behind), false) => behind.min,
+            (None, true) => i64::MIN,
+            (None, false) => i64::MAX,
+        };
+        let mut reader = SeriesReader { order: plan.order, ..SeriesReader::new(opened, time) };
+        let at =
+            |place: usize| plan.series.at(series.map_or(place, |series| series[place] as usize));
+        let end = |place: usize| Ok(reader.end(at(place))?.unwrap_or(none));
+        return (0..len).map(end).collect::<Result<_, _>>().map(Some);
+    }
+    Ok(None)
 }
 
 impl SeriesReader {
-    /// A time that no row of a series comes before, in the reader's order.
-    fn end(&mut self, series: SeriesId) -> Result<i64, StoreError> {
-        let edge = self.edge();
+    /// A time that no row of a series in the only partition comes before, in the reader's order; `None` if there is none.
+    fn end(&mut self, series: SeriesId) -> Result<Option<i64>, StoreError> {
+        let (edge, time) = (self.edge(), self.time);
         let nearest = |a: i64, b: i64| if edge == Edge::First { a.min(b) } else { a.max(b) };
-        let none = if edge == Edge::First { i64::MAX } else { i64::MIN };
-        let count = self.partitions.len();
         let mut spans = Vec::new();
-        for at in 0..count {
-            let at = if edge == Edge::First { at } else { count - 1 - at };
-            let partition = &mut self.partitions[at];
-            let time = self.time.intersect(&partition.time);
+        for partition in &mut self.partitions {
             for (number, source) in partition.sources.iter_mut().enumerate() {
                 match source {
                     Source::Segment(segment) if !segment.has_tombstones() => {
@@ -58,15 +74,12 @@ impl SeriesReader {
                     source => source.spans(number, series, time, &mut spans)?,
                 }
             }
-            let ends = spans.drain(..).map(|span| match edge {
-                Edge::First => span.time.min,
-                Edge::Last => span.time.max,
-            });
-            if let Some(end) = ends.reduce(nearest) {
-                return Ok(end);
-            }
         }
-        Ok(none)
+        let ends = spans.into_iter().map(|span| match edge {
+            Edge::First => span.time.min,
+            Edge::Last => span.time.max,
+        });
+        Ok(ends.reduce(nearest))
     }
 }
 

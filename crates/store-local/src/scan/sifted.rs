@@ -178,11 +178,20 @@ fn add_up(
         }};
     }
     match &column.values {
-        // A sum is a NaN if a value is one, or if there are infinite ones of both signs.
-        Values::Float(v) if kernels::sum_f64_masked(&v[rows.clone()], mask.words()).is_nan() => {
-            return None;
+        Values::Float(v) => {
+            // A sum is a NaN if a value is one, or if there are infinite ones of both signs.
+            let sum = kernels::sum_f64_masked(&v[rows.clone()], mask.words());
+            if sum.is_nan() {
+                return None;
+            }
+            if parts.sum {
+                numbers.sum = sum.to_bits();
+            }
+            if parts.min_max {
+                let bounds = kernels::min_max_f64_masked(&v[rows], mask.words())?;
+                (numbers.min, numbers.max) = (bounds.min.to_bits(), bounds.max.to_bits());
+            }
         }
-        Values::Float(v) => add_up!(v, sum_f64_masked, min_max_f64_masked, f64::to_bits),
         Values::Integer(v) => add_up!(v, sum_i64_masked, min_max_i64_masked, i64::cast_unsigned),
         Values::Unsigned(v) => add_up!(v, sum_u64_masked, min_max_u64_masked, u64::from),
         // Counted alone.

@@ -41,25 +41,34 @@ pub(super) fn read(
     unit: &Unit,
     group: usize,
 ) -> Result<(Block, Reservation), QueryError> {
-    if let Some(nearest) = Nearest::of(select, unit, group..group + 1)? {
+    let all = || series_in_order(select, unit, unit.groups.ordinals(0, group..group + 1));
+    let bounds = unit.extent.bounds();
+    // Where rows come at even times the first few series have them all. Where points are counted none is read again.
+    if context.limits.max_select_point == 0
+        && let Some(found) = read_of(select, context, unit, all(), (bounds, 1))?
+    {
+        return Ok(found);
+    }
+    if let Some(nearest) = Nearest::of(select, context, unit, group..group + 1)? {
         let left = series_in_order(select, unit, Some(Arc::clone(&nearest.series)));
-        let found = read_of(select, context, unit, left, nearest.within(unit.extent.bounds()))?;
-        if nearest.are_first(0, &found.0.times) {
+        let within = nearest.within(bounds);
+        let found = read_of(select, context, unit, left, (within, usize::MAX))?;
+        if let Some(found) = found.filter(|(block, _)| nearest.are_first(0, &block.times)) {
             return Ok(found);
         }
     }
-    let all = unit.groups.ordinals(0, group..group + 1);
-    read_of(select, context, unit, series_in_order(select, unit, all), unit.extent.bounds())
+    let found = read_of(select, context, unit, all(), (bounds, usize::MAX))?;
+    Ok(found.expect("BUG: there is no limit"))
 }
 
-/// The first rows of some series, which have none outside of `within`.
+/// The first rows of some series, which have none outside of `within`; `None` if they are not known after `rounds_max`.
 fn read_of(
     select: &Select,
     context: &QueryContext,
     unit: &Unit,
     mut left: Left<'_>,
-    mut within: TimeRange,
-) -> Result<(Block, Reservation), QueryError> {
+    (mut within, rounds_max): (TimeRange, usize),
+) -> Result<Option<(Block, Reservation)>, QueryError> {
     let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
     // Each may be in a slice, and be put in order before.
     let listed = left.len() * 2 * size_of::<u32>();
@@ -71,7 +80,12 @@ fn read_of(
     let mut count = wanted.min(first_slice);
     let count_max = series_for(context.tuning.gather_rows);
     let mut best = Block { times: Vec::new(), slots: Vec::new() };
+    let mut rounds = 0;
     while !left.is_empty() && !within.is_empty() {
+        if rounds == rounds_max {
+            return Ok(None);
+        }
+        rounds += 1;
         let few = unit.extent.rows_within(within) <= context.tuning.gather_rows;
         let next = left.take(if few { usize::MAX } else { count });
         let slice = ScanSlice {
@@ -98,7 +112,7 @@ fn read_of(
         let more = count.saturating_mul(GROWTH).max(first_slice);
         count = more.min(count_max.max(count));
     }
-    Ok((best, held))
+    Ok(Some((best, held)))
 }
 
 /// Series that are left, in the order in which rows of one time come.

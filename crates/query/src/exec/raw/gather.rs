@@ -195,7 +195,7 @@ impl<'a> Gathered<'a> {
         Ok(read.expect("BUG: there is no limit"))
     }
 
-    /// Reads slices of inputs, about so many rows; `None` if more rows are wanted than that.
+    /// Reads slices of inputs, which have about `rows`; `None` if more than `rows_max` of them satisfy the condition.
     pub(super) fn read_slices(
         select: &'a Select,
         context: &QueryContext,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use model::TimeRange;
 
-use crate::QueryError;
 use crate::exec::unit::Unit;
 use crate::plan::Select;
+use crate::{QueryContext, QueryError};
 
 /// Series of the only input that can have the first rows of some groups.
 pub(super) struct Nearest {
@@ -28,13 +28,16 @@ impl Nearest {
     /// Those of `groups`, of which LIMIT and OFFSET want a few rows each; `None` if that is not known, or leaves out none.
     pub(super) fn of(
         select: &Select,
+        context: &QueryContext,
         unit: &Unit,
         groups: Range<usize>,
     ) -> Result<Option<Self>, QueryError> {
         let [input] = unit.inputs.as_slice() else { return Ok(None) };
         let wanted = select.limit.saturating_add(select.offset);
         let count = unit.groups.series_count(groups.clone()) as u64;
+        // Rows may have to be read again: where points are counted none are.
         if select.limit == 0
+            || context.limits.max_select_point > 0
             || input.filter.is_some()
             || count <= wanted.saturating_mul(groups.len() as u64)
         {
