@@ -72,6 +72,10 @@ pub struct QueryTuning {
     pub grid_slots: usize,
     /// Bytes of state that groups worked on together may take.
     pub state_bytes: u64,
+    /// Rows from which a greatest or least value is known from summaries before its time is looked for.
+    pub extreme_rows: u64,
+    /// With more rows a series it is looked for series by series.
+    pub extreme_series_rows: u64,
 }
 
 impl Default for QueryTuning {
@@ -82,6 +86,8 @@ impl Default for QueryTuning {
             first_slice_rows: 1 << 12,
             grid_slots: 1 << 22,
             state_bytes: 256 << 20,
+            extreme_rows: 1 << 16,
+            extreme_series_rows: 1 << 12,
         }
     }
 }

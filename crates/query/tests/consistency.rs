@@ -150,6 +150,8 @@ fn tiny() -> QueryTuning {
         first_slice_rows: 1,
         grid_slots: 2,
         state_bytes: 64,
+        extreme_rows: 1,
+        extreme_series_rows: 4,
     }
 }
 
@@ -187,6 +189,37 @@ proptest! {
         if is_tiny {
             other.context.tuning = tiny();
         }
+        prop_assert_eq!(other.short(&query), want, "{}", query);
+    }
+
+    #[test]
+    fn the_point_of_an_extreme_does_not_depend_on_the_way(
+        rows in rows(),
+        (function, field) in (pick(&["max", "min"]), pick(&["i", "f"])),
+        from in pick(&["m", "n"]),
+        condition in pick(&[
+            "", "", " WHERE h = 'a'", " WHERE time < 150", " WHERE time >= 10 AND time < 90 AND r = ''",
+        ]),
+        rest in pick(&["", " GROUP BY h", " ORDER BY time DESC", " LIMIT 1 OFFSET 1", " SLIMIT 1"]),
+        item_rows in 1usize..6,
+        summaries in prop::sample::select(vec![
+            SummaryMode::Never, SummaryMode::Always, SummaryMode::Mixed,
+        ]),
+        (filters, rows_per_series, joins_series, ends) in any::<(bool, bool, bool, bool)>(),
+        (extreme_series_rows, threads) in (0u64..100, 1usize..3),
+    ) {
+        let query = format!("SELECT {function}({field}) FROM {from}{condition}{rest}");
+        let plain = Database::new(ReferenceOptions::default());
+        plain.write_rows(&rows);
+        let want = plain.short(&query);
+        prop_assert!(!want.starts_with("error"), "{} {}", query, want);
+
+        let options =
+            ReferenceOptions { item_rows, summaries, filters, rows_per_series, joins_series, ends };
+        let mut other = Database::new(options);
+        other.write_rows(&rows);
+        other.context.threads = threads;
+        other.context.tuning = QueryTuning { extreme_series_rows, ..tiny() };
         prop_assert_eq!(other.short(&query), want, "{}", query);
     }
 }

@@ -73,11 +73,20 @@ impl Recipe {
         Self::of_calls(select, |_| true)
     }
 
+    /// The same where no time of a point is wanted.
+    pub(crate) fn without_points(select: &Select) -> Self {
+        Self::showing(select, |_| true, false)
+    }
+
     /// The same for some of the functions only; the others have no points.
     pub(crate) fn of_calls(select: &Select, is_wanted: impl Fn(usize) -> bool) -> Self {
         let shows_point = select.calls.len() == 1
             && select.calls[0].function.is_selector()
             && (select.windows.is_none() || !select.aux.is_empty());
+        Self::showing(select, is_wanted, shows_point)
+    }
+
+    fn showing(select: &Select, is_wanted: impl Fn(usize) -> bool, shows_point: bool) -> Self {
         let mut recipe = Self { kinds: Vec::new(), totals: Vec::new() };
         for (at, call) in select.calls.iter().enumerate() {
             let Some(input) = call.input.filter(|_| is_wanted(at)) else {

@@ -4,12 +4,14 @@
 //! in one pass over the rows if their state is small. With windows and a LIMIT, time is read in
 //! slices in the order of the result, from small to large, until every group has enough rows.
 //!
-//! First and last values are read from the ends of series: see [`ends`].
+//! First and last values are read from the ends of series: see [`ends`]. A greatest or least value of all rows is known from
+//! summaries, and its time looked for: see [`extreme`].
 //!
 //! Transformed functions look at windows before the range. Functions that look equally far are
 //! computed together, in a pass over the rows of their range.
 
 mod ends;
+mod extreme;
 mod flat;
 
 use std::collections::VecDeque;
@@ -143,7 +145,8 @@ impl Aggregate {
                 self.finish_unit();
                 continue;
             }
-            if self.has_row_each() {
+            // A group by itself has nobody to be together with.
+            if unit.groups.len() > 1 && self.has_row_each() {
                 let flat = self.read_flat(unit)?;
                 self.done += flat.read;
                 self.flat = Some(flat);
@@ -299,6 +302,9 @@ struct Run<'a> {
 impl Run<'_> {
     /// The points of groups; `alone`: all functions are computed here.
     fn points(&self, groups: Range<usize>, alone: bool) -> Result<Vec<Vec<Points>>, QueryError> {
+        if alone && let Some(point) = extreme::point(self)? {
+            return Ok(vec![vec![point]]);
+        }
         let range = self.read_range();
         if alone && self.reads_in_slices(range) {
             return self.read_slices(groups, range);
