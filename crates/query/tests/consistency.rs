@@ -143,6 +143,12 @@ fn query() -> impl Strategy<Value = String> {
     prop_oneof![4 => plain.boxed(), 1 => nested.boxed()]
 }
 
+fn with(rows: &[Row], options: ReferenceOptions) -> Database {
+    let database = Database::new(options);
+    database.write_rows(rows);
+    database
+}
+
 fn tiny() -> QueryTuning {
     QueryTuning {
         parallel_cells: 1,
@@ -173,17 +179,14 @@ proptest! {
         (filters, rows_per_series, joins_series, ends) in any::<(bool, bool, bool, bool)>(),
         (is_tiny, threads, batch_rows) in (any::<bool>(), 1usize..4, 1usize..20),
     ) {
-        let plain = Database::new(ReferenceOptions::default());
-        plain.write_rows(&rows);
-        let want = plain.short(&query);
+        let want = with(&rows, ReferenceOptions::default()).short(&query);
         // Of the errors only this one is made on purpose.
         prop_assume!(!want.starts_with("error: limit ("));
         prop_assert!(!want.starts_with("error"), "{} {}", query, want);
 
         let options =
             ReferenceOptions { item_rows, summaries, filters, rows_per_series, joins_series, ends };
-        let mut other = Database::new(options);
-        other.write_rows(&rows);
+        let mut other = with(&rows, options);
         other.context.threads = threads;
         other.context.batch_rows = batch_rows;
         if is_tiny {
@@ -209,15 +212,12 @@ proptest! {
         (extreme_series_rows, threads) in (0u64..100, 1usize..3),
     ) {
         let query = format!("SELECT {function}({field}) FROM {from}{condition}{rest}");
-        let plain = Database::new(ReferenceOptions::default());
-        plain.write_rows(&rows);
-        let want = plain.short(&query);
+        let want = with(&rows, ReferenceOptions::default()).short(&query);
         prop_assert!(!want.starts_with("error"), "{} {}", query, want);
 
         let options =
             ReferenceOptions { item_rows, summaries, filters, rows_per_series, joins_series, ends };
-        let mut other = Database::new(options);
-        other.write_rows(&rows);
+        let mut other = with(&rows, options);
         other.context.threads = threads;
         other.context.tuning = QueryTuning { extreme_series_rows, ..tiny() };
         prop_assert_eq!(other.short(&query), want, "{}", query);

@@ -3,18 +3,23 @@
 //!
 //! Invariants
 //! - Both steps find the same rows: the store's revision is the same before the first and after the second.
-//! - Where a step cannot say, there is no answer here, and all rows are read.
+//! - Where a step cannot say, or would have to read many rows for it, there is no answer here, and all rows are read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{Column, CompareOp, FieldFilter, Operand, Scalar, TagExpr, TimeRange, Values};
 use store::{ScanItem, ScanRequest, ScanSlice, TimeOrder};
 
-use super::{Points, Recipe, Run, usage};
+use super::{Item, Points, Reader, Recipe, Run, usage};
+use crate::QueryError;
 use crate::exec::accumulate::kernels::first_valid;
 use crate::exec::input::ColumnSource;
 use crate::exec::unit;
 use crate::functions::Function;
 use crate::plan::Source;
-use crate::{QueryContext, QueryError};
+
+/// Of the rows this part is read at most to know a value.
+const READ_PART: u64 = 16;
 
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
 pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
@@ -30,9 +35,8 @@ pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
         return Ok(None);
     }
     let totals = Run { recipe: &recipe, unit: of_totals, combinations: Vec::new(), ..*run };
-    let found = totals.read(0..1, totals.read_range(), None)?;
-    let [points] = found[0].as_slice() else { return Ok(None) };
-    let Some(value) = value_of(&points.values) else { return Ok(None) };
+    let Some(values) = extreme(&totals)? else { return Ok(None) };
+    let Some(value) = value_of(&values) else { return Ok(None) };
 
     let filter = FieldFilter {
         field: request.fields[0].0.clone(),
@@ -69,13 +73,47 @@ pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
             }
         }
     }
-    let values = points.values.clone();
     Ok(first.map(|time| Points { times: vec![time], values, aux: Vec::new() }))
+}
+
+/// The value, if hardly any rows have to be read for it: of what is in memory, or overlaps, there are no summaries, and to read
+/// such rows twice would take longer than to read all once.
+fn extreme(run: &Run<'_>) -> Result<Option<Column>, QueryError> {
+    let (input, range) = (&run.unit.inputs[0], run.read_range());
+    let Some(slice) = run.unit.slice(0, 0..1, range) else { return Ok(None) };
+    let rows = run.unit.rows_within(0, &slice) as u64;
+    let shares = run.unit.shares(0, slice, rows, run.context)?;
+    let (read, read_max) = (AtomicU64::new(0), rows / READ_PART);
+    let of_share = |share: &ScanSlice| {
+        let mut state = run.accumulator(1, range)?;
+        let reader = Reader { context: run.context, interrupt: &run.context.interrupt };
+        let is_whole = reader.read_while(input, share, |item| {
+            match item {
+                Item::Rows(batch) => {
+                    let more = batch.rows as u64;
+                    if read.fetch_add(more, Ordering::Relaxed) + more > read_max {
+                        return Ok(false);
+                    }
+                    state.add_rows(0, input, &batch, |_| Some(0))?;
+                }
+                Item::Summaries(batch) => state.add_summaries(input, &batch, |_| Some(0))?,
+            }
+            Ok(true)
+        })?;
+        Ok(is_whole.then_some(state))
+    };
+    let parts = unit::on_threads(&shares, of_share)?;
+    let Some(parts) = parts.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let mut parts = parts.into_iter();
+    let Some(mut state) = parts.next() else { return Ok(None) };
+    parts.try_for_each(|part| state.merge(part))?;
+    let groups = state.finish(&run.unit.inputs, |_, points| points);
+    Ok(groups.into_iter().flatten().next().map(|points| points.values))
 }
 
 /// What the only scan of `run` was asked for, if all that is wanted of it is one greatest or least number.
 fn plain_request<'a>(run: &Run<'a>) -> Option<&'a ScanRequest> {
-    let (select, context): (_, &QueryContext) = (run.select, run.context);
+    let (select, context) = (run.select, run.context);
     let ([call], [Source::Measurement(_)]) = (select.calls.as_slice(), select.sources.as_slice())
     else {
         return None;
