@@ -1,16 +1,18 @@
-//! The point of a `max()` or `min()` over all rows of one measurement, where its time is shown: summaries say what the
-//! value is, and then the rows that have it are looked for. A page that only holds others is not decoded.
+//! The point of a `max()` or `min()` over all rows of one measurement, where its time is shown. A first look takes what summaries
+//! say, and rows where there are none (in memory, or where sources overlap). If a summary's value is not behind those of such rows,
+//! a second look finds the first row that has it: a page that only holds others is not decoded.
 //!
 //! Invariants
 //! - Both steps find the same rows: the store's revision is the same before the first and after the second.
 //! - Where a step cannot say, or would have to read many rows for it, there is no answer here, and all rows are read.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use model::{Column, CompareOp, FieldFilter, Operand, Scalar, TagExpr, TimeRange, Values};
-use store::{ScanItem, ScanRequest, ScanSlice, TimeOrder};
+use store::{Scan, ScanItem, ScanRequest, ScanSlice, TimeOrder};
 
-use super::{Item, Points, Reader, Recipe, Run, usage};
+use super::{Accumulator, Item, Points, Reader, Recipe, Run, usage};
 use crate::QueryError;
 use crate::exec::accumulate::kernels::first_valid;
 use crate::exec::input::ColumnSource;
@@ -18,7 +20,7 @@ use crate::exec::unit;
 use crate::functions::Function;
 use crate::plan::Source;
 
-/// Of the rows this part is read at most to know a value.
+/// Of the rows of short series this part is read at most to know a value.
 const READ_PART: u64 = 16;
 
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
@@ -29,86 +31,119 @@ pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
     let Some(revision) = context.store.revision(policy, time)? else { return Ok(None) };
 
     let recipe = Recipe::without_points(select);
-    let units = unit::open(select, usage(select, &recipe), context)?;
-    let [of_totals] = units.as_slice() else { return Ok(None) };
-    if of_totals.groups.len() != 1 {
+    let mut usage = usage(select, &recipe);
+    // Of rows that are joined the points are not known.
+    usage.joins_series &= !has_long_series(run);
+    let units = unit::open(select, usage, context)?;
+    let [unit] = units.as_slice() else { return Ok(None) };
+    if unit.groups.len() != 1 || unit.inputs.len() != 1 {
         return Ok(None);
     }
-    let totals = Run { recipe: &recipe, unit: of_totals, combinations: Vec::new(), ..*run };
-    let Some(values) = extreme(&totals)? else { return Ok(None) };
-    let Some(value) = value_of(&values) else { return Ok(None) };
-
-    let filter = FieldFilter {
-        field: request.fields[0].0.clone(),
-        op: CompareOp::Equal,
-        operand: Operand::Constant(value.clone()),
-    };
-    // Of long series the first row that has the value is enough.
-    let is_long = has_long_series(run);
-    let having_it = ScanRequest {
-        filters: vec![filter],
-        order: TimeOrder::Ascending,
-        windows: None,
-        joins_series: !is_long,
-        ..request.clone()
-    };
-    let scan = context.store.scan(&having_it)?;
+    let rows = Run { unit, combinations: Vec::new(), ..*run };
+    let summaries = Run { unit, recipe: &recipe, combinations: Vec::new(), ..*run };
+    let Some((point, summed)) = first_look(&rows, &summaries)? else { return Ok(None) };
+    let Some(summed) = summed else { return Ok(point) };
+    let Some(value) = value_of(&summed.values) else { return Ok(None) };
+    if let Some(point) = point {
+        let wanted = match select.calls[0].function {
+            Function::Max => Ordering::Greater,
+            _ => Ordering::Less,
+        };
+        match value_of(&point.values).and_then(|mine| order(&mine, &value)) {
+            Some(order) if order == wanted => return Ok(Some(point)),
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+    let scan = context.store.scan(&having(request, &value, has_long_series(run)))?;
     if context.store.revision(policy, time)? != Some(revision) {
         return Ok(None);
     }
-    let slice = if is_long { ScanSlice::rows_per_series(1) } else { ScanSlice::all() };
-    let mut cursor = scan.open(&slice)?;
-    let mut first: Option<i64> = None;
-    while let Some(item) = cursor.next()? {
-        context.interrupt.check()?;
-        let ScanItem::Rows(batch) = item else { panic!("BUG: summaries were not asked for") };
-        let Values::Time(times) = &batch.columns[0].values else {
-            panic!("BUG: column 0 of a batch is not the time")
-        };
-        let column = &batch.columns[1];
-        for (row, at) in times.iter().enumerate() {
-            // The store may hand out rows that it was not asked for.
-            if has(column, row, &value) {
-                first = Some(first.map_or(*at, |first| first.min(*at)));
-            }
-        }
-    }
-    Ok(first.map(|time| Points { times: vec![time], values, aux: Vec::new() }))
+    let first = second_look(run, &*scan, &value)?;
+    Ok(first.map(|time| Points { times: vec![time], values: summed.values, aux: Vec::new() }))
 }
 
-/// The value, if hardly any rows have to be read for it: of what is in memory, or overlaps, there are no summaries, and to read
-/// such rows twice would take longer than to read all once.
-fn extreme(run: &Run<'_>) -> Result<Option<Column>, QueryError> {
-    let (input, range) = (&run.unit.inputs[0], run.read_range());
-    let Some(slice) = run.unit.slice(0, 0..1, range) else { return Ok(None) };
-    let rows = run.unit.rows_within(0, &slice) as u64;
-    let shares = run.unit.shares(0, slice, rows, run.context)?;
-    let (read, read_max) = (AtomicU64::new(0), rows / READ_PART);
+/// The point among the rows that no summaries stand for, and what is greatest or least of the others. `None`: rows of short
+/// series would have to be read twice, and they are too many.
+fn first_look(
+    rows: &Run<'_>,
+    summaries: &Run<'_>,
+) -> Result<Option<(Option<Points>, Option<Points>)>, QueryError> {
+    let (unit, range) = (rows.unit, rows.read_range());
+    let input = &unit.inputs[0];
+    let Some(slice) = unit.slice(0, 0..1, range) else { return Ok(None) };
+    let count = unit.rows_within(0, &slice) as u64;
+    let shares = unit.shares(0, slice, count, rows.context)?;
+    let is_long = has_long_series(rows);
+    let (read, read_max) = (AtomicU64::new(0), count / READ_PART);
     let of_share = |share: &ScanSlice| {
-        let mut state = run.accumulator(1, range)?;
-        let reader = Reader { context: run.context, interrupt: &run.context.interrupt };
+        let (mut points, mut totals) =
+            (rows.accumulator(1, range)?, summaries.accumulator(1, range)?);
+        let reader = Reader { context: rows.context, interrupt: &rows.context.interrupt };
         let is_whole = reader.read_while(input, share, |item| {
             match item {
+                Item::Rows(batch) if is_long => points.add_rows(0, input, &batch, |_| Some(0))?,
                 Item::Rows(batch) => {
                     let more = batch.rows as u64;
-                    if read.fetch_add(more, Ordering::Relaxed) + more > read_max {
+                    if read.fetch_add(more, Relaxed) + more > read_max {
                         return Ok(false);
                     }
-                    state.add_rows(0, input, &batch, |_| Some(0))?;
+                    totals.add_rows(0, input, &batch, |_| Some(0))?;
                 }
-                Item::Summaries(batch) => state.add_summaries(input, &batch, |_| Some(0))?,
+                Item::Summaries(batch) => totals.add_summaries(input, &batch, |_| Some(0))?,
             }
             Ok(true)
         })?;
-        Ok(is_whole.then_some(state))
+        Ok(is_whole.then_some((points, totals)))
     };
     let parts = unit::on_threads(&shares, of_share)?;
     let Some(parts) = parts.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
     let mut parts = parts.into_iter();
-    let Some(mut state) = parts.next() else { return Ok(None) };
-    parts.try_for_each(|part| state.merge(part))?;
-    let groups = state.finish(&run.unit.inputs, |_, points| points);
-    Ok(groups.into_iter().flatten().next().map(|points| points.values))
+    let Some((mut points, mut totals)) = parts.next() else { return Ok(None) };
+    for (more_points, more_totals) in parts {
+        points.merge(more_points)?;
+        totals.merge(more_totals)?;
+    }
+    let only = |state: Accumulator<'_>| {
+        let points = state.finish(&unit.inputs, |_, points| points).into_iter().flatten().next();
+        points.filter(|points| has_value(&points.values))
+    };
+    Ok(Some((only(points), only(totals))))
+}
+
+/// The rows that have the value, of long series the first of each.
+fn having(request: &ScanRequest, value: &Scalar, is_long: bool) -> ScanRequest {
+    let field = request.fields[0].0.clone();
+    let operand = Operand::Constant(value.clone());
+    ScanRequest {
+        filters: vec![FieldFilter { field, op: CompareOp::Equal, operand }],
+        order: TimeOrder::Ascending,
+        windows: None,
+        joins_series: !is_long,
+        ..request.clone()
+    }
+}
+
+/// The first time of a row that has the value.
+fn second_look(run: &Run<'_>, scan: &dyn Scan, value: &Scalar) -> Result<Option<i64>, QueryError> {
+    let is_long = has_long_series(run);
+    let slice = if is_long { ScanSlice::rows_per_series(1) } else { ScanSlice::all() };
+    let mut cursor = scan.open(&slice)?;
+    let mut first: Option<i64> = None;
+    while let Some(item) = cursor.next()? {
+        run.context.interrupt.check()?;
+        let ScanItem::Rows(batch) = item else { panic!("BUG: summaries were not asked for") };
+        let Values::Time(times) = &batch.columns[0].values else {
+            panic!("BUG: column 0 of a batch is not the time")
+        };
+        for (row, at) in times.iter().enumerate() {
+            // The store may hand out rows that it was not asked for.
+            if has(&batch.columns[1], row, value) {
+                first = Some(first.map_or(*at, |first| first.min(*at)));
+            }
+        }
+    }
+    Ok(first)
 }
 
 /// What the only scan of `run` was asked for, if all that is wanted of it is one greatest or least number.
@@ -144,9 +179,23 @@ fn has_long_series(run: &Run<'_>) -> bool {
     run.unit.extent.rows() / series > run.context.tuning.extreme_series_rows
 }
 
+/// Whether there is a value.
+fn has_value(column: &Column) -> bool {
+    first_valid(column.validity.as_ref(), 0, column.values.len()).is_some()
+}
+
+/// How two numbers of one type compare.
+fn order(a: &Scalar, b: &Scalar) -> Option<Ordering> {
+    match (a, b) {
+        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
+        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => Some(a.cmp(b)),
+        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
+        _ => None,
+    }
+}
+
 /// The number, if there is one that equals itself alone: of zeros the sign is that of the row.
 fn value_of(column: &Column) -> Option<Scalar> {
-    first_valid(column.validity.as_ref(), 0, column.values.len()).filter(|row| *row == 0)?;
     match &column.values {
         Values::Integer(values) => Some(Scalar::Integer(values[0])),
         Values::Unsigned(values) => Some(Scalar::Unsigned(values[0])),
