@@ -6,6 +6,8 @@
 //! memtable never changes; it is dropped when its segment is part of the view.
 
 mod arena;
+mod block_builder;
+mod places;
 mod read;
 mod shard;
 mod texts;
@@ -22,7 +24,8 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 use crate::work::WorkSignal;
 pub(crate) use arena::TEXT_BYTES_MAX;
-pub(crate) use read::{Few, FieldPlaces, FoundRows, SeriesBlock};
+pub(crate) use places::FieldPlaces;
+pub(crate) use read::{Few, FoundRows, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
 pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};

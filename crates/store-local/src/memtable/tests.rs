@@ -240,7 +240,7 @@ fn many_rows_and_wide_rows_fit() {
     }
     let last = (FieldNo(ROW_VALUES_MAX as u32 - 1), FieldType::Integer);
     let block = table
-        .read(SeriesId(8), TimeRange::ALL, &Pin::ALL, &table.places(MeasurementNo(1), &[last]))
+        .read(SeriesId(8), TimeRange::ALL, &Pin::ALL, &table.places(MeasurementNo(2), &[last]))
         .unwrap();
     assert_eq!(block.columns[0].values, Values::Integer(vec![ROW_VALUES_MAX as i64 - 1; 3]));
     assert_eq!(table.fields_of(MeasurementNo(2)).len(), ROW_VALUES_MAX);

@@ -1,0 +1,197 @@
+//! Builds columns out of stored rows.
+//!
+//! What a row costs goes with the values that it has, not with the columns there are: gaps are filled when a column goes on
+//! behind them.
+
+use model::{Bitmap, Column, FieldType, Memo, Strings, TextPlace, Values, string_slot_parts};
+
+use super::places::{FieldPlaces, Found};
+use super::read::SeriesBlock;
+use super::shard::{Shard, StoredRow};
+
+/// Rows that are looked at together, field after field: they stay in the first cache meanwhile.
+pub(super) const ROWS_AT_ONCE: usize = 64;
+
+/// Builds the columns of a series' rows, which are added in order of time.
+pub(super) struct BlockBuilder<'a, 'p> {
+    pub(super) times: Vec<i64>,
+    places: &'p FieldPlaces,
+    columns: Vec<SlotColumn<'a>>,
+}
+
+impl<'a, 'p> BlockBuilder<'a, 'p> {
+    pub(super) fn new(shard: &'a Shard, places: &'p FieldPlaces) -> Self {
+        let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t)).collect();
+        Self { times: Vec::new(), places, columns }
+    }
+
+    /// Makes room for rows.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.times.reserve(rows);
+        self.columns.iter_mut().for_each(|column| column.reserve(rows));
+    }
+
+    /// Adds rows, of which several may have the same time.
+    pub(super) fn add(&mut self, rows: &[StoredRow<'_>]) {
+        if rows.windows(2).all(|two| two[0].time_ns != two[1].time_ns) {
+            rows.chunks(ROWS_AT_ONCE).for_each(|group| self.add_distinct(group));
+        } else {
+            self.add_merged(rows);
+        }
+    }
+
+    /// Adds a few rows that all have different times.
+    pub(super) fn add_distinct(&mut self, rows: &[StoredRow<'_>]) {
+        let Some(first) = rows.first() else { return };
+        let before = self.times.len();
+        self.times.extend(rows.iter().map(|row| row.time_ns));
+        let columns = &mut self.columns;
+        let mut add_all = |found: &Found| {
+            let position = found.position as usize;
+            let slots = rows.iter().map(|row| row.values[position]);
+            columns[found.field as usize].extend(before, rows.len(), slots);
+        };
+        self.places.steady.iter().for_each(&mut add_all);
+        if rows.iter().all(|row| row.layout == first.layout) {
+            self.places.others(first.layout).iter().for_each(&mut add_all);
+            return;
+        }
+        for (row, at) in rows.iter().zip(before..) {
+            for found in self.places.others(row.layout) {
+                columns[found.field as usize].put(at, row.values[found.position as usize]);
+            }
+        }
+    }
+
+    /// Adds sorted rows some of which share a time: the last value of each time counts.
+    fn add_merged(&mut self, rows: &[StoredRow<'_>]) {
+        for group in rows.chunk_by(|a, b| a.time_ns == b.time_ns) {
+            let at = self.times.len();
+            self.times.push(group[0].time_ns);
+            for row in group.iter().rev() {
+                for found in self.places.steady.iter().chain(self.places.others(row.layout)) {
+                    let column = &mut self.columns[found.field as usize];
+                    // A later write may have had it already.
+                    if column.len() <= at {
+                        column.put(at, row.values[found.position as usize]);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> SeriesBlock {
+        let rows = self.times.len();
+        let columns = self.columns.into_iter().map(|column| column.finish(rows)).collect();
+        SeriesBlock { times: self.times, columns }
+    }
+}
+
+/// Builds a column from slots of a shard.
+struct SlotColumn<'a> {
+    field_type: FieldType,
+    /// Values; of texts nothing.
+    slots: Vec<u64>,
+    texts: Option<Texts<'a>>,
+    /// Which rows have a value, once one has none.
+    validity: Option<Bitmap>,
+}
+
+/// Texts out of a shard: those of one slot there share their text here, too.
+struct Texts<'a> {
+    shard: &'a Shard,
+    places: Vec<TextPlace>,
+    bytes: Vec<u8>,
+    known: Box<Memo<TextPlace>>,
+}
+
+impl Texts<'_> {
+    fn push(&mut self, slot: u64) {
+        let stored = string_slot_parts(slot);
+        self.places.push(self.known.get(stored, || {
+            let start = u32::try_from(self.bytes.len()).expect("BUG: a memtable of 4 GiB of text");
+            self.bytes.extend_from_slice(self.shard.text(stored));
+            (start, stored.1)
+        }));
+    }
+}
+
+impl<'a> SlotColumn<'a> {
+    fn new(shard: &'a Shard, field_type: FieldType) -> Self {
+        let texts = (field_type == FieldType::String).then(|| Texts {
+            shard,
+            places: Vec::new(),
+            bytes: Vec::new(),
+            known: Box::default(),
+        });
+        Self { field_type, slots: Vec::new(), texts, validity: None }
+    }
+
+    fn len(&self) -> usize {
+        self.texts.as_ref().map_or(self.slots.len(), |texts| texts.places.len())
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        match &mut self.texts {
+            Some(texts) => texts.places.reserve(rows),
+            None => self.slots.reserve(rows),
+        }
+    }
+
+    /// Adds `count` rows from row `at` on, which all have a value.
+    #[inline]
+    fn extend(&mut self, at: usize, count: usize, slots: impl Iterator<Item = u64>) {
+        self.leave_out_until(at);
+        match &mut self.texts {
+            Some(texts) => slots.for_each(|slot| texts.push(slot)),
+            None => self.slots.extend(slots),
+        }
+        if let Some(validity) = &mut self.validity {
+            validity.extend_filled(count, true);
+        }
+    }
+
+    /// Adds row `at`.
+    #[inline]
+    fn put(&mut self, at: usize, slot: u64) {
+        self.extend(at, 1, std::iter::once(slot));
+    }
+
+    /// Rows before `at` that were not added have no value.
+    #[inline]
+    fn leave_out_until(&mut self, at: usize) {
+        let len = self.len();
+        if len == at {
+            return;
+        }
+        let validity = self.validity.get_or_insert_with(|| Bitmap::filled(len, true));
+        validity.extend_filled(at - len, false);
+        match &mut self.texts {
+            Some(texts) => texts.places.resize(at, (0, 0)),
+            None => self.slots.resize(at, 0),
+        }
+    }
+
+    fn finish(mut self, rows: usize) -> Column {
+        self.leave_out_until(rows);
+        let values = match self.field_type {
+            FieldType::Float => Values::Float(self.slots.into_iter().map(f64::from_bits).collect()),
+            FieldType::Integer => {
+                Values::Integer(self.slots.into_iter().map(|s| s as i64).collect())
+            }
+            FieldType::Unsigned => Values::Unsigned(self.slots),
+            FieldType::Boolean => {
+                let word = |slots: &[u64]| {
+                    slots.iter().rev().fold(0, |word, slot| word << 1 | u64::from(*slot != 0))
+                };
+                Values::Boolean(Bitmap::from_words(self.slots.chunks(64).map(word).collect(), rows))
+            }
+            FieldType::String => {
+                let texts = self.texts.expect("BUG: a column of texts has them");
+                let texts = Strings::from_places(texts.places, texts.bytes);
+                Values::String(texts.expect("BUG: stored text is UTF-8"))
+            }
+        };
+        Column { values, validity: self.validity }
+    }
+}

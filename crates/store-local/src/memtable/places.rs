@@ -1,0 +1,136 @@
+//! Where the rows of a memtable have the fields that are asked for.
+//!
+//! A row has the fields of its layout. A table of thousands of fields of which a row has a handful can have as many layouts
+//! as rows: what is kept here, and what a row costs, goes with the values that there are, not with fields times layouts.
+
+use hashbrown::HashMap;
+use model::FieldType;
+
+use super::LayoutTable;
+use super::shard::StoredRow;
+use crate::rows::{FieldNo, MeasurementNo};
+
+/// Fields to read of a measurement's rows, and where these have them: the same for all of its series, so it is found once.
+/// It is about the layouts that there were when it was made; rows that are read must be as old.
+#[derive(Debug)]
+pub(crate) struct FieldPlaces {
+    pub(super) types: Vec<FieldType>,
+    /// Of each field its position in all of the measurement's rows, where there is one.
+    pub(super) everywhere: Vec<Option<u32>>,
+    /// The fields that are at one position in all rows.
+    pub(super) steady: Vec<Found>,
+    /// The others that rows of a layout have, ascending by field, layout after layout.
+    found: Vec<Found>,
+    /// Where in `found` those of each layout begin, and behind the last.
+    starts: Vec<usize>,
+}
+
+/// A field of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Its place among those that were asked for.
+    pub(super) field: u32,
+    /// Which of the row's values it is.
+    pub(super) position: u32,
+}
+
+/// The fields that are asked for, by number.
+enum Asked<'a> {
+    /// So few that looking at each is fastest.
+    Few(&'a [(FieldNo, FieldType)]),
+    Many(HashMap<FieldNo, u32>),
+}
+
+impl<'a> Asked<'a> {
+    fn new(fields: &'a [(FieldNo, FieldType)]) -> Self {
+        if fields.len() <= FEW_FIELDS {
+            return Self::Few(fields);
+        }
+        let many: HashMap<_, _> = fields.iter().zip(0..).map(|((no, _), at)| (*no, at)).collect();
+        assert_eq!(many.len(), fields.len(), "BUG: a field is asked for twice");
+        Self::Many(many)
+    }
+
+    fn place(&self, field: FieldNo) -> Option<u32> {
+        match self {
+            Self::Few(few) => few.iter().position(|(no, _)| *no == field).map(|at| at as u32),
+            Self::Many(many) => many.get(&field).copied(),
+        }
+    }
+}
+
+/// Fields that are looked through one by one.
+const FEW_FIELDS: usize = 12;
+
+impl FieldPlaces {
+    pub(super) fn new(
+        layouts: &LayoutTable,
+        measurement: MeasurementNo,
+        fields: &[(FieldNo, FieldType)],
+    ) -> Self {
+        let asked = Asked::new(fields);
+        let found_in = |fields: &[FieldNo]| {
+            let found = fields.iter().zip(0..).filter_map(|(no, position)| {
+                asked.place(*no).map(|field| Found { field, position })
+            });
+            let mut found: Vec<Found> = found.collect();
+            found.sort_unstable_by_key(|found| found.field);
+            found
+        };
+        let mut of_rows = layouts.iter().filter(|l| l.measurement == measurement);
+        let mut steady = of_rows.next().map_or_else(Vec::new, |first| found_in(&first.fields));
+        for layout in of_rows {
+            if steady.is_empty() {
+                break;
+            }
+            let is_there = |found: &Found| {
+                let no = layout.fields.get(found.position as usize);
+                no.is_some_and(|no| asked.place(*no) == Some(found.field))
+            };
+            steady.retain(is_there);
+        }
+        let mut everywhere = vec![None; fields.len()];
+        steady.iter().for_each(|some| everywhere[some.field as usize] = Some(some.position));
+        let (mut found, mut starts) = (Vec::new(), vec![0]);
+        for layout in layouts.iter() {
+            if layout.measurement == measurement {
+                let of_layout = found_in(&layout.fields).into_iter();
+                found.extend(of_layout.filter(|f| everywhere[f.field as usize].is_none()));
+            }
+            starts.push(found.len());
+        }
+        Self { types: fields.iter().map(|(_, t)| *t).collect(), everywhere, steady, found, starts }
+    }
+
+    /// The fields that rows of a layout have and not all rows at the same position.
+    #[inline]
+    pub(super) fn others(&self, layout: u32) -> &[Found] {
+        let at = layout as usize;
+        &self.found[self.starts[at]..self.starts[at + 1]]
+    }
+
+    /// Whether rows of a layout have one of the fields: others are nothing but their time.
+    #[inline]
+    pub(super) fn has_fields(&self, layout: u32) -> bool {
+        !self.steady.is_empty() || !self.others(layout).is_empty()
+    }
+
+    /// The value of one of the fields in a row.
+    #[inline]
+    pub(super) fn slot(&self, field: usize, row: &StoredRow<'_>) -> Option<u64> {
+        if let Some(position) = self.everywhere[field] {
+            return Some(row.values[position as usize]);
+        }
+        let others = self.others(row.layout);
+        let at = others.binary_search_by_key(&(field as u32), |found| found.field).ok()?;
+        Some(row.values[others[at].position as usize])
+    }
+
+    /// Whether a row has a value of one of some of the fields, or of any.
+    pub(super) fn has_any(&self, row: &StoredRow<'_>, some: Option<&[usize]>) -> bool {
+        match some {
+            None => self.has_fields(row.layout),
+            Some(some) => some.iter().any(|field| self.slot(*field, row).is_some()),
+        }
+    }
+}
