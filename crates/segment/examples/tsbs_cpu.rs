@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use model::{Column, FieldType, Name, SeriesId, TimeRange, Values};
 use platform::{Disk, PageCache, SystemDisk};
-use segment::{SegmentError, SegmentReader, SegmentRows, SegmentWriter, WriterOptions};
+use segment::{
+    SegmentError, SegmentReader, SegmentRows, SegmentWriter, SparseColumn, WriterOptions,
+};
 
 const FIELDS: usize = 10;
 const STEP_NS: i64 = 10_000_000_000;
@@ -45,7 +47,7 @@ fn host_rows(host: u64, rows: usize, random: &mut Random) -> SegmentRows {
             value = (value + random.normal()).clamp(0.0, 100.0);
             value as i64
         };
-        Column::new(Values::Integer((0..rows).map(|_| step()).collect()))
+        SparseColumn::new(Values::Integer((0..rows).map(|_| step()).collect()))
     });
     SegmentRows {
         columns: columns.collect(),

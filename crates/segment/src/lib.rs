@@ -18,6 +18,7 @@ mod reader;
 mod rows;
 mod runs;
 mod sift;
+mod sparse;
 #[cfg(test)]
 mod testing;
 mod windows;
@@ -32,5 +33,6 @@ pub use reader::{
 pub use rows::SegmentRows;
 pub use runs::Runs;
 pub use sift::{FieldCondition, FieldOperand, Stretch};
+pub use sparse::SparseColumn;
 pub use windows::{BlockWindows, SpanNumbers, WindowIndex, WindowSummaries};
 pub use writer::{SegmentWriter, WriterOptions};

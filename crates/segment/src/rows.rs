@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use model::{Column, FieldType, Name, SeriesId, Values};
+use model::{FieldType, Name, SeriesId, Values};
+
+use crate::sparse::SparseColumn;
 
 /// Rows of one measurement, sorted by series and time, no (series, time) twice.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,7 +14,7 @@ pub struct SegmentRows {
     /// Time of every row.
     pub times: Vec<i64>,
     /// One column a field of the measurement, in the measurement's order.
-    pub columns: Vec<Column>,
+    pub columns: Vec<SparseColumn>,
 }
 
 /// Series and time of a row: what rows are sorted by.
@@ -22,7 +24,7 @@ impl SegmentRows {
     /// No rows yet of a measurement with these fields.
     #[must_use]
     pub fn empty(fields: &[(Name, FieldType)]) -> Self {
-        let columns = fields.iter().map(|(_, t)| Column::new(Values::empty(*t))).collect();
+        let columns = fields.iter().map(|(_, t)| SparseColumn::empty(*t)).collect();
         Self { runs: Vec::new(), times: Vec::new(), columns }
     }
 
@@ -30,7 +32,12 @@ impl SegmentRows {
     pub fn clear(&mut self) {
         self.runs.clear();
         self.times.clear();
-        self.columns.iter_mut().for_each(Column::clear);
+        self.columns.iter_mut().for_each(SparseColumn::clear);
+    }
+
+    /// Values that are not missing.
+    pub(crate) fn values(&self) -> usize {
+        self.columns.iter().map(|column| column.values.len()).sum()
     }
 
     /// Number of rows.
@@ -53,11 +60,8 @@ impl SegmentRows {
         for (column, (name, field_type)) in self.columns.iter().zip(fields) {
             assert_eq!(column.len(), self.len(), "BUG: column {name} has another length");
             assert!(fits(&column.values, *field_type), "BUG: column {name} is not {field_type}");
-            let validity = column.validity.as_ref();
-            assert!(
-                validity.is_none_or(|v| v.len() == self.len()),
-                "BUG: column {name}: bad validity"
-            );
+            let values = column.present.as_ref().map_or(self.len(), |p| p.count_ones());
+            assert_eq!(column.values.len(), values, "BUG: column {name} has too few values");
         }
         self.check_order(after);
     }

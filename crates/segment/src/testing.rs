@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use crate::memory::MemoryFile;
 use crate::{
-    Edge, SegmentError, SegmentInfo, SegmentReader, SegmentRows, SegmentWriter, WriterOptions,
+    Edge, SegmentError, SegmentInfo, SegmentReader, SegmentRows, SegmentWriter, SparseColumn,
+    WriterOptions,
 };
 
 /// A value by its bits, so that NaNs and signed zeros can be compared.
@@ -148,17 +149,20 @@ fn cell(field_type: FieldType, wild: usize, rng: &mut Rng) -> Cell {
 
 /// Some plain rows as a writer takes them.
 pub(crate) fn columns_of(fields: &[(Name, FieldType)], rows: &[PlainRow]) -> SegmentRows {
-    let mut out = SegmentRows::empty(fields);
+    let mut out = SegmentRows::empty(&[]);
+    let mut columns: Vec<Column> =
+        fields.iter().map(|(_, t)| Column::new(Values::empty(*t))).collect();
     for (series, time, cells) in rows {
         match out.runs.last_mut() {
             Some((last, n)) if last == series => *n += 1,
             _ => out.runs.push((*series, 1)),
         }
         out.times.push(*time);
-        for (cell, column) in cells.iter().zip(&mut out.columns) {
+        for (cell, column) in cells.iter().zip(&mut columns) {
             push_cell(column, cell);
         }
     }
+    out.columns = columns.into_iter().map(SparseColumn::from).collect();
     out
 }
 
@@ -268,7 +272,8 @@ pub(crate) fn read(
                 assert_eq!(first, times.first().map(|time| (rows.start, *time)), "the first row");
                 assert_eq!(last, times.last().map(|time| (rows.end - 1, *time)), "the last row");
             }
-            let mut columns = SegmentRows::empty(directory.fields()).columns;
+            let empty = |(_, t): &(Name, FieldType)| Column::new(Values::empty(*t));
+            let mut columns: Vec<Column> = directory.fields().iter().map(empty).collect();
             for (field, column) in columns.iter_mut().enumerate() {
                 reader.column(&block, field, rows.clone(), column)?;
                 assert_eq!(column.len(), rows.len());

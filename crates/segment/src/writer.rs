@@ -209,6 +209,7 @@ impl SegmentWriter {
         };
         check_text(rows)?;
         m.last = Some((*series, *time));
+        m.limits.adapt(rows.len(), rows.values());
         let (mut at, mut position) = (0, RunPosition::default());
         let mut runs = Vec::new();
         while at < rows.len() {

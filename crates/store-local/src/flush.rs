@@ -15,9 +15,8 @@ use wal::Lsn;
 use crate::engine::Engine;
 use crate::error::{disk_error, segment_error, series_error, wal_error};
 use crate::manifest::{Edit, SegmentMeta};
-use crate::memtable::{Memtable, Pin};
+use crate::memtable::Memtable;
 use crate::rows::{FieldNo, MeasurementNo};
-use crate::scan::Piece;
 use crate::sink::SegmentSink;
 use crate::tombstone::{Tombstone, visible};
 use crate::view::{Frozen, Partition, Segment};
@@ -41,6 +40,9 @@ pub(crate) fn flush_partition(engine: &Engine, partition: &Partition) -> Result<
 /// The part of the page cache that one segment may fill while it is written: so much that it is worth it, and not all,
 /// so that the one before keeps what was asked for.
 const THAWED_PART: usize = 2;
+
+/// Values of a series that are copied out of a memtable at once: some tens of MB.
+const PART_VALUES_MAX: usize = 1 << 22;
 
 /// What a flush wrote.
 struct Written {
@@ -138,14 +140,13 @@ fn write_measurement(
     let mut sink = SegmentSink::new(writer, name, &names)?;
     for (_, series) in series {
         let seen = visible(stones.iter().copied(), *series, TimeRange::ALL);
-        for time in seen.parts {
-            if let Some(block) = table.read(*series, time, &Pin::ALL, &places) {
-                let mut piece = Piece { times: block.times, columns: block.columns };
-                if let Some(hidden) = &seen.hidden {
-                    piece.drop_times(hidden);
-                }
-                sink.add(*series, &piece)?;
-            }
+        let parts = table.parts_of(*series, names.len(), PART_VALUES_MAX);
+        // What is visible are few ranges, mostly one.
+        let visible = seen.parts.iter().flat_map(|seen| parts.iter().map(|p| p.intersect(seen)));
+        for time in visible.filter(|time| !time.is_empty()) {
+            let hidden = seen.hidden.as_deref().unwrap_or_default();
+            let (times, columns) = table.read_sparse(*series, (time, hidden), &places);
+            sink.add_sparse(*series, &times, &columns)?;
         }
     }
     sink.finish()

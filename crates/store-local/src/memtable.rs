@@ -19,6 +19,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 use model::{DatabaseId, FieldType, PolicyId, SeriesId, TimeRange};
 use parking_lot::{Mutex, RwLock};
+use segment::SparseColumn;
 use wal::Lsn;
 
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
@@ -36,6 +37,9 @@ pub(crate) const SHARDS: usize = 16;
 /// Memory of a layout and of each of its fields, about: vectors and the entry that finds it.
 const LAYOUT_BYTES: usize = 200;
 const LAYOUT_FIELD_BYTES: usize = 16;
+
+/// Rows of a series that are read at once for a flush: for each field there is a bit.
+const PART_ROWS_MAX: usize = 64 << 10;
 
 /// The shard that keeps a series.
 #[inline]
@@ -269,20 +273,45 @@ impl Memtable {
         FieldPlaces::new(&self.layouts.read(), measurement, fields)
     }
 
-    /// The rows of a series within `time`, as far as the fields of `places` go and as of `pin`. `None` if there
-    /// are none.
-    pub(crate) fn read(
+    /// Cuts all times into ranges in which a series, which has so many fields, has about so many values and
+    /// [`PART_ROWS_MAX`] rows, duplicates included. Rows of one time stay together, and rows may come later.
+    pub(crate) fn parts_of(
         &self,
         series: SeriesId,
-        time: TimeRange,
-        pin: &Pin,
-        places: &FieldPlaces,
-    ) -> Option<SeriesBlock> {
-        self.read_few(series, time, pin, places, None)
+        fields: usize,
+        values_max: usize,
+    ) -> Vec<TimeRange> {
+        let shard = self.shards[shard_of(series)].lock();
+        let is_one = |rows: u32| (rows as usize).saturating_mul(fields) <= values_max;
+        let found = shard.series(series).filter(|series| !is_one(series.rows.rows));
+        let Some(found) = found else { return vec![TimeRange::ALL] };
+        let (mut times, mut values) = (Vec::with_capacity(found.rows.rows as usize), 0);
+        shard.for_each_row(found, TimeRange::ALL, |row| {
+            times.push(row.time_ns);
+            values += row.values.len();
+        });
+        let is_ascending = found.rows.is_ascending();
+        drop(shard);
+        let each = values.div_ceil(times.len()).max(1);
+        let rows = (values_max / each).clamp(1, PART_ROWS_MAX);
+        if !is_ascending {
+            times.sort_unstable();
+        }
+        let mut parts = Vec::with_capacity(times.len() / rows + 1);
+        let mut min = TimeRange::ALL.min;
+        for next in times.iter().skip(rows).step_by(rows).filter(|next| **next > times[0]) {
+            if *next > min {
+                parts.push(TimeRange { min, max: *next - 1 });
+                min = *next;
+            }
+        }
+        parts.push(TimeRange { min, max: TimeRange::ALL.max });
+        parts
     }
 
-    /// The same, where `few` rows are enough. More may come.
-    pub(crate) fn read_few(
+    /// The rows of a series within `time`, as far as the fields of `places` go and as of `pin`; where a `few` are enough,
+    /// more may come. `None` if there are none.
+    pub(crate) fn read(
         &self,
         series: SeriesId,
         time: TimeRange,
@@ -299,6 +328,19 @@ impl Memtable {
         }
         let block = read::read(&shard, series, (time, pin.0[shard_no]), places, few);
         (!block.times.is_empty()).then_some(block)
+    }
+
+    /// All rows of a series within `time` but those with `hidden` times, which ascend, as far as the fields of `places` go:
+    /// times, and of each field the values that there are. For memtables that take no more rows.
+    pub(crate) fn read_sparse(
+        &self,
+        series: SeriesId,
+        (time, hidden): (TimeRange, &[i64]),
+        places: &FieldPlaces,
+    ) -> (Vec<i64>, Vec<SparseColumn>) {
+        let shard = self.shards[shard_of(series)].lock();
+        let Some(series) = shard.series(series) else { return (Vec::new(), Vec::new()) };
+        read::read_sparse(&shard, series, (time, hidden), places)
     }
 
     /// The rows of many series within `time`, as [`Self::read`] has them of each. `found` is called for those of a shard

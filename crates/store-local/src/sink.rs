@@ -1,7 +1,7 @@
 //! Rows of series after series on their way into a segment.
 
 use model::{FieldType, Name, SeriesId};
-use segment::{SegmentRows, SegmentWriter};
+use segment::{SegmentRows, SegmentWriter, SparseColumn};
 use store::StoreError;
 
 use crate::error::segment_error;
@@ -33,19 +33,41 @@ impl<'a> SegmentSink<'a> {
 
     /// Adds rows of a series, later ones than any added before.
     pub(crate) fn add(&mut self, series: SeriesId, piece: &Piece) -> Result<(), StoreError> {
-        let rows = piece.times.len();
-        if rows == 0 {
-            return Ok(());
-        }
-        match self.rows.runs.last_mut() {
-            Some((last, count)) if *last == series => *count += rows as u32,
-            _ => self.rows.runs.push((series, rows as u32)),
-        }
-        self.rows.times.extend_from_slice(&piece.times);
+        let rows = 0..piece.times.len();
+        self.add_times(series, &piece.times);
         for (mine, theirs) in self.rows.columns.iter_mut().zip(&piece.columns) {
-            mine.extend_from(theirs, 0..rows);
+            mine.extend_from_column(theirs, rows.clone());
             self.bytes += theirs.values.memory_bytes();
         }
+        self.pass_on_enough()
+    }
+
+    /// The same, in columns without gaps.
+    pub(crate) fn add_sparse(
+        &mut self,
+        series: SeriesId,
+        times: &[i64],
+        columns: &[SparseColumn],
+    ) -> Result<(), StoreError> {
+        self.add_times(series, times);
+        for (mine, theirs) in self.rows.columns.iter_mut().zip(columns) {
+            mine.extend_from(theirs, 0..times.len());
+            self.bytes += theirs.memory_bytes();
+        }
+        self.pass_on_enough()
+    }
+
+    fn add_times(&mut self, series: SeriesId, times: &[i64]) {
+        let rows = times.len() as u32;
+        match self.rows.runs.last_mut() {
+            Some((last, count)) if *last == series => *count += rows,
+            _ if rows > 0 => self.rows.runs.push((series, rows)),
+            _ => {}
+        }
+        self.rows.times.extend_from_slice(times);
+    }
+
+    fn pass_on_enough(&mut self) -> Result<(), StoreError> {
         if self.rows.times.len() >= GATHER_ROWS || self.bytes >= GATHER_BYTES {
             self.pass_on()?;
         }

@@ -14,6 +14,7 @@ use model::{Column, FieldType, Values};
 use super::column::{self, PageShape};
 use super::thawed::PIECE_ROWS;
 use crate::input::Malformed;
+use crate::sparse::SparseView;
 use crate::writer::block::encode_page;
 
 /// The pieces of a page, as far as they were read.
@@ -89,16 +90,19 @@ impl Pieces {
         let mut whole = Column::new(Values::empty(field_type));
         column::decode(page, shape, all.clone(), &mut whole)?;
         let mut bytes_added = 0;
-        for piece in pieces {
-            let of_piece = range(piece, shape.rows);
-            self.0[piece].get_or_init(|| {
-                let mut bytes = Vec::new();
-                let within = of_piece.start - all.start..of_piece.end - all.start;
-                let count = encode_page(&whole, within, Effort::Fast, &mut bytes);
-                bytes_added += bytes.len();
-                Piece { count, bytes: bytes.into() }
-            });
-        }
+        SparseView::of(&whole, |values| {
+            for piece in pieces {
+                let of_piece = range(piece, shape.rows);
+                self.0[piece].get_or_init(|| {
+                    let mut bytes = Vec::new();
+                    let within = of_piece.start - all.start..of_piece.end - all.start;
+                    let first = values.values_before(within.start);
+                    let count = encode_page(values, within, first, Effort::Fast, &mut bytes);
+                    bytes_added += bytes.len();
+                    Piece { count, bytes: bytes.into() }
+                });
+            }
+        });
         out.extend_from(&whole, rows.start - all.start..rows.end - all.start);
         Ok(bytes_added)
     }
@@ -155,7 +159,9 @@ mod tests {
         ) {
             let whole = column(kind, &stretches);
             let mut page = Vec::new();
-            let count = encode_page(&whole, 0..whole.len(), Effort::Cold, &mut page);
+            let count = SparseView::of(&whole, |values| {
+                encode_page(values, 0..whole.len(), 0, Effort::Cold, &mut page)
+            });
             prop_assume!(count > 0 && count < whole.len());
             let shape = PageShape { rows: whole.len(), count };
             let field_type = match kind {

@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, Values};
+use model::Values;
 use platform::{File, PageCache};
 
 use super::source::{Kind, Source};
@@ -22,6 +22,7 @@ use super::thawed::Thawed;
 use super::times::TightTimes;
 use crate::directory::PageEntry;
 use crate::format::Extent;
+use crate::sparse::SparseView;
 
 /// Makes the thawed forms of a segment's pages.
 #[derive(Debug)]
@@ -56,8 +57,8 @@ impl Thawer {
     /// The block's times are the page at `extent`.
     pub(crate) fn add_times(&mut self, extent: &Extent, page: &[u8], times: &[i64]) {
         if codec::is_entropy_coded(page) {
-            let times = Column::new(Values::Integer(times.to_vec()));
-            let times = TightTimes::thawed(Thawed::new(&times, 0..times.len()));
+            let times = Values::Integer(times.to_vec());
+            let times = TightTimes::thawed(Thawed::new(SparseView::all(&times), 0..times.len()));
             let bytes = size_of::<TightTimes>() + times.memory_bytes();
             self.bytes_left = self.bytes_left.saturating_sub(bytes);
             self.source.put(Kind::TightTimes, extent, times, bytes);
@@ -65,7 +66,12 @@ impl Thawer {
     }
 
     /// Some rows of a column of numbers are the last of the block's pages so far, entropy-coded.
-    pub(crate) fn add_page(&mut self, pages: &[PageEntry], column: &Column, rows: Range<usize>) {
+    pub(crate) fn add_page(
+        &mut self,
+        pages: &[PageEntry],
+        column: SparseView<'_>,
+        rows: Range<usize>,
+    ) {
         let place = pages.len() - 1;
         let first = pages[place / GROUP_PAGES * GROUP_PAGES].extent;
         if self.group.as_ref().is_some_and(|(of_group, ..)| *of_group != first) {

@@ -25,6 +25,7 @@ use super::thawed::Thawed;
 use crate::directory::Block;
 use crate::format::Extent;
 use crate::input::Input;
+use crate::sparse::SparseView;
 
 /// Pages of a block that share an entry of the cache: as many as a query is likely to ask for, and few
 /// enough to be worth keeping if it does not.
@@ -181,7 +182,7 @@ impl<'a> Groups<'a> {
 
     /// Keeps the page at a place, whose group was opened and which has these values, in its thawed form.
     pub(super) fn keep(&mut self, place: usize, whole: &Column) {
-        let thawed = Thawed::new(whole, 0..whole.len());
+        let thawed = SparseView::of(whole, |values| Thawed::new(values, 0..whole.len()));
         let bytes_added = thawed.memory_bytes();
         let group = Arc::clone(self.of(place).expect("BUG: a page of a group nobody has opened"));
         if group.thawed[place % GROUP_PAGES].set(thawed).is_ok() {

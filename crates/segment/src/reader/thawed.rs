@@ -11,6 +11,7 @@ use model::{Column, FieldType, Values};
 
 use super::column::{self, PageShape};
 use crate::input::Malformed;
+use crate::sparse::SparseView;
 use crate::writer::block::encode_page;
 
 /// Rows that are encoded together: what stands before the wanted ones has to be added up. With 256, ranges of hours
@@ -68,16 +69,16 @@ impl Entry {
     }
 }
 
-/// The waypoints of some rows of a column that are a piece with so many values.
-fn waypoints(whole: &Column, rows: &Range<usize>, count: usize) -> [i16; WAYPOINTS] {
+/// The waypoints of so many rows that are a piece and have these values of a column.
+fn waypoints(whole: &Values, rows: usize, found: &Range<usize>) -> [i16; WAYPOINTS] {
     let distance = |at: usize| -> Option<i16> {
-        let row = rows.start + at;
-        if count < rows.len() || row >= rows.end {
+        if found.len() < rows || at >= rows {
             return None;
         }
-        let distance = match &whole.values {
-            Values::Integer(v) => v[row].wrapping_sub(v[rows.start]),
-            Values::Unsigned(v) => v[row].wrapping_sub(v[rows.start]).cast_signed(),
+        let (first, at) = (found.start, found.start + at);
+        let distance = match whole {
+            Values::Integer(v) => v[at].wrapping_sub(v[first]),
+            Values::Unsigned(v) => v[at].wrapping_sub(v[first]).cast_signed(),
             _ => return None,
         };
         i16::try_from(distance).ok()
@@ -87,14 +88,16 @@ fn waypoints(whole: &Column, rows: &Range<usize>, count: usize) -> [i16; WAYPOIN
 
 impl Thawed {
     /// Of the page that these rows of a column are.
-    pub(super) fn new(column: &Column, page: Range<usize>) -> Self {
+    pub(super) fn new(column: SparseView<'_>, page: Range<usize>) -> Self {
         let rows = page.len();
+        let mut first = column.values_before(page.start);
         let mut bytes = vec![0; rows.div_ceil(PIECE_ROWS) * ENTRY_LEN];
         for (piece, start) in page.clone().step_by(PIECE_ROWS).enumerate() {
             // So few rows are packed well without a search for what stands out of them.
             let rows = start..page.end.min(start + PIECE_ROWS);
-            let count = encode_page(column, rows.clone(), Effort::Fast, &mut bytes);
-            let waypoints = waypoints(column, &rows, count);
+            let count = encode_page(column, rows.clone(), first, Effort::Fast, &mut bytes);
+            let waypoints = waypoints(column.values, rows.len(), &(first..first + count));
+            first += count;
             let entry = Entry { end: bytes.len(), count, waypoints };
             entry.write(&mut bytes[piece * ENTRY_LEN..(piece + 1) * ENTRY_LEN]);
         }
@@ -211,6 +214,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sparse::SparseColumn;
 
     proptest! {
         #[test]
@@ -244,7 +248,8 @@ mod tests {
             around.extend_from(&whole, 0..rows);
             around.extend_missing(3);
             let mut found = Column::new(Values::empty(field_type));
-            let thawed = Thawed::new(&around, before..before + rows);
+            let around = SparseColumn::from(around);
+            let thawed = Thawed::new(around.view(), before..before + rows);
             thawed.prefetch_ends(&range);
             thawed.prefetch_pieces(&range);
             thawed.decode(range.clone(), &mut found).unwrap();

@@ -18,6 +18,7 @@ use super::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
 use super::thawed::Thawed;
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
+use crate::sparse::SparseView;
 pub(super) use regular::Regular;
 
 /// So few times are decoded at once rather than searched.
@@ -126,14 +127,14 @@ impl<'a> Times<'a> {
     fn thaw(&self, page: &[u8], tight: &Arc<TightTimes>) -> Result<Vec<i64>, SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
         self.decode_page(page, 0..self.block.rows(), &mut whole)?;
-        let column = Column::new(Values::Integer(whole));
-        let thawed = Thawed::new(&column, 0..column.len());
+        let values = Values::Integer(whole);
+        let thawed = Thawed::new(SparseView::all(&values), 0..values.len());
         let bytes = thawed.memory_bytes();
         if tight.thawed.set(thawed).is_ok() {
             let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
             source.grew(Kind::TightTimes, extent, tight, bytes);
         }
-        match column.values {
+        match values {
             Values::Integer(whole) => Ok(whole),
             _ => panic!("BUG: times became something else"),
         }

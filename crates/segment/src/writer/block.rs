@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use codec::Effort;
-use model::{Bitmap, Column, FieldType, SeriesId, Strings, TimeRange, Values};
+use model::{Bitmap, FieldType, SeriesId, Strings, TimeRange, Values};
 
 use super::WriterOptions;
 use super::output::Output;
@@ -15,6 +15,7 @@ use crate::numbers::{Number, Numbers};
 use crate::reader::{PageShape, Thawer, is_entropy_coded};
 use crate::rows::SegmentRows;
 use crate::runs::Runs;
+use crate::sparse::SparseView;
 use crate::windows::{SpanParts, WindowPlan, WindowSummaries};
 
 /// The rows of a block, inside of more rows.
@@ -33,29 +34,22 @@ pub(crate) struct BlockWriter {
     text_effort: Effort,
     window_rows_min: Option<u32>,
     pages: Vec<PageEntry>,
-    scratch: Scratch,
+    /// A page's validity, or its texts.
+    scratch: Vec<u8>,
     /// Encoded window summaries of the block's fields, to go behind its pages.
     windows: Vec<(usize, Vec<u8>)>,
     /// Makes what readers would make of the pages.
     thawer: Option<Thawer>,
 }
 
-/// Values of one page without the missing ones.
-#[derive(Debug, Default)]
-struct Scratch {
-    integers: Vec<i64>,
-    unsigneds: Vec<u64>,
-    floats: Vec<f64>,
-    bytes: Vec<u8>,
-}
-
 /// One field of a block that is being written.
 struct FieldPage<'a> {
-    column: &'a Column,
-    rows: Range<usize>,
-    /// Which of `rows` have a value, if not all have.
+    values: &'a Values,
+    /// Those of the page.
+    range: Range<usize>,
+    /// Which of its rows have a value, if not all have.
     present: Option<Bitmap>,
-    count: usize,
+    rows: usize,
     /// One past the last value of each window's span.
     span_ends: Option<Vec<u32>>,
 }
@@ -74,7 +68,7 @@ impl BlockWriter {
             text_effort: options.text_effort,
             window_rows_min: options.window_rows_min,
             pages: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: Vec::new(),
             windows: Vec::new(),
             thawer: None,
         }
@@ -158,8 +152,9 @@ impl BlockWriter {
     ) {
         self.pages.clear();
         for (field, (_, field_type)) in fields.iter().enumerate() {
-            let column = &view.rows.columns[field];
-            let Some(mut page) = FieldPage::of(column, view.range.clone()) else { continue };
+            let column = view.rows.columns[field].view();
+            let first = column.values_before(view.range.start);
+            let Some(mut page) = FieldPage::of(column, view.range.clone(), first) else { continue };
             if field_type.is_numeric() {
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
@@ -176,7 +171,7 @@ impl BlockWriter {
             }
             self.pages.push(PageEntry {
                 field: field as u32,
-                count: page.count as u32,
+                count: page.range.len() as u32,
                 extent,
                 numbers: found.numbers,
                 edges: (view.runs.len() == 1).then(|| page.edges()).flatten(),
@@ -195,52 +190,54 @@ impl BlockWriter {
     }
 }
 
-/// Appends some rows of a column as a page of its own; returns how many values it has. Without any
-/// there is no page.
+/// Appends some rows of a column, before which there are `first` values, as a page of its own; returns how many values
+/// it has. Without any there is no page.
 pub(crate) fn encode_page(
-    column: &Column,
+    column: SparseView<'_>,
     rows: Range<usize>,
+    first: usize,
     effort: Effort,
     out: &mut Vec<u8>,
 ) -> usize {
-    let Some(page) = FieldPage::of(column, rows) else { return 0 };
-    page.encode(effort, false, &mut Scratch::default(), out);
-    page.count
+    let Some(page) = FieldPage::of(column, rows, first) else { return 0 };
+    page.encode(effort, false, &mut Vec::new(), out);
+    page.range.len()
 }
 
 impl<'a> FieldPage<'a> {
-    /// `None` if no row has a value.
-    fn of(column: &'a Column, rows: Range<usize>) -> Option<Self> {
-        let mut present = None;
-        let mut count = rows.len();
-        if let Some(validity) = &column.validity {
-            let mut bits = Bitmap::new();
-            bits.extend_from(validity, rows.clone());
-            count = bits.count_ones();
-            present = (count < rows.len()).then_some(bits);
+    /// Of some rows, before which there are `first` values. `None` if no row has a value.
+    fn of(column: SparseView<'a>, rows: Range<usize>, first: usize) -> Option<Self> {
+        let (values, mut present) = (column.values, None);
+        let (mut count, len) = (rows.len(), rows.len());
+        if let Some(all) = column.present {
+            count = all.count_ones_in(rows.clone());
+            if count == 0 {
+                return None;
+            }
+            present = (count < len).then(|| {
+                let mut bits = Bitmap::new();
+                bits.extend_from(all, rows);
+                bits
+            });
         }
-        (count > 0).then_some(Self { column, rows, present, count, span_ends: None })
+        let range = first..first + count;
+        (count > 0).then_some(Self { values, range, present, rows: len, span_ends: None })
     }
 
     /// The values in the first and the last row; of strings none are kept.
     fn edges(&self) -> Option<Edges> {
-        if matches!(self.column.values, Values::String(_)) {
-            return None;
-        }
-        let bits = |row: usize| {
-            let at = self.rows.start + row;
-            if self.present.as_ref().is_some_and(|present| !present.get(row)) {
-                return None;
-            }
-            Some(match &self.column.values {
-                Values::Integer(v) => v[at] as u64,
-                Values::Unsigned(v) => v[at],
-                Values::Float(v) => v[at].to_bits(),
-                Values::Boolean(v) => u64::from(v.get(at)),
-                _ => panic!("BUG: not a number of a field"),
-            })
+        let bits = |at: usize| match self.values {
+            Values::Integer(v) => v[at] as u64,
+            Values::Unsigned(v) => v[at],
+            Values::Float(v) => v[at].to_bits(),
+            Values::Boolean(v) => u64::from(v.get(at)),
+            _ => panic!("BUG: not a number of a field"),
         };
-        Some([bits(0), bits(self.rows.len() - 1)])
+        let is_there = |row: usize| self.present.as_ref().is_none_or(|present| present.get(row));
+        let (first, last) = (self.range.start, self.range.end - 1);
+        (!matches!(self.values, Values::String(_))).then(|| {
+            [is_there(0).then(|| bits(first)), is_there(self.rows - 1).then(|| bits(last))]
+        })
     }
 
     /// Where each span's values end.
@@ -261,32 +258,31 @@ impl<'a> FieldPage<'a> {
         &self,
         effort: Effort,
         wanted: bool,
-        scratch: &mut Scratch,
+        scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Found {
         if let Some(present) = &self.present {
-            scratch.bytes.clear();
-            codec::encode_validity(present.words(), present.len(), &mut scratch.bytes);
-            put_bytes(out, &scratch.bytes);
+            scratch.clear();
+            codec::encode_validity(present.words(), present.len(), scratch);
+            put_bytes(out, scratch);
         }
-        match &self.column.values {
+        let range = self.range.clone();
+        match self.values {
             Values::Integer(values) => {
-                let values = self.compact(values, &mut scratch.integers);
-                codec::encode_i64(values, effort, out);
-                self.find(values, wanted)
+                codec::encode_i64(&values[range.clone()], effort, out);
+                self.find(&values[range], wanted)
             }
             Values::Unsigned(values) => {
-                let values = self.compact(values, &mut scratch.unsigneds);
-                codec::encode_u64(values, effort, out);
-                self.find(values, wanted)
+                codec::encode_u64(&values[range.clone()], effort, out);
+                self.find(&values[range], wanted)
             }
             Values::Float(values) => {
-                let values = self.compact(values, &mut scratch.floats);
-                codec::encode_f64(values, effort, out);
-                self.find(values, wanted)
+                codec::encode_f64(&values[range.clone()], effort, out);
+                self.find(&values[range], wanted)
             }
             Values::Boolean(values) => {
-                let bits = self.compact_bits(values);
+                let mut bits = Bitmap::new();
+                bits.extend_from(values, range);
                 codec::encode_bool(bits.words(), bits.len(), out);
                 let trues = bits.count_ones();
                 let (all, some) = (trues == bits.len(), trues > 0);
@@ -302,52 +298,28 @@ impl<'a> FieldPage<'a> {
         }
     }
 
-    /// The values without the missing ones.
-    fn compact<'s, T: Number>(&'s self, values: &'s [T], scratch: &'s mut Vec<T>) -> &'s [T] {
-        let values = &values[self.rows.clone()];
-        let Some(present) = &self.present else { return values };
-        scratch.clear();
-        T::select(values, present.words(), scratch);
-        scratch
-    }
-
-    fn compact_bits(&self, values: &Bitmap) -> Bitmap {
-        match &self.present {
-            Some(present) => present.ones().map(|row| values.get(self.rows.start + row)).collect(),
-            None => {
-                let mut bits = Bitmap::new();
-                bits.extend_from(values, self.rows.clone());
-                bits
-            }
-        }
-    }
-
     /// Whether the values of the page that was written are entropy-coded.
     fn is_tight(&self, page: &[u8]) -> bool {
-        is_entropy_coded(page, PageShape { rows: self.rows.len(), count: self.count })
+        is_entropy_coded(page, PageShape { rows: self.rows, count: self.range.len() })
     }
 
     fn encode_strings(
         &self,
         values: &Strings,
         effort: Effort,
-        scratch: &mut Scratch,
+        scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) {
-        let mut offsets = Vec::with_capacity(self.count + 1);
+        let mut offsets = Vec::with_capacity(self.range.len() + 1);
         offsets.push(0);
-        scratch.bytes.clear();
-        let mut push = |row: usize| {
-            scratch.bytes.extend_from_slice(values.get_bytes(self.rows.start + row));
+        scratch.clear();
+        for at in self.range.clone() {
+            scratch.extend_from_slice(values.get_bytes(at));
             // The writer cuts blocks so that their text stays far below 4 GiB.
-            offsets.push(scratch.bytes.len() as u32);
-        };
-        match &self.present {
-            Some(present) => present.ones().for_each(&mut push),
-            None => (0..self.rows.len()).for_each(&mut push),
+            offsets.push(scratch.len() as u32);
         }
-        put_varint(out, scratch.bytes.len() as u64);
-        codec::encode_strings(&offsets, &scratch.bytes, effort, out);
+        put_varint(out, scratch.len() as u64);
+        codec::encode_strings(&offsets, scratch, effort, out);
     }
 
     fn find<T: Number>(&self, values: &[T], wanted: bool) -> Found {

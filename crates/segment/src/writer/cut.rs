@@ -1,18 +1,26 @@
 //! Where one block ends and the next begins: pure functions of the rows at hand.
 
-use model::{SeriesId, Values};
+use model::{SeriesId, Strings, Values};
 
 use super::WriterOptions;
 use crate::format::BLOCK_TEXT_LIMIT;
 use crate::rows::{RunPosition, SegmentRows};
+use crate::sparse::SparseColumn;
 
-/// Values of a block at most, missing ones included: writing one takes several times their memory, however
-/// many fields a measurement has.
+/// Values of a block at most: writing one takes several times their memory, however many fields a measurement has.
 const BLOCK_VALUES_MAX: usize = 4 << 20;
+/// The same, missing ones included: for each there is a bit, and whoever reads all fields has room for them.
+const BLOCK_CELLS_MAX: usize = 32 << 20;
+/// Rows of a block that get more than usual for having few values: so many as those written for keeping.
+const SPARSE_ROWS_MAX: usize = 64 << 10;
 
 /// How much goes into the blocks of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLimits {
+    fields: usize,
+    /// Of rows that have all fields.
+    full_rows: usize,
+    /// Of rows like those at hand.
     rows: usize,
     text_bytes: usize,
 }
@@ -20,11 +28,22 @@ pub(crate) struct BlockLimits {
 impl BlockLimits {
     /// Those of a measurement with so many fields.
     pub(crate) fn new(options: &WriterOptions, fields: usize) -> Self {
-        let rows = (BLOCK_VALUES_MAX / fields.max(1)).max(1);
+        let fields = fields.max(1);
+        let rows = (BLOCK_VALUES_MAX / fields).clamp(1, options.block_rows_max as usize);
         Self {
-            rows: rows.min(options.block_rows_max as usize),
+            fields,
+            full_rows: rows,
+            rows,
             text_bytes: (options.block_text_bytes_max as usize).min(BLOCK_TEXT_LIMIT),
         }
+    }
+
+    /// Lets blocks have as many values, about, if rows have few of the fields: what is said of a page would take more
+    /// than the handful of values in it otherwise.
+    pub(crate) fn adapt(&mut self, rows: usize, values: usize) {
+        let sparsity = (rows * self.fields / values.max(1)).max(1);
+        let cells_max = (BLOCK_CELLS_MAX / self.fields).min(SPARSE_ROWS_MAX);
+        self.rows = self.full_rows.saturating_mul(sparsity).min(cells_max).max(self.full_rows);
     }
 }
 
@@ -35,28 +54,43 @@ pub(crate) fn rows_that_fit(
     at: usize,
     limits: &BlockLimits,
 ) -> usize {
-    let room = limits.rows - pending.len();
+    // More than that may be pending if the rows before had fewer of the fields.
+    let room = limits.rows.saturating_sub(pending.len());
     let fit = room.min(rows.len() - at);
     let mut room = limits.text_bytes;
-    let mut texts = Vec::new();
+    // Bytes of text of each row; empty without texts.
+    let mut text_of = Vec::new();
     for (mine, theirs) in pending.columns.iter().zip(&rows.columns) {
-        if let (Values::String(mine), Values::String(theirs)) = (&mine.values, &theirs.values) {
+        if let (Values::String(mine), Values::String(texts)) = (&mine.values, &theirs.values) {
             room = room.saturating_sub(mine.text_bytes());
-            texts.push(&theirs.places()[at..at + fit]);
+            text_of.resize(fit, 0);
+            add_texts(theirs, texts, at, &mut text_of);
         }
     }
-    if texts.is_empty() {
+    if text_of.is_empty() {
         return fit;
     }
-    let text_of = |row: usize| -> usize { texts.iter().map(|places| places[row].1 as usize).sum() };
     let mut text = 0;
-    let fits = |row: &usize| {
-        text += text_of(*row);
+    let fits = |of_row: &&usize| {
+        text += **of_row;
         text <= room
     };
-    let fit = (0..fit).take_while(fits).count();
+    let fit = text_of.iter().take_while(fits).count();
     // A row longer than the limit of a block gets a block of its own.
     if pending.is_empty() { fit.max(1) } else { fit }
+}
+
+/// Adds the bytes of each row's text, from row `at` on.
+fn add_texts(column: &SparseColumn, texts: &Strings, at: usize, text_of: &mut [usize]) {
+    let rows = at..at + text_of.len();
+    let places = &texts.places()[column.view().values_of(&rows)];
+    match &column.present {
+        None => text_of.iter_mut().zip(places).for_each(|(sum, place)| *sum += place.1 as usize),
+        Some(present) => {
+            let with_text = rows.filter(|row| present.get(*row));
+            with_text.zip(places).for_each(|(row, place)| text_of[row - at] += place.1 as usize);
+        }
+    }
 }
 
 /// A series with as large a part of a full block gets blocks of its own: they are read without
@@ -101,7 +135,7 @@ pub(crate) fn run_rows_from(
 
 #[cfg(test)]
 mod tests {
-    use model::{Column, FieldType};
+    use model::FieldType;
 
     use super::*;
 
@@ -130,9 +164,11 @@ mod tests {
     fn many_fields_and_much_text_make_blocks_of_fewer_rows() {
         let options = WriterOptions { block_text_bytes_max: 100, ..WriterOptions::hot(1) };
         let text = |len: usize| {
-            Column::new(Values::String(vec!["x".repeat(len).as_str(); 40].into_iter().collect()))
+            SparseColumn::new(Values::String(
+                vec!["x".repeat(len).as_str(); 40].into_iter().collect(),
+            ))
         };
-        let rows = |columns: Vec<Column>| SegmentRows {
+        let rows = |columns: Vec<SparseColumn>| SegmentRows {
             runs: vec![(SeriesId(1), 40)],
             times: (0..40).collect(),
             columns,
@@ -153,6 +189,40 @@ mod tests {
         let numbers = |fields: usize| BlockLimits::new(&WriterOptions::cold(1), fields).rows;
         assert_eq!((numbers(0), numbers(64), numbers(1024)), (65536, 65536, 4096));
         assert_eq!(numbers(usize::MAX), 1);
+    }
+
+    #[test]
+    fn blocks_have_more_rows_where_these_have_few_of_the_fields() {
+        let rows = |fields: usize, rows: usize, values: usize| {
+            let mut limits = BlockLimits::new(&WriterOptions::hot(1), fields);
+            limits.adapt(rows, values);
+            limits.rows
+        };
+        assert_eq!(rows(10, 100, 1000), 8192);
+        assert_eq!(rows(10, 100, 501), 8192, "more than half of them");
+        assert_eq!(rows(10, 100, 300), 3 * 8192);
+        assert_eq!(rows(10, 100, 0), 65536, "no more than a block can have");
+        assert_eq!(rows(1000, 100, 100), 33554, "no more cells than are read at once");
+        assert_eq!(rows(1 << 23, 1, 1 << 23), 1);
+    }
+
+    #[test]
+    fn rows_without_a_text_have_none_to_count() {
+        let options = WriterOptions { block_text_bytes_max: 5, ..WriterOptions::hot(1) };
+        let mut texts =
+            SparseColumn::new(Values::String(["abc", "d", "efg"].into_iter().collect()));
+        texts.present = Some([false, true, false, true, false, true].into_iter().collect());
+        let none = SegmentRows::empty(&[("a".into(), FieldType::String)]);
+        let rows = SegmentRows {
+            runs: vec![(SeriesId(1), 6)],
+            times: (0..6).collect(),
+            columns: vec![texts],
+        };
+        let limits = BlockLimits::new(&options, 1);
+        assert_eq!(
+            [0, 1, 2, 3, 5].map(|at| rows_that_fit(&none, &rows, at, &limits)),
+            [5, 4, 4, 3, 1]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use model::{Column, FieldType, Name, SeriesId, TimeRange, Values};
 
 use crate::memory::MemoryFile;
 use crate::testing::{ALL_SERIES, open, read, regular, write};
-use crate::{SegmentRows, SegmentWriter, WriterOptions};
+use crate::{SegmentRows, SegmentWriter, SparseColumn, WriterOptions};
 
 fn fields() -> Vec<(Name, FieldType)> {
     vec![("f".into(), FieldType::Integer)]
@@ -14,7 +14,7 @@ fn rows(runs: &[(u64, u32)], times: &[i64]) -> SegmentRows {
     SegmentRows {
         runs: runs.iter().map(|(s, n)| (SeriesId(*s), *n)).collect(),
         times: times.to_vec(),
-        columns: vec![Column::new(Values::Integer(times.to_vec()))],
+        columns: vec![SparseColumn::new(Values::Integer(times.to_vec()))],
     }
 }
 
@@ -60,7 +60,7 @@ fn measurements_must_ascend() {
 #[should_panic(expected = "BUG: column f is not integer")]
 fn a_column_of_another_type_is_a_bug() {
     let mut wrong = rows(&[(1, 1)], &[5]);
-    wrong.columns = vec![Column::new(Values::Float(vec![0.0]))];
+    wrong.columns = vec![SparseColumn::new(Values::Float(vec![0.0]))];
     drop(writer().append(&wrong));
 }
 
@@ -78,7 +78,7 @@ fn text_limits_blocks_and_long_values_get_their_own() {
         let rows = SegmentRows {
             runs: vec![(SeriesId(at as u64), 1)],
             times: vec![0],
-            columns: vec![Column::new(Values::String([*text].into_iter().collect()))],
+            columns: vec![SparseColumn::new(Values::String([*text].into_iter().collect()))],
         };
         writer.append(&rows).unwrap();
     }
@@ -106,7 +106,8 @@ fn blocks_end_with_series_where_that_costs_little() {
 fn a_field_without_values_takes_no_page() {
     let mut writer = writer();
     let mut missing = rows(&[(1, 2)], &[5, 6]);
-    missing.columns[0].validity = Some(model::Bitmap::filled(2, false));
+    missing.columns[0] = SparseColumn::empty(FieldType::Integer);
+    missing.columns[0].present = Some(model::Bitmap::filled(2, false));
     writer.append(&missing).unwrap();
     let info = writer.finish().unwrap();
     assert_eq!((info.rows, info.values), (2, 0));
@@ -141,14 +142,14 @@ fn the_example_in_the_documents_is_what_is_written() {
     let rows = SegmentRows {
         runs: vec![(SeriesId(7), 2), (SeriesId(9), 1)],
         times: vec![1000, 2000, 1500],
-        columns: vec![Column::new(Values::Integer(vec![90, 92, 88])), up],
+        columns: vec![SparseColumn::new(Values::Integer(vec![90, 92, 88])), up.into()],
     };
     writer.append(&rows).unwrap();
     writer.begin_measurement(&"mem".into(), &[("free".into(), FieldType::Integer)]).unwrap();
     let rows = SegmentRows {
         runs: vec![(SeriesId(8), 2)],
         times: vec![1000, 2000],
-        columns: vec![Column::new(Values::Integer(vec![5, 7]))],
+        columns: vec![SparseColumn::new(Values::Integer(vec![5, 7]))],
     };
     writer.append(&rows).unwrap();
     writer.finish().unwrap();
@@ -170,7 +171,7 @@ fn a_failed_writer_cannot_finish() {
     for series in 0..100 {
         let mut many = rows(&[(series, 10_000)], &(0..10_000).collect::<Vec<i64>>());
         let values = (0..10_000).map(|_| noise.next() as i64).collect();
-        many.columns = vec![Column::new(Values::Integer(values))];
+        many.columns = vec![SparseColumn::new(Values::Integer(values))];
         if writer.append(&many).is_err() {
             drop(writer.finish());
             return;

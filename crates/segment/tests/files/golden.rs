@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::Values;
+use model::{Column, Values};
 use platform::{Disk, PageCache, SystemDisk};
 use segment::{SegmentReader, SegmentWriter, WriterOptions};
 
@@ -44,8 +44,11 @@ fn walks() -> Vec<Measurement> {
             Some(*at)
         })
     };
-    rows.columns[2].values = Values::Integer(walk(1).map(|value| value - 60).collect());
-    rows.columns[2].validity = Some((0..n).map(|row| row % 11 != 5).collect());
+    let integers = Column {
+        values: Values::Integer(walk(1).map(|value| value - 60).collect()),
+        validity: Some((0..n).map(|row| row % 11 != 5).collect()),
+    };
+    rows.columns[2] = integers.into();
     rows.columns[4].values =
         Values::Unsigned(walk(7).map(|value| value as u64 + (1 << 63)).collect());
     vec![("d", rows)]

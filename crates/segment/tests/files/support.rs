@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldType, Name, SeriesId, TimeRange, Values};
 use platform::{Disk, PageCache};
-use segment::{SegmentError, SegmentReader, SegmentRows};
+use segment::{SegmentError, SegmentReader, SegmentRows, SparseColumn};
 
 /// One field of every type, ascending by name.
 pub(crate) fn fields() -> Vec<(Name, FieldType)> {
@@ -27,7 +27,7 @@ pub(crate) fn rows(series: u64, rows: u32) -> SegmentRows {
         times: (0..n)
             .map(|row| 1_600_000_000_000_000_000 + per_row(row).1 as i64 * 10_000_000_000)
             .collect(),
-        columns: vec![
+        columns: [
             Column::new(Values::Boolean((0..n).map(|row| mix(row) >> 60 < 9).collect())),
             Column {
                 values: floats,
@@ -39,11 +39,13 @@ pub(crate) fn rows(series: u64, rows: u32) -> SegmentRows {
                 validity: Some((0..n).map(|row| per_row(row).0 % 3 != 2).collect()),
             },
             Column::new(Values::Unsigned((0..n).map(|row| mix(row) | 1).collect())),
-        ],
+        ]
+        .map(SparseColumn::from)
+        .into(),
     }
 }
 
-/// All rows of a measurement; missing values are as `extend_missing` leaves them.
+/// All rows of a measurement.
 pub(crate) fn read_all(
     disk: &dyn Disk,
     path: &str,
@@ -51,6 +53,8 @@ pub(crate) fn read_all(
 ) -> Result<SegmentRows, SegmentError> {
     let reader = SegmentReader::open(disk, path.as_ref(), Arc::new(PageCache::new(1 << 20)))?;
     let mut out = SegmentRows::empty(&fields());
+    let empty = |(_, t): &(Name, FieldType)| Column::new(Values::empty(*t));
+    let mut columns: Vec<Column> = fields().iter().map(empty).collect();
     let Some(directory) = reader.directory(measurement)? else { return Ok(out) };
     let all = SeriesId(0)..=SeriesId(u64::MAX);
     for block in reader.blocks(&directory, &all, TimeRange::ALL) {
@@ -62,27 +66,28 @@ pub(crate) fn read_all(
             }
         }
         reader.times(&block, 0..block.rows(), &mut out.times)?;
-        for (field, column) in out.columns.iter_mut().enumerate() {
+        for (field, column) in columns.iter_mut().enumerate() {
             reader.column(&block, field, 0..block.rows(), column)?;
         }
     }
+    out.columns = columns.into_iter().map(SparseColumn::from).collect();
     Ok(out)
 }
 
-/// Whether the same values are there; what stands for missing ones is nobody's business.
+/// Whether the same values are there.
 pub(crate) fn same(a: &SegmentRows, b: &SegmentRows) -> bool {
     let columns = a.columns.iter().zip(&b.columns).all(|(a, b)| {
-        let same_bits = |row: usize| match (&a.values, &b.values) {
-            (Values::Float(a), Values::Float(b)) => a[row].to_bits() == b[row].to_bits(),
-            (Values::Integer(a), Values::Integer(b)) => a[row] == b[row],
-            (Values::Unsigned(a), Values::Unsigned(b)) => a[row] == b[row],
-            (Values::Boolean(a), Values::Boolean(b)) => a.get(row) == b.get(row),
-            (Values::String(a), Values::String(b)) => a.get(row) == b.get(row),
+        let same_bits = |at: usize| match (&a.values, &b.values) {
+            (Values::Float(a), Values::Float(b)) => a[at].to_bits() == b[at].to_bits(),
+            (Values::Integer(a), Values::Integer(b)) => a[at] == b[at],
+            (Values::Unsigned(a), Values::Unsigned(b)) => a[at] == b[at],
+            (Values::Boolean(a), Values::Boolean(b)) => a.get(at) == b.get(at),
+            (Values::String(a), Values::String(b)) => a.get(at) == b.get(at),
             _ => false,
         };
-        let same_row =
-            |row: usize| a.is_valid(row) == b.is_valid(row) && (!a.is_valid(row) || same_bits(row));
-        a.len() == b.len() && (0..a.len()).all(same_row)
+        a.present == b.present
+            && a.values.len() == b.values.len()
+            && (0..a.values.len()).all(same_bits)
     });
     a.runs == b.runs && a.times == b.times && columns
 }

@@ -1,9 +1,10 @@
 //! Builds columns out of stored rows.
 //!
-//! What a row costs goes with the values that it has, not with the columns there are: gaps are filled when a column goes on
-//! behind them.
+//! What a row costs goes with the values that it has, not with the columns there are: what is missing is a bit, written
+//! when a column goes on behind it. Readers get columns with gaps, flushes those without.
 
 use model::{Bitmap, Column, FieldType, Memo, Strings, TextPlace, Values, string_slot_parts};
+use segment::SparseColumn;
 
 use super::places::{FieldPlaces, Found};
 use super::read::SeriesBlock;
@@ -82,9 +83,38 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
 
     pub(super) fn finish(self) -> SeriesBlock {
         let rows = self.times.len();
-        let columns = self.columns.into_iter().map(|column| column.finish(rows)).collect();
-        SeriesBlock { times: self.times, columns }
+        let columns = self.columns.into_iter().map(|column| with_gaps(column.finish(rows)));
+        SeriesBlock { columns: columns.collect(), times: self.times }
     }
+
+    /// The times, and columns without gaps.
+    pub(super) fn finish_sparse(self) -> (Vec<i64>, Vec<SparseColumn>) {
+        let rows = self.times.len();
+        let columns = self.columns.into_iter().map(|column| column.finish(rows));
+        let columns = columns.collect();
+        (self.times, columns)
+    }
+}
+
+/// The column with room for missing values.
+fn with_gaps(column: SparseColumn) -> Column {
+    let SparseColumn { mut values, present: Some(present) } = column else {
+        return Column::new(column.values);
+    };
+    let rows = 0..present.len();
+    match &mut values {
+        Values::Float(v) => present.spread(rows, v, 0),
+        Values::Integer(v) => present.spread(rows, v, 0),
+        Values::Unsigned(v) => present.spread(rows, v, 0),
+        Values::Boolean(v) => {
+            let mut spread = Bitmap::filled(present.len(), false);
+            present.ones().enumerate().for_each(|(at, row)| spread.set(row, v.get(at)));
+            *v = spread;
+        }
+        Values::String(v) => v.spread(0, &present, rows),
+        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
+    }
+    Column { values, validity: Some(present) }
 }
 
 /// Builds a column from slots of a shard.
@@ -94,7 +124,7 @@ struct SlotColumn<'a> {
     slots: Vec<u64>,
     texts: Option<Texts<'a>>,
     /// Which rows have a value, once one has none.
-    validity: Option<Bitmap>,
+    present: Option<Bitmap>,
 }
 
 /// Texts out of a shard: those of one slot there share their text here, too.
@@ -124,10 +154,15 @@ impl<'a> SlotColumn<'a> {
             bytes: Vec::new(),
             known: Box::default(),
         });
-        Self { field_type, slots: Vec::new(), texts, validity: None }
+        Self { field_type, slots: Vec::new(), texts, present: None }
     }
 
+    /// Rows so far.
     fn len(&self) -> usize {
+        self.present.as_ref().map_or_else(|| self.values(), Bitmap::len)
+    }
+
+    fn values(&self) -> usize {
         self.texts.as_ref().map_or(self.slots.len(), |texts| texts.places.len())
     }
 
@@ -146,8 +181,8 @@ impl<'a> SlotColumn<'a> {
             Some(texts) => slots.for_each(|slot| texts.push(slot)),
             None => self.slots.extend(slots),
         }
-        if let Some(validity) = &mut self.validity {
-            validity.extend_filled(count, true);
+        if let Some(present) = &mut self.present {
+            present.extend_filled(count, true);
         }
     }
 
@@ -161,19 +196,15 @@ impl<'a> SlotColumn<'a> {
     #[inline]
     fn leave_out_until(&mut self, at: usize) {
         let len = self.len();
-        if len == at {
-            return;
-        }
-        let validity = self.validity.get_or_insert_with(|| Bitmap::filled(len, true));
-        validity.extend_filled(at - len, false);
-        match &mut self.texts {
-            Some(texts) => texts.places.resize(at, (0, 0)),
-            None => self.slots.resize(at, 0),
+        if len < at {
+            let present = self.present.get_or_insert_with(|| Bitmap::filled(len, true));
+            present.extend_filled(at - len, false);
         }
     }
 
-    fn finish(mut self, rows: usize) -> Column {
+    fn finish(mut self, rows: usize) -> SparseColumn {
         self.leave_out_until(rows);
+        let count = self.values();
         let values = match self.field_type {
             FieldType::Float => Values::Float(self.slots.into_iter().map(f64::from_bits).collect()),
             FieldType::Integer => {
@@ -184,7 +215,10 @@ impl<'a> SlotColumn<'a> {
                 let word = |slots: &[u64]| {
                     slots.iter().rev().fold(0, |word, slot| word << 1 | u64::from(*slot != 0))
                 };
-                Values::Boolean(Bitmap::from_words(self.slots.chunks(64).map(word).collect(), rows))
+                Values::Boolean(Bitmap::from_words(
+                    self.slots.chunks(64).map(word).collect(),
+                    count,
+                ))
             }
             FieldType::String => {
                 let texts = self.texts.expect("BUG: a column of texts has them");
@@ -192,6 +226,6 @@ impl<'a> SlotColumn<'a> {
                 Values::String(texts.expect("BUG: stored text is UTF-8"))
             }
         };
-        Column { values, validity: self.validity }
+        SparseColumn { values, present: self.present }
     }
 }

@@ -102,6 +102,11 @@ impl FieldPlaces {
         Self { types: fields.iter().map(|(_, t)| *t).collect(), everywhere, steady, found, starts }
     }
 
+    /// Fields that were asked for.
+    pub(crate) fn columns(&self) -> usize {
+        self.types.len()
+    }
+
     /// The fields that rows of a layout have and not all rows at the same position.
     #[inline]
     pub(super) fn others(&self, layout: u32) -> &[Found] {

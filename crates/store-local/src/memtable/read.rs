@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use model::{Column, SeriesId, TimeRange};
+use segment::SparseColumn;
 
 use super::block_builder::{BlockBuilder, ROWS_AT_ONCE};
 use super::places::FieldPlaces;
@@ -48,7 +49,7 @@ pub(super) fn read(
     places: &FieldPlaces,
     few: Option<&Few>,
 ) -> SeriesBlock {
-    let wanted = Wanted { shard, series, time, arrived_before, places };
+    let wanted = Wanted { shard, series, time, hidden: &[], arrived_before, places };
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
     let mut block = BlockBuilder::new(shard, places);
     let Some(mut found) = few.and_then(|few| wanted.few(few)) else {
@@ -65,6 +66,18 @@ pub(super) fn read(
     }
     block.add(&found);
     block.finish()
+}
+
+/// The same without gaps: of each column the values that there are. All rows within `time` but those that are hidden.
+pub(super) fn read_sparse(
+    shard: &Shard,
+    series: Series<'_>,
+    (time, hidden): (TimeRange, &[i64]),
+    places: &FieldPlaces,
+) -> (Vec<i64>, Vec<SparseColumn>) {
+    let mut block = BlockBuilder::new(shard, places);
+    Wanted { shard, series, time, hidden, arrived_before: u32::MAX, places }.all(&mut block);
+    block.finish_sparse()
 }
 
 /// Rows of one of several series, in a block of them all.
@@ -95,7 +108,7 @@ pub(super) fn read_many(
         for ((at, _), series) in some.iter().zip(series) {
             let Some(series) = series else { continue };
             let before = block.times.len();
-            Wanted { shard, series, time, arrived_before, places }.all(&mut block);
+            Wanted { shard, series, time, hidden: &[], arrived_before, places }.all(&mut block);
             if block.times.len() > before {
                 found.push(FoundRows { at: *at, rows: before..block.times.len() });
             }
@@ -112,6 +125,8 @@ struct Wanted<'a> {
     shard: &'a Shard,
     series: Series<'a>,
     time: TimeRange,
+    /// Times of rows that are not wanted, ascending.
+    hidden: &'a [i64],
     arrived_before: u32,
     places: &'a FieldPlaces,
 }
@@ -121,6 +136,7 @@ impl<'a> Wanted<'a> {
         self.time.contains(row.time_ns)
             && row.arrival < self.arrived_before
             && self.places.has_fields(row.layout)
+            && (self.hidden.is_empty() || self.hidden.binary_search(&row.time_ns).is_err())
     }
 
     /// Adds all rows to `block`, in order of time.

@@ -86,7 +86,7 @@ proptest! {
             let range = TimeRange::new(from, to);
             let rows: BTreeMap<_, _> =
                 rows.into_iter().filter(|(t, _)| range.contains(*t)).collect();
-            let read = table.read(SeriesId(series), range, &Pin::ALL, &table.places(MeasurementNo(1), &FIELDS));
+            let read = table.read(SeriesId(series), range, &Pin::ALL, &table.places(MeasurementNo(1), &FIELDS), None);
             prop_assert_eq!(read.is_some(), !rows.is_empty());
             if let Some(read) = read {
                 let expected = expected(&rows);
@@ -130,8 +130,8 @@ proptest! {
         let counted = counted.map(|field| field.index(fields.len()));
         let with_any = counted.map(|field| [field].into());
         let few = Few { rows: wanted, from_end, with_any, is_alone: false };
-        let all = table.read(SeriesId(3), range, &pin, &table.places(MeasurementNo(1), fields));
-        let some = table.read_few(SeriesId(3), range, &pin, &table.places(MeasurementNo(1), fields), Some(&few));
+        let all = table.read(SeriesId(3), range, &pin, &table.places(MeasurementNo(1), fields), None);
+        let some = table.read(SeriesId(3), range, &pin, &table.places(MeasurementNo(1), fields), Some(&few));
         let (Some(all), Some(some)) = (&all, &some) else {
             prop_assert_eq!(all.is_some(), some.is_some());
             return Ok(());
@@ -156,7 +156,7 @@ proptest! {
         prop_assert!(got == total || (wanted > 0 && found == wanted), "{} of {}", found, got);
         // Where no row elsewhere is completed by them, others may be missing.
         let few = Few { is_alone: true, ..few };
-        let alone = table.read_few(SeriesId(3), range, &pin, &table.places(MeasurementNo(1), fields), Some(&few));
+        let alone = table.read(SeriesId(3), range, &pin, &table.places(MeasurementNo(1), fields), Some(&few));
         let alone = alone.unwrap_or_default();
         let mattering = |block: &SeriesBlock| -> Vec<i64> {
             let rows = (0..block.times.len()).filter(|row| has_value(block, *row));
@@ -198,7 +198,7 @@ proptest! {
             let range = TimeRange::new(from, to);
             let rows: BTreeMap<_, _> =
                 model.range(from..=to).map(|(time, row)| (*time, *row)).collect();
-            let read = table.read(SeriesId(3), range, &Pin::ALL, &table.places(MeasurementNo(1), &FIELDS)).unwrap_or_default();
+            let read = table.read(SeriesId(3), range, &Pin::ALL, &table.places(MeasurementNo(1), &FIELDS), None).unwrap_or_default();
             prop_assert_eq!(&read.times, &rows.keys().copied().collect::<Vec<_>>());
             if !rows.is_empty() {
                 prop_assert_eq!(read.columns, expected(&rows).columns);
@@ -214,7 +214,13 @@ fn many_rows_and_wide_rows_fit() {
         write(&table, 7, time, 1, time);
     }
     let block = table
-        .read(SeriesId(7), TimeRange::ALL, &Pin::ALL, &table.places(MeasurementNo(1), &FIELDS[..1]))
+        .read(
+            SeriesId(7),
+            TimeRange::ALL,
+            &Pin::ALL,
+            &table.places(MeasurementNo(1), &FIELDS[..1]),
+            None,
+        )
         .unwrap();
     assert_eq!(block.times.len(), 50_000);
     assert_eq!(block.columns[0].values, Values::Integer((0..50_000).collect()));
@@ -240,7 +246,13 @@ fn many_rows_and_wide_rows_fit() {
     }
     let last = (FieldNo(ROW_VALUES_MAX as u32 - 1), FieldType::Integer);
     let block = table
-        .read(SeriesId(8), TimeRange::ALL, &Pin::ALL, &table.places(MeasurementNo(2), &[last]))
+        .read(
+            SeriesId(8),
+            TimeRange::ALL,
+            &Pin::ALL,
+            &table.places(MeasurementNo(2), &[last]),
+            None,
+        )
         .unwrap();
     assert_eq!(block.columns[0].values, Values::Integer(vec![ROW_VALUES_MAX as i64 - 1; 3]));
     assert_eq!(table.fields_of(MeasurementNo(2)).len(), ROW_VALUES_MAX);
@@ -268,6 +280,7 @@ fn a_pin_hides_what_comes_later() {
             TimeRange::ALL,
             pin,
             &table.places(MeasurementNo(1), &FIELDS[..1]),
+            None,
         )?;
         Some(block.columns[0].values.clone())
     };

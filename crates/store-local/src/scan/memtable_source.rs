@@ -34,7 +34,7 @@ impl MemtableSource {
         let few = self.few.as_ref().filter(|_| seen.hidden.is_none());
         for time in seen.parts {
             let (pin, places) = (&self.pin, &self.places);
-            let Some(block) = self.table.read_few(series, time, pin, places, few) else {
+            let Some(block) = self.table.read(series, time, pin, places, few) else {
                 continue;
             };
             let mut piece = Piece { times: block.times, columns: block.columns };
@@ -57,7 +57,7 @@ impl MemtableSource {
         from_end: bool,
     ) -> Option<Piece> {
         let few = Few { rows, from_end, with_any: None, is_alone: true };
-        let block = self.table.read_few(series, time, &self.pin, &self.places, Some(&few))?;
+        let block = self.table.read(series, time, &self.pin, &self.places, Some(&few))?;
         Some(Piece { times: block.times, columns: block.columns })
     }
 }

@@ -287,10 +287,10 @@ impl SeriesReader {
         let mut take = self.first_take(*wanted);
         while !cluster.is_empty() && *wanted > 0 {
             let sources = &self.partitions[at].sources;
-            let nearest = match self.rows_per_series {
-                Some(_) => take_nearest(sources, &mut cluster, take, descending)?,
-                None => std::mem::take(&mut cluster),
-            };
+            // Each span may have as many.
+            let at_once = sources[cluster[0].source].rows_at_once() / cluster.len();
+            let count = take.min(at_once.max(1));
+            let nearest = take_nearest(sources, &mut cluster, count, descending)?;
             self.read_together(at, nearest, wanted, emit)?;
             take = take.saturating_mul(GROWTH);
         }
@@ -351,8 +351,9 @@ impl SeriesReader {
         {
             return Ok(());
         }
+        let at_once = source.rows_at_once();
         let (block, mut rows) = match span.rows {
-            SpanRows::Block(block, rows) if *wanted < rows.len() => (block, rows),
+            SpanRows::Block(block, rows) if rows.len() > at_once.min(*wanted) => (block, rows),
             rows => {
                 if let Some(piece) = source.read(rows, hidden, is_filtered)? {
                     self.hand_out(piece, wanted, emit);
@@ -360,10 +361,10 @@ impl SeriesReader {
                 return Ok(());
             }
         };
-        // A few rows from one end of a long run: what is read grows until they are found.
+        // More than are copied at once, or a few rows from one end of a long run: what is read grows until they are found.
         let mut take = self.first_take(*wanted);
         while !rows.is_empty() && *wanted > 0 {
-            let count = take.min(rows.len());
+            let count = take.min(at_once).min(rows.len());
             let part = if self.order == TimeOrder::Ascending {
                 let cut = rows.start + count;
                 std::mem::replace(&mut rows.start, cut)..cut

@@ -63,6 +63,9 @@ struct SharedBlock {
     columns: Vec<Option<Column>>,
 }
 
+/// Cells of a series, missing ones included, that are copied at once: 32 MB of numbers.
+const PIECE_CELLS_MAX: usize = 4 << 20;
+
 /// So many rows of a series are read by themselves, not with those of all series of their block.
 const FEW_ROWS: u64 = 256;
 
@@ -82,6 +85,15 @@ impl Source {
             }
             Self::Segment(segment) => segment.spans(source, series, time, out),
         }
+    }
+
+    /// Rows that are copied at once: of thousands of columns fewer.
+    pub(crate) fn rows_at_once(&self) -> usize {
+        let columns = match self {
+            Self::Memtable(memtable) => memtable.places.columns(),
+            Self::Segment(segment) => segment.fields.len(),
+        };
+        (PIECE_CELLS_MAX / columns.max(1)).max(1)
     }
 
     /// Reads a span's rows but the `hidden`; if `is_filtered`, of a segment only those that satisfy the filters, `None` if
