@@ -249,6 +249,12 @@ impl Block {
         &self.chunk.blocks[self.index as usize]
     }
 
+    /// Values of all fields, without missing ones.
+    #[must_use]
+    pub fn values(&self) -> usize {
+        self.pages().iter().map(|page| page.count as usize).sum()
+    }
+
     pub(crate) fn pages(&self) -> &[PageEntry] {
         let range = &self.entry().pages;
         &self.chunk.pages[range.start as usize..range.end as usize]

@@ -24,6 +24,7 @@ use crate::format::{
 use crate::input::Malformed;
 use crate::runs::Runs;
 use crate::sift::{self, FieldCondition, Stretch};
+use crate::sparse::SparseColumn;
 use crate::windows::{BlockWindows, WindowIndex, WindowSummaries};
 
 mod ahead;
@@ -37,6 +38,7 @@ mod thaw;
 mod thawed;
 mod times;
 mod verify;
+mod without_gaps;
 
 pub use ahead::Expected;
 pub(crate) use ahead::Known;
@@ -327,6 +329,22 @@ impl SegmentReader {
         out: &mut [Column],
     ) -> Result<(), SegmentError> {
         fields::columns(self, block, parts, fields, out)
+    }
+
+    /// All rows of a block, each field in a column without gaps. A field without a number is one that the measurement does
+    /// not have.
+    ///
+    /// # Errors
+    /// If the disk fails or a page is damaged.
+    ///
+    /// # Panics
+    /// If a field is of another type.
+    pub fn sparse_columns(
+        &self,
+        block: &Block,
+        fields: &[(Option<usize>, FieldType)],
+    ) -> Result<Vec<SparseColumn>, SegmentError> {
+        without_gaps::columns(self, block, fields)
     }
 
     /// Adds entries for some rows of a block that have a value where the field has one, but any value. A page

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::memory::MemoryFile;
 use crate::{
-    Edge, SegmentError, SegmentInfo, SegmentReader, SegmentRows, SegmentWriter, SparseColumn,
-    WriterOptions,
+    Block, Directory, Edge, SegmentError, SegmentInfo, SegmentReader, SegmentRows, SegmentWriter,
+    SparseColumn, WriterOptions,
 };
 
 /// A value by its bits, so that NaNs and signed zeros can be compared.
@@ -260,6 +260,7 @@ pub(crate) fn read(
     for block in reader.blocks(&directory, &series, time) {
         let block = block?;
         let runs = reader.runs(&block)?;
+        check_without_gaps(&reader.streaming(), &directory, &block)?;
         for (id, rows) in runs.iter().filter(|(id, _)| series.contains(id)) {
             let mut times = vec![0];
             let found = reader.rows_in(&block, rows.clone(), time)?;
@@ -284,6 +285,35 @@ pub(crate) fn read(
         }
     }
     Ok(out)
+}
+
+/// Whether columns without gaps are the columns.
+fn check_without_gaps(
+    reader: &SegmentReader,
+    directory: &Directory,
+    block: &Block,
+) -> Result<(), SegmentError> {
+    let fields = directory.fields().iter().enumerate().map(|(at, (_, t))| (Some(at), *t));
+    let fields: Vec<_> = fields.chain([(None, FieldType::Float)]).collect();
+    let sparse = reader.sparse_columns(block, &fields)?;
+    assert_eq!(block.values(), sparse.iter().map(|column| column.values.len()).sum::<usize>());
+    for ((field, field_type), sparse) in fields.into_iter().zip(sparse) {
+        let mut column = Column::new(Values::empty(field_type));
+        match field {
+            Some(field) => reader.column(block, field, 0..block.rows(), &mut column)?,
+            None => column.extend_missing(block.rows()),
+        }
+        assert_eq!(sparse.len(), block.rows());
+        let SparseColumn { values, present } = sparse;
+        let (values, mut next) = (Column::new(values), 0);
+        for row in 0..block.rows() {
+            let is_there = present.as_ref().is_none_or(|present| present.get(row));
+            let cell = if is_there { cell_at(&values, next) } else { Cell::Missing };
+            next += usize::from(is_there);
+            assert_eq!(cell, cell_at(&column, row), "two ways to the same values");
+        }
+    }
+    Ok(())
 }
 
 pub(crate) const ALL_SERIES: std::ops::RangeInclusive<SeriesId> = SeriesId(0)..=SeriesId(u64::MAX);

@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
 use crate::flush::{discard_segment, finish_segment, segment_meta, start_segment};
 use crate::manifest::Edit;
-use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source};
+use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source, SparsePart};
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
@@ -172,7 +172,7 @@ fn merge_measurement(
         let touches = |t: &&Arc<Tombstone>| t.touches(meta.database, meta.policy, name, meta.time);
         let stones = segment.tombstones.iter().filter(touches).cloned().collect();
         let source = SegmentSource::open(segment, name, fields, stones, &counters)?;
-        sources.extend(source.map(|s| Source::Segment(Box::new(s.streaming()))));
+        sources.extend(source.map(|s| Source::Segment(Box::new(s.for_merge()))));
     }
     let whole = vec![PartitionSources { time: TimeRange::ALL, sources }];
     let mut reader = SeriesReader::new(whole, TimeRange::ALL);
@@ -185,10 +185,18 @@ fn merge_measurement(
         let series = SeriesId(series);
         let mut outcome = Ok(());
         reader.read(series, &mut |emitted| {
-            if let (Ok(()), Emitted::Rows(piece)) = (&outcome, emitted) {
-                outcome = sink.add(series, &piece);
-                pace.keep();
+            if outcome.is_err() {
+                return;
             }
+            outcome = match emitted {
+                Emitted::Rows(piece) => sink.add(series, &piece),
+                Emitted::Sparse(part) => {
+                    let SparsePart { all, rows } = part;
+                    sink.add_sparse(series, (&all.times, &all.columns), rows)
+                }
+                Emitted::Row(..) | Emitted::Summaries(_) => panic!("BUG: merges ask for rows"),
+            };
+            pace.keep();
         })?;
         outcome?;
     }

@@ -146,7 +146,7 @@ fn write_measurement(
         for time in visible.filter(|time| !time.is_empty()) {
             let hidden = seen.hidden.as_deref().unwrap_or_default();
             let (times, columns) = table.read_sparse(*series, (time, hidden), &places);
-            sink.add_sparse(*series, &times, &columns)?;
+            sink.add_sparse(*series, (&times, &columns), 0..times.len())?;
         }
     }
     sink.finish()

@@ -24,6 +24,7 @@ mod shared_block;
 mod sifted;
 mod source;
 mod span;
+mod sparse;
 mod summarise;
 mod tag_cache;
 
@@ -51,6 +52,7 @@ pub(crate) use series_list::SeriesList;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
 use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
+pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
 
 /// The number of a field that does not exist: no layout has it.
@@ -436,6 +438,7 @@ impl Emitted<'_> {
             Self::Rows(piece) => batch.add(ordinal, piece, ready),
             Self::Row(time, values) => batch.add_row(ordinal, time, values, ready),
             Self::Summaries(summaries) => batch.add_summaries(ordinal, &summaries, ready),
+            Self::Sparse(_) => panic!("BUG: only merges read rows without gaps"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Rows of series after series on their way into a segment.
 
+use std::ops::Range;
+
 use model::{FieldType, Name, SeriesId};
 use segment::{SegmentRows, SegmentWriter, SparseColumn};
 use store::StoreError;
@@ -42,17 +44,19 @@ impl<'a> SegmentSink<'a> {
         self.pass_on_enough()
     }
 
-    /// The same, in columns without gaps.
+    /// The same, some rows of columns without gaps.
     pub(crate) fn add_sparse(
         &mut self,
         series: SeriesId,
-        times: &[i64],
-        columns: &[SparseColumn],
+        (times, columns): (&[i64], &[SparseColumn]),
+        rows: Range<usize>,
     ) -> Result<(), StoreError> {
-        self.add_times(series, times);
+        self.add_times(series, &times[rows.clone()]);
         for (mine, theirs) in self.rows.columns.iter_mut().zip(columns) {
-            mine.extend_from(theirs, 0..times.len());
-            self.bytes += theirs.memory_bytes();
+            let had = mine.values.len();
+            mine.extend_from(theirs, rows.clone());
+            let (added, all) = (mine.values.len() - had, theirs.values.len().max(1));
+            self.bytes += theirs.values.memory_bytes() / all * added + rows.len() / 8;
         }
         self.pass_on_enough()
     }

@@ -14,6 +14,7 @@ use super::nearest::take_nearest;
 use super::piece::Piece;
 use super::source::{SegmentSource, Source};
 use super::span::{Span, SpanRows, clusters, has_time_within};
+use super::sparse::SparsePart;
 use super::summarise::{Cut, SpanSummaries};
 
 /// The sources of one partition, oldest first.
@@ -56,6 +57,8 @@ pub(crate) enum Emitted<'a> {
     /// One row: its time and the bits of a number, or nothing, of each field.
     Row(i64, &'a [Option<u64>]),
     Summaries(SpanSummaries),
+    /// Rows of a series that have few of the fields, for merges.
+    Sparse(SparsePart<'a>),
 }
 
 /// How much more is read of a span when its first rows turned out not to be enough.
@@ -325,6 +328,13 @@ impl SeriesReader {
     ) -> Result<(), StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
         let hidden = span.hidden.as_deref();
+        if let (Source::Segment(segment), SpanRows::Block(block, rows), None) =
+            (&mut *source, &span.rows, hidden)
+            && let Some(part) = segment.read_sparse(block, rows)?
+        {
+            emit(Emitted::Sparse(part));
+            return Ok(());
+        }
         let is_filtered = !self.filters.is_empty();
         if let Some(windows) = &self.windows
             && hidden.is_none()

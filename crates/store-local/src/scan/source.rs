@@ -14,6 +14,7 @@ use super::edge::edge_of;
 use super::memtable_source::MemtableSource;
 use super::piece::Piece;
 use super::span::{Span, SpanRows, hidden_within};
+use super::sparse::SparseRows;
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
 use crate::tombstone::{Tombstone, visible};
@@ -46,6 +47,10 @@ pub(crate) struct SegmentSource {
     /// What the filters say of fields of the segment; `None`: no row satisfies them.
     pub(super) conditions: Option<Vec<FieldCondition>>,
     shared: Option<SharedBlock>,
+    /// Everything is read once, to be written again.
+    pub(super) merges: bool,
+    /// The block that was read last for that, if its rows have few of the fields.
+    pub(super) sparse: Option<SparseRows>,
     /// All rows of the block that was read as a whole last.
     pub(super) held: Option<(Block, Arc<Piece>)>,
     pub(super) counters: Arc<Counters>,
@@ -63,8 +68,8 @@ struct SharedBlock {
     columns: Vec<Option<Column>>,
 }
 
-/// Cells of a series, missing ones included, that are copied at once: 32 MB of numbers.
-const PIECE_CELLS_MAX: usize = 4 << 20;
+/// Cells of a series, missing ones included, that are copied at once: 8 MB of numbers.
+const PIECE_CELLS_MAX: usize = 1 << 20;
 
 /// So many rows of a series are read by themselves, not with those of all series of their block.
 const FEW_ROWS: u64 = 256;
@@ -168,6 +173,8 @@ impl SegmentSource {
             only_counts: false,
             conditions: Some(Vec::new()),
             shared: None,
+            merges: false,
+            sparse: None,
             held: None,
             counters: Arc::clone(counters),
         }))
@@ -191,9 +198,10 @@ impl SegmentSource {
         self
     }
 
-    /// The same source, leaving the page cache as it is: for reading everything just once.
-    pub(crate) fn streaming(mut self) -> Self {
+    /// The same source, for a merge: everything is read once, the page cache stays as it is.
+    pub(crate) fn for_merge(mut self) -> Self {
         self.reader = self.reader.streaming();
+        self.merges = true;
         self
     }
 
