@@ -162,6 +162,10 @@ fn tiny() -> QueryTuning {
     }
 }
 
+/// More than are looked for one by one.
+const FIELDS: [&str; 14] =
+    ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "fa", "fb", "fc", "fd"];
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 1500,
@@ -221,6 +225,44 @@ proptest! {
         let mut other = with(&rows, options);
         other.context.threads = threads;
         other.context.tuning = QueryTuning { extreme_series_rows, ..tiny() };
+        prop_assert_eq!(other.short(&query), want, "{}", query);
+    }
+
+    #[test]
+    fn the_ends_of_many_fields_do_not_depend_on_the_way(
+        rows in prop::collection::vec(
+            (pick(&["m,h=a", "m,h=b", "m,h=c"]), prop::collection::vec(0usize..FIELDS.len(), 1..3), 0i64..90),
+            1..60,
+        ),
+        function in pick(&["first", "last"]),
+        condition in pick(&["", " WHERE h = 'a'", " WHERE time >= 10 AND time < 60", " WHERE f0 > 40"]),
+        group in pick(&["", " GROUP BY h"]),
+        item_rows in 1usize..6,
+        (filters, joins_series, ends) in any::<(bool, bool, bool)>(),
+        threads in 1usize..3,
+    ) {
+        let row = |(key, fields, time): &(&'static str, Vec<usize>, i64)| {
+            let mut fields = fields.clone();
+            fields.sort_unstable();
+            fields.dedup();
+            let value = |field: &usize| (FIELDS[*field], Scalar::Integer(time + *field as i64));
+            Row::new(*key, &fields.iter().map(value).collect::<Vec<_>>(), *time)
+        };
+        let rows: Vec<Row> = rows.iter().map(row).collect();
+        let query = format!("SELECT {function}(*) FROM m{condition}{group}");
+        let want = with(&rows, ReferenceOptions::default()).short(&query);
+        prop_assert!(!want.starts_with("error"), "{} {}", query, want);
+
+        let options = ReferenceOptions {
+            item_rows,
+            summaries: SummaryMode::Never,
+            filters,
+            rows_per_series: true,
+            joins_series,
+            ends,
+        };
+        let mut other = with(&rows, options);
+        other.context.threads = threads;
         prop_assert_eq!(other.short(&query), want, "{}", query);
     }
 }

@@ -24,17 +24,15 @@ impl Piece {
     }
 
     /// The rows in which one of these columns has a value, or one of all; `None`: it is known that all do.
-    pub(super) fn rows_with_values(&self, with_any: Option<&[usize]>) -> Option<Bitmap> {
-        let mut validities = Vec::with_capacity(self.columns.len());
-        for (at, column) in self.columns.iter().enumerate() {
-            if with_any.is_some_and(|any| !any.contains(&at)) {
-                continue;
-            }
-            validities.push(column.validity.as_ref()?);
-        }
+    pub(super) fn rows_with_values<'a>(&'a self, with_any: Option<&[usize]>) -> Option<Bitmap> {
+        let validity = |column: &'a Column| column.validity.as_ref();
+        let validities: Option<Vec<&Bitmap>> = match with_any {
+            None => self.columns.iter().map(validity).collect(),
+            Some(any) => any.iter().map(|at| validity(&self.columns[*at])).collect(),
+        };
         let rows = self.times.len();
         let mut any = vec![0u64; rows.div_ceil(64)];
-        for validity in validities {
+        for validity in validities? {
             any.iter_mut().zip(validity.words()).for_each(|(a, v)| *a |= v);
         }
         Some(Bitmap::from_words(any, rows))

@@ -21,6 +21,13 @@ const GROWTH: u64 = 8;
 /// Series that need more rows than this are read whole.
 const ROWS_MAX: u64 = 4096;
 
+/// Columns without a value that are looked for one by one. Of more, rows that have any are read: of thousands of fields
+/// of which a row has a handful, each was another look at all of them otherwise.
+const COLUMNS_APART: usize = 8;
+
+/// So many rows of a series are read for several columns together, at most.
+const ROWS_TOGETHER_MAX: u64 = 1 << 16;
+
 /// Rows read first where only the query knows which of them satisfy its condition.
 const FILTERED_ROWS: u64 = 64;
 
@@ -128,13 +135,31 @@ impl Seeker {
     /// What is to be read next, after `slice`: rows with a value of a column that is still missing.
     pub(super) fn next_slices(mut self, input: &Input, slice: &ScanSlice) -> Vec<ScanSlice> {
         self.close();
+        let grown = self.rows.saturating_mul(GROWTH);
+        if self.pending.len() > COLUMNS_APART && grown <= ROWS_TOGETHER_MAX {
+            return vec![self.slice_together(slice, grown)];
+        }
         let rows_per_series = match (&slice.with_any, &input.filter) {
-            (None, _) => first_rows(input),
             // The first row with a value is what was asked for.
-            (Some(_), None) => return Vec::new(),
-            (Some(_), Some(_)) => Some(self.rows.saturating_mul(GROWTH)).filter(|n| *n <= ROWS_MAX),
+            (Some(columns), None) if columns.len() == 1 => return Vec::new(),
+            (None, _) | (Some(_), None) => first_rows(input),
+            (Some(_), Some(_)) => Some(grown).filter(|n| *n <= ROWS_MAX),
         };
         self.slices(slice, rows_per_series)
+    }
+
+    /// Rows with a value of any column that is missing in some series: a series that has shown one already does so again.
+    fn slice_together(self, slice: &ScanSlice, rows: u64) -> ScanSlice {
+        let columns: Vec<usize> = self.pending.keys().map(|column| column - 1).collect();
+        let mut series: Vec<u32> = self.pending.into_values().flatten().collect();
+        series.sort_unstable();
+        series.dedup();
+        ScanSlice {
+            series: Some(series.into()),
+            time: slice.time,
+            with_any: Some(columns.into()),
+            rows_per_series: Some(rows),
+        }
     }
 
     fn slices(self, slice: &ScanSlice, rows_per_series: Option<u64>) -> Vec<ScanSlice> {
@@ -192,6 +217,20 @@ mod tests {
         rows.columns.push(Column { validity: Some(others), ..rows.columns[1].clone() });
         one.look(&rows.runs, &rows);
         assert_eq!(pending(one), [(0, vec![2, 5]), (1, vec![1, 5])]);
+    }
+
+    #[test]
+    fn many_columns_are_looked_for_together() {
+        let mut one = Seeker::of(vec![1, 2], 1);
+        let mut rows = batch(&[(1, &[true]), (2, &[false]), (5, &[false])]);
+        let others: Bitmap = [false, true, false].into_iter().collect();
+        rows.columns.push(Column { validity: Some(others), ..rows.columns[1].clone() });
+        one.look(&rows.runs, &rows);
+        one.close();
+        let slice = one.slice_together(&ScanSlice::all(), 8);
+        assert_eq!(slice.with_any.as_deref(), Some(&[0, 1][..]));
+        assert_eq!(slice.series.as_deref(), Some(&[1, 2, 5][..]));
+        assert_eq!(slice.rows_per_series, Some(8));
     }
 
     #[test]
