@@ -273,6 +273,11 @@ impl Memtable {
         FieldPlaces::new(&self.layouts.read(), measurement, fields)
     }
 
+    /// Cuts all times into ranges in which a series has about so many rows, as [`Self::parts_of`] does.
+    pub(crate) fn parts_of_rows(&self, series: SeriesId, rows: usize) -> Vec<TimeRange> {
+        self.parts(series, rows, |_, _| rows)
+    }
+
     /// Cuts all times into ranges in which a series, which has so many fields, has about so many values and
     /// [`PART_ROWS_MAX`] rows, duplicates included. Rows of one time stay together, and rows may come later.
     pub(crate) fn parts_of(
@@ -281,9 +286,22 @@ impl Memtable {
         fields: usize,
         values_max: usize,
     ) -> Vec<TimeRange> {
+        // All of them may have all fields.
+        self.parts(series, values_max / fields.max(1), |rows, values| {
+            (values_max / values.div_ceil(rows).max(1)).min(PART_ROWS_MAX)
+        })
+    }
+
+    /// Cuts at every so many rows, which `rows_of` finds from how many rows and values there are; not at all if there are no
+    /// more rows than `rows_max`.
+    fn parts(
+        &self,
+        series: SeriesId,
+        rows_max: usize,
+        rows_of: impl Fn(usize, usize) -> usize,
+    ) -> Vec<TimeRange> {
         let shard = self.shards[shard_of(series)].lock();
-        let is_one = |rows: u32| (rows as usize).saturating_mul(fields) <= values_max;
-        let found = shard.series(series).filter(|series| !is_one(series.rows.rows));
+        let found = shard.series(series).filter(|series| series.rows.rows as usize > rows_max);
         let Some(found) = found else { return vec![TimeRange::ALL] };
         let (mut times, mut values) = (Vec::with_capacity(found.rows.rows as usize), 0);
         shard.for_each_row(found, TimeRange::ALL, |row| {
@@ -292,8 +310,7 @@ impl Memtable {
         });
         let is_ascending = found.rows.is_ascending();
         drop(shard);
-        let each = values.div_ceil(times.len()).max(1);
-        let rows = (values_max / each).clamp(1, PART_ROWS_MAX);
+        let rows = rows_of(times.len(), values).max(1);
         if !is_ascending {
             times.sort_unstable();
         }

@@ -20,6 +20,7 @@ mod piece;
 mod selected;
 mod series_list;
 mod series_reader;
+mod series_walk;
 mod shared_block;
 mod sifted;
 mod source;
@@ -50,6 +51,7 @@ pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
 pub(crate) use series_list::SeriesList;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
+use series_walk::SeriesWalk;
 use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
@@ -311,6 +313,7 @@ impl Scan for LocalScan {
         let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
         Ok(Box::new(LocalCursor {
             next: 0,
+            walk: None,
             next_many: if reader.reads_many() { 0 } else { usize::MAX },
             series: slice.series.clone(),
             reader,
@@ -452,6 +455,8 @@ struct LocalCursor {
     series: Option<Arc<[u32]>>,
     /// How many of them are done.
     next: usize,
+    /// How far the one before that was read, if not to its end.
+    walk: Option<(u32, SeriesWalk)>,
     /// From which of them on many may be read together.
     next_many: usize,
     batch: BatchBuilder,
@@ -505,9 +510,7 @@ impl LocalCursor {
         if let Some(series) = many.unfinished
             && let Some(ordinal) = self.ordinal(self.next - 1)
         {
-            let (batch, ready) = (&mut self.batch, &mut self.ready);
-            let mut add = |emitted: Emitted<'_>| emitted.add_to(batch, ordinal, ready);
-            self.reader.read_behind_block(series, &mut add)?;
+            self.walk = Some((ordinal, self.reader.begin_behind_block(series)?));
         }
         Ok(many.done > 0)
     }
@@ -517,6 +520,14 @@ impl ScanCursor for LocalCursor {
     fn next(&mut self) -> Result<Option<ScanItem>, StoreError> {
         while self.ready.is_empty() {
             self.context.interrupt.check()?;
+            if let Some((ordinal, walk)) = &mut self.walk {
+                let (batch, ready, ordinal) = (&mut self.batch, &mut self.ready, *ordinal);
+                let mut add = |emitted: Emitted<'_>| emitted.add_to(batch, ordinal, ready);
+                if !self.reader.step(walk, &mut add)? {
+                    self.walk = None;
+                }
+                continue;
+            }
             let Some(ordinal) = self.ordinal(self.next) else {
                 self.batch.finish(&mut self.ready);
                 break;
@@ -529,8 +540,7 @@ impl ScanCursor for LocalCursor {
             }
             self.next += 1;
             let series = self.plan.series.at(ordinal as usize);
-            let (batch, ready) = (&mut self.batch, &mut self.ready);
-            self.reader.read(series, &mut |emitted| emitted.add_to(batch, ordinal, ready))?;
+            self.walk = Some((ordinal, self.reader.begin(series)));
         }
         let Some(item) = self.ready.pop_front() else { return Ok(None) };
         if let ScanItem::Rows(batch) = &item {

@@ -7,13 +7,12 @@ use model::{FieldFilter, SeriesId, TimeRange};
 use segment::{Edge, Expected};
 use store::{StoreError, TimeOrder, Windows};
 
-use super::apart::apart;
 use super::filter::FilterColumns;
 use super::merge::merge;
 use super::nearest::take_nearest;
 use super::piece::Piece;
 use super::source::{SegmentSource, Source};
-use super::span::{Span, SpanRows, clusters, has_time_within};
+use super::span::{Span, SpanRows};
 use super::sparse::SparsePart;
 use super::summarise::{Cut, SpanSummaries};
 
@@ -94,25 +93,6 @@ impl SeriesReader {
         }
     }
 
-    /// Hands the rows of a series to `emit`, piece by piece in the reader's order. Pieces are not
-    /// empty, and each of their rows has a value.
-    pub(crate) fn read(
-        &mut self,
-        series: SeriesId,
-        emit: &mut dyn FnMut(Emitted<'_>),
-    ) -> Result<(), StoreError> {
-        let mut wanted = self.rows_per_series.map_or(usize::MAX, |n| n as usize);
-        let count = self.partitions.len();
-        for at in 0..count {
-            let at = if self.order == TimeOrder::Ascending { at } else { count - 1 - at };
-            self.read_partition(at, series, &mut wanted, emit)?;
-            if wanted == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Gets ready for `series` to be read, one after another.
     pub(crate) fn look_ahead(&mut self, series: &[SeriesId]) {
         let edge = self.edge();
@@ -144,59 +124,9 @@ impl SeriesReader {
         if self.order == TimeOrder::Descending { Edge::Last } else { Edge::First }
     }
 
-    fn read_partition(
-        &mut self,
-        at: usize,
-        series: SeriesId,
-        wanted: &mut usize,
-        emit: &mut dyn FnMut(Emitted<'_>),
-    ) -> Result<(), StoreError> {
-        let partition = &mut self.partitions[at];
-        let time = self.time.intersect(&partition.time);
-        if let [Source::Segment(segment)] = partition.sources.as_slice()
-            && self.rows_per_series.is_some()
-            && self.windows.is_none()
-            && !segment.has_tombstones()
-        {
-            return self.read_end(at, series, time, wanted, emit);
-        }
-        if let [Source::Memtable(memtable)] = partition.sources.as_slice()
-            && self.rows_per_series.is_some()
-            && !self.filters.is_empty()
-            && memtable.tombstones.is_empty()
-        {
-            self.read_memtable_end(at, series, time, wanted, emit);
-            return Ok(());
-        }
-        let mut spans = Vec::new();
-        for (source_no, source) in partition.sources.iter_mut().enumerate() {
-            source.spans(source_no, series, time, &mut spans)?;
-        }
-        if let Some(only) = &self.only {
-            spans.retain(|span| has_time_within(only, span.time));
-        }
-        let mut clusters = match spans.len() {
-            0 => return Ok(()),
-            1 => vec![spans],
-            // Where a few rows are wanted they are looked for in all spans together.
-            _ if self.rows_per_series.is_some() => clusters(spans),
-            _ => apart(&partition.sources, spans)?,
-        };
-        if self.order == TimeOrder::Descending {
-            clusters.reverse();
-        }
-        for cluster in clusters {
-            self.read_cluster(at, cluster, wanted, emit)?;
-            if *wanted == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Reads a few rows of a partition that is a segment and nothing else: block by block from the
     /// wanted end, until there are enough.
-    fn read_end(
+    pub(super) fn read_end(
         &mut self,
         at: usize,
         series: SeriesId,
@@ -238,7 +168,7 @@ impl SeriesReader {
 
     /// Reads a few rows of a partition that is a memtable and nothing else, of those that satisfy the filters: so many
     /// from the wanted end, and more as long as not enough of them do.
-    fn read_memtable_end(
+    pub(super) fn read_memtable_end(
         &self,
         at: usize,
         series: SeriesId,
@@ -275,16 +205,18 @@ impl SeriesReader {
         }
     }
 
-    fn read_cluster(
+    /// Reads spans whose times may overlap, or the first of their rows; gives clusters of what is left.
+    pub(super) fn read_cluster(
         &mut self,
         at: usize,
         mut cluster: Vec<Span>,
         wanted: &mut usize,
         emit: &mut dyn FnMut(Emitted<'_>),
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Vec<Span>>, StoreError> {
         if cluster.len() == 1 {
             let span = cluster.remove(0);
-            return self.read_alone(at, span, wanted, emit);
+            let rest = self.read_alone(at, span, wanted, emit)?;
+            return Ok(rest.map(|span| vec![span]));
         }
         let descending = self.order == TimeOrder::Descending;
         let mut take = self.first_take(*wanted);
@@ -295,9 +227,12 @@ impl SeriesReader {
             let count = take.min(at_once.max(1));
             let nearest = take_nearest(sources, &mut cluster, count, descending)?;
             self.read_together(at, nearest, wanted, emit)?;
+            if self.rows_per_series.is_none() {
+                break;
+            }
             take = take.saturating_mul(GROWTH);
         }
-        Ok(())
+        Ok((!cluster.is_empty()).then_some(cluster))
     }
 
     /// Reads spans whose times may overlap.
@@ -318,14 +253,14 @@ impl SeriesReader {
         Ok(())
     }
 
-    /// Reads a span that no other source has rows for.
-    pub(super) fn read_alone(
+    /// Reads a span that no other source has rows for, or the first of its rows; gives what is left.
+    fn read_alone(
         &mut self,
         at: usize,
         span: Span,
         wanted: &mut usize,
         emit: &mut dyn FnMut(Emitted<'_>),
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Span>, StoreError> {
         let source = &mut self.partitions[at].sources[span.source];
         let hidden = span.hidden.as_deref();
         if let (Source::Segment(segment), SpanRows::Block(block, rows), None) =
@@ -333,7 +268,7 @@ impl SeriesReader {
             && let Some(part) = segment.read_sparse(block, rows)?
         {
             emit(Emitted::Sparse(part));
-            return Ok(());
+            return Ok(None);
         }
         let is_filtered = !self.filters.is_empty();
         if let Some(windows) = &self.windows
@@ -350,16 +285,16 @@ impl SeriesReader {
                     {
                         self.hand_out(piece, wanted, emit);
                     }
-                    return Ok(());
+                    return Ok(None);
                 }
             } else if let Some(cut) = source.summarise(&span, windows)? {
-                return self.read_cut(at, span, cut, wanted, emit);
+                return self.read_cut(at, span, cut, wanted, emit).map(|()| None);
             }
         }
         if let (SpanRows::Block(block, _), Source::Segment(segment)) = (&span.rows, &*source)
             && !segment.has_values(block, self.with_any.as_deref())
         {
-            return Ok(());
+            return Ok(None);
         }
         let at_once = source.rows_at_once();
         let (block, mut rows) = match span.rows {
@@ -368,7 +303,7 @@ impl SeriesReader {
                 if let Some(piece) = source.read(rows, hidden, is_filtered)? {
                     self.hand_out(piece, wanted, emit);
                 }
-                return Ok(());
+                return Ok(None);
             }
         };
         // More than are copied at once, or a few rows from one end of a long run: what is read grows until they are found.
@@ -387,9 +322,21 @@ impl SeriesReader {
             if let Some(piece) = source.read(part, hidden, is_filtered)? {
                 self.hand_out(piece, wanted, emit);
             }
+            if self.rows_per_series.is_none() {
+                break;
+            }
             take = take.saturating_mul(GROWTH);
         }
-        Ok(())
+        // Those that were wanted are there, or all.
+        if rows.is_empty() || self.rows_per_series.is_some() {
+            return Ok(None);
+        }
+        let Source::Segment(segment) = &self.partitions[at].sources[span.source] else {
+            panic!("BUG: only blocks are read in parts")
+        };
+        let time = segment.bounds(&block, &rows)?;
+        let rows = SpanRows::Block(block, rows);
+        Ok(Some(Span { source: span.source, time, rows, hidden: span.hidden }))
     }
 
     /// So many rows are read first to find those that are wanted.

@@ -17,7 +17,8 @@ use super::counters::Counters;
 use super::filter;
 use super::piece::Piece;
 use super::series_list::SeriesList;
-use super::series_reader::{Emitted, SeriesReader};
+use super::series_reader::SeriesReader;
+use super::series_walk::SeriesWalk;
 use super::source::{SegmentSource, Source, same};
 use super::summarise::{SpanSummaries, in_one_window, summarise};
 use crate::error::segment_error;
@@ -376,12 +377,11 @@ impl SeriesReader {
         (!left.is_empty()).then(|| piece.into_batch(left))
     }
 
-    /// Reads the rows of a series that are behind the block that [`Self::read_shared_block`] read last.
-    pub(super) fn read_behind_block(
+    /// Before the rows of a series that are behind the block that [`Self::read_shared_block`] read last.
+    pub(super) fn begin_behind_block(
         &mut self,
         series: SeriesId,
-        emit: &mut dyn FnMut(Emitted<'_>),
-    ) -> Result<(), StoreError> {
+    ) -> Result<SeriesWalk, StoreError> {
         let time = self.time.intersect(&self.partitions[0].time);
         let segment = self.only_segment(0);
         let place = segment.near;
@@ -393,8 +393,7 @@ impl SeriesReader {
                 segment.block_span(0, series, time, block, &mut spans)?;
             }
         }
-        let mut all = usize::MAX;
-        spans.into_iter().try_for_each(|span| self.read_alone(0, span, &mut all, emit))
+        Ok(self.begin_at(series, self.partitions.len(), spans))
     }
 }
 
