@@ -126,7 +126,7 @@ pub(crate) struct CallPlan {
 }
 
 /// One field or tag that is shown as it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AuxPlan {
     /// Its name.
     pub name: Name,

@@ -5,6 +5,7 @@ mod matching;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, TimeRange, Values};
 use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TagColumn, TimeOrder, Windows};
 
@@ -74,6 +75,8 @@ pub(crate) struct ScanUse {
 #[derive(Default)]
 struct Wanted {
     fields: Vec<(Name, FieldType)>,
+    /// Where in `fields` they are.
+    places: HashMap<Name, usize>,
     tags: Vec<Name>,
 }
 
@@ -81,13 +84,10 @@ impl Wanted {
     fn column(&mut self, source: SlotSource) -> ColumnSource {
         match source {
             SlotSource::Field { name, stored, wanted } => {
-                let at = match self.fields.iter().position(|(n, _)| *n == name) {
-                    Some(at) => at,
-                    None => {
-                        self.fields.push((name, stored));
-                        self.fields.len() - 1
-                    }
-                };
+                let at = *self.places.entry(name).or_insert_with_key(|name| {
+                    self.fields.push((Name::clone(name), stored));
+                    self.fields.len() - 1
+                });
                 ColumnSource::Column { at: at + 1, cast: (stored != wanted).then_some(wanted) }
             }
             SlotSource::Tag(name) => ColumnSource::Tag { at: self.tag(&name), blank: false },
@@ -330,14 +330,19 @@ impl Input {
     /// The other columns over the rows of a batch, which has none of them any more.
     pub(crate) fn take_aux(&self, batch: &mut ColumnBatch) -> Vec<Column> {
         let mut columns = Vec::with_capacity(self.aux.len());
-        for (number, source) in self.aux.iter().enumerate() {
+        let mut uses_left = vec![0u32; batch.columns.len()];
+        for source in &self.aux {
+            if let ColumnSource::Column { at, .. } = source {
+                uses_left[*at] += 1;
+            }
+        }
+        for source in &self.aux {
             let ColumnSource::Column { at, cast: to } = source else {
                 columns.push(source.column(batch, self.scan.series()).into_owned());
                 continue;
             };
-            let is_same = |other: &ColumnSource| matches!(other, ColumnSource::Column { at: other, .. } if other == at);
-            let is_wanted_again = self.aux[number + 1..].iter().any(is_same);
-            let column = take_column(&mut batch.columns, *at, is_wanted_again);
+            uses_left[*at] -= 1;
+            let column = take_column(&mut batch.columns, *at, uses_left[*at] > 0);
             columns.push(match to {
                 Some(to) => cast(column, *to),
                 None => column,

@@ -1,5 +1,8 @@
 //! Selected expressions become expressions over slots: functions first, then plain columns.
 
+use std::cmp::Ordering;
+
+use hashbrown::{HashMap, HashSet};
 use influxql::{BinaryOp, Call, DataType, Expr, Field, VarRef};
 use model::{FieldType, Name, Scalar};
 
@@ -23,11 +26,17 @@ pub(crate) struct Lowered {
 pub(crate) fn lower(fields: Vec<Field>, sources: &[Source]) -> Result<Lowered, QueryError> {
     let fields = with_column_args(fields, sources);
     let columns = influxql::names::column_names(&fields);
-    let mut slots = Slots { calls: Vec::new(), aux: Vec::new(), sources };
+    let mut slots = Slots {
+        calls: Vec::new(),
+        calls_over: HashMap::new(),
+        aux: Vec::new(),
+        known_aux: HashSet::new(),
+        sources,
+    };
     for field in &fields {
         slots.collect(&field.expr)?;
     }
-    slots.aux.sort_by(|a, b| (&a.name, rank(a.kind)).cmp(&(&b.name, rank(b.kind))));
+    slots.aux.sort_by(aux_order);
     let mut outputs = Vec::with_capacity(fields.len());
     for (field, column) in fields.into_iter().zip(columns) {
         outputs.push(Output {
@@ -59,6 +68,10 @@ fn with_column_args(fields: Vec<Field>, sources: &[Source]) -> Vec<Field> {
     all
 }
 
+fn aux_order(a: &AuxPlan, b: &AuxPlan) -> Ordering {
+    (&a.name, rank(a.kind)).cmp(&(&b.name, rank(b.kind)))
+}
+
 fn rank(kind: ColumnKind) -> u8 {
     match kind {
         ColumnKind::Field(field_type) => 1 + field_type as u8,
@@ -67,9 +80,14 @@ fn rank(kind: ColumnKind) -> u8 {
     }
 }
 
+/// Of thousands of each one is found without looking at all.
 struct Slots<'a> {
     calls: Vec<CallPlan>,
+    /// Places in `calls` of those over a field.
+    calls_over: HashMap<Name, Vec<usize>>,
     aux: Vec<AuxPlan>,
+    /// What is in `aux`.
+    known_aux: HashSet<AuxPlan>,
     sources: &'a [Source],
 }
 
@@ -79,21 +97,15 @@ impl Slots<'_> {
         match expr {
             Expr::VarRef(var) => {
                 let aux = aux_of(var);
-                if !self.aux.contains(&aux) {
+                if self.known_aux.insert(aux.clone()) {
                     self.aux.push(aux);
                 }
             }
             Expr::Call(call) if MathFunction::by_name(&call.name).is_none() => {
-                let call = self.call(call)?;
-                if !self.calls.contains(&call) {
-                    self.calls.push(call);
-                }
+                self.add_call(self.call(call)?);
             }
             Expr::Distinct(name) => {
-                let call = self.call(&distinct_call(name, self.sources))?;
-                if !self.calls.contains(&call) {
-                    self.calls.push(call);
-                }
+                self.add_call(self.call(&distinct_call(name, self.sources))?);
             }
             _ => {
                 for child in influxql::visit::children(expr) {
@@ -102,6 +114,18 @@ impl Slots<'_> {
             }
         }
         Ok(())
+    }
+
+    fn add_call(&mut self, call: CallPlan) {
+        if self.place_of(&call).is_none() {
+            self.calls_over.entry(Name::clone(&call.field)).or_default().push(self.calls.len());
+            self.calls.push(call);
+        }
+    }
+
+    fn place_of(&self, call: &CallPlan) -> Option<usize> {
+        let places = self.calls_over.get(&call.field)?;
+        places.iter().copied().find(|at| self.calls[*at] == *call)
     }
 
     fn call(&self, call: &Call) -> Result<CallPlan, QueryError> {
@@ -167,7 +191,7 @@ impl Slots<'_> {
         match expr {
             Expr::VarRef(var) => {
                 let aux = aux_of(var);
-                let at = self.aux.iter().position(|a| *a == aux);
+                let at = self.aux.binary_search_by(|other| aux_order(other, &aux));
                 Expression::Slot(self.calls.len() + at.expect("BUG: every name was collected"))
             }
             Expr::Call(call) => match MathFunction::by_name(&call.name) {
@@ -192,7 +216,7 @@ impl Slots<'_> {
     }
 
     fn call_slot(&self, call: &Call) -> Expression {
-        let at = self.call(call).ok().and_then(|call| self.calls.iter().position(|c| *c == call));
+        let at = self.call(call).ok().and_then(|call| self.place_of(&call));
         Expression::Slot(at.expect("BUG: every call was collected"))
     }
 }

@@ -25,6 +25,9 @@ const ROWS_MAX: u64 = 4096;
 /// of which a row has a handful, each was another look at all of them otherwise.
 const COLUMNS_APART: usize = 8;
 
+/// How much more is read of series for several columns together: every row has all of them.
+const GROWTH_TOGETHER: u64 = 4;
+
 /// So many rows of a series are read for several columns together, at most.
 const ROWS_TOGETHER_MAX: u64 = 1 << 16;
 
@@ -135,15 +138,15 @@ impl Seeker {
     /// What is to be read next, after `slice`: rows with a value of a column that is still missing.
     pub(super) fn next_slices(mut self, input: &Input, slice: &ScanSlice) -> Vec<ScanSlice> {
         self.close();
-        let grown = self.rows.saturating_mul(GROWTH);
-        if self.pending.len() > COLUMNS_APART && grown <= ROWS_TOGETHER_MAX {
-            return vec![self.slice_together(slice, grown)];
+        let together = self.rows.saturating_mul(GROWTH_TOGETHER);
+        if self.pending.len() > COLUMNS_APART && together <= ROWS_TOGETHER_MAX {
+            return vec![self.slice_together(slice, together)];
         }
         let rows_per_series = match (&slice.with_any, &input.filter) {
             // The first row with a value is what was asked for.
             (Some(columns), None) if columns.len() == 1 => return Vec::new(),
             (None, _) | (Some(_), None) => first_rows(input),
-            (Some(_), Some(_)) => Some(grown).filter(|n| *n <= ROWS_MAX),
+            (Some(_), Some(_)) => Some(self.rows.saturating_mul(GROWTH)).filter(|n| *n <= ROWS_MAX),
         };
         self.slices(slice, rows_per_series)
     }
