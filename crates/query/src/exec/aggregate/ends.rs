@@ -28,8 +28,9 @@ const COLUMNS_APART: usize = 8;
 /// How much more is read of series for several columns together: every row has all of them.
 const GROWTH_TOGETHER: u64 = 4;
 
-/// So many rows of a series are read for several columns together, at most.
-const ROWS_TOGETHER_MAX: u64 = 1 << 16;
+/// Cells of a series that are read for several columns together at most: what is missing then is in few rows, and found
+/// sooner by itself.
+const CELLS_TOGETHER_MAX: u64 = 1 << 22;
 
 /// Rows read first where only the query knows which of them satisfy its condition.
 const FILTERED_ROWS: u64 = 64;
@@ -139,7 +140,9 @@ impl Seeker {
     pub(super) fn next_slices(mut self, input: &Input, slice: &ScanSlice) -> Vec<ScanSlice> {
         self.close();
         let together = self.rows.saturating_mul(GROWTH_TOGETHER);
-        if self.pending.len() > COLUMNS_APART && together <= ROWS_TOGETHER_MAX {
+        let fields = input.request.as_ref().map_or(0, |request| request.fields.len() as u64);
+        let fits = together.saturating_mul(fields) <= CELLS_TOGETHER_MAX;
+        if self.pending.len() > COLUMNS_APART && fits {
             return vec![self.slice_together(slice, together)];
         }
         let rows_per_series = match (&slice.with_any, &input.filter) {
