@@ -203,8 +203,12 @@ impl Bitmap {
         })
     }
 
-    fn push_bits(&mut self, bits: u64, count: usize) {
-        debug_assert!(count <= 64);
+    /// Adds the lowest `count` bits, at most 64.
+    pub fn push_bits(&mut self, bits: u64, count: usize) {
+        assert!(count <= 64, "BUG: {count} bits of a word");
+        if count == 0 {
+            return;
+        }
         let bits = if count == 64 { bits } else { bits & ((1 << count) - 1) };
         let shift = self.len % 64;
         if shift == 0 {

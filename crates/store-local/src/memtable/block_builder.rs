@@ -3,6 +3,7 @@
 //! What a row costs goes with the values that it has, not with the columns there are: what is missing is a bit, written
 //! when a column goes on behind it. Readers get columns with gaps, flushes those without.
 
+use codec::kernels;
 use model::{Bitmap, Column, FieldType, Memo, Strings, TextPlace, Values, string_slot_parts};
 use segment::SparseColumn;
 
@@ -54,11 +55,18 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
         };
         self.places.steady.iter().for_each(&mut add_all);
         if rows.iter().all(|row| row.layout == first.layout) {
-            self.places.others(first.layout).iter().for_each(&mut add_all);
+            self.places.others_of(first.layout).iter().for_each(&mut add_all);
+            return;
+        }
+        if self.places.are_dense(rows) {
+            for field in self.places.others.iter().map(|field| *field as usize) {
+                let slots = rows.iter().map(|row| self.places.other_slot(field, row));
+                self.columns[field].extend_some(before, slots);
+            }
             return;
         }
         for (row, at) in rows.iter().zip(before..) {
-            for found in self.places.others(row.layout) {
+            for found in self.places.others_of(row.layout) {
                 columns[found.field as usize].put(at, row.values[found.position as usize]);
             }
         }
@@ -70,7 +78,7 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
             let at = self.times.len();
             self.times.push(group[0].time_ns);
             for row in group.iter().rev() {
-                for found in self.places.steady.iter().chain(self.places.others(row.layout)) {
+                for found in self.places.steady.iter().chain(self.places.others_of(row.layout)) {
                     let column = &mut self.columns[found.field as usize];
                     // A later write may have had it already.
                     if column.len() <= at {
@@ -103,9 +111,9 @@ fn with_gaps(column: SparseColumn) -> Column {
     };
     let rows = 0..present.len();
     match &mut values {
-        Values::Float(v) => present.spread(rows, v, 0),
-        Values::Integer(v) => present.spread(rows, v, 0),
-        Values::Unsigned(v) => present.spread(rows, v, 0),
+        Values::Float(v) => kernels::spread_f64(present.words(), rows, v, 0),
+        Values::Integer(v) => kernels::spread_i64(present.words(), rows, v, 0),
+        Values::Unsigned(v) => kernels::spread_u64(present.words(), rows, v, 0),
         Values::Boolean(v) => {
             let mut spread = Bitmap::filled(present.len(), false);
             present.ones().enumerate().for_each(|(at, row)| spread.set(row, v.get(at)));
@@ -186,10 +194,42 @@ impl<'a> SlotColumn<'a> {
         }
     }
 
+    /// Adds rows from row `at` on, 64 at most, of which some have a value.
+    #[inline]
+    fn extend_some(&mut self, at: usize, slots: impl Iterator<Item = Option<u64>>) {
+        let (had, mut bits, mut count) = (self.len(), 0, 0);
+        for slot in slots {
+            if let Some(slot) = slot {
+                self.push(slot);
+                bits |= 1 << count;
+            }
+            count += 1;
+        }
+        let is_complete = bits.count_ones() as usize == count;
+        // What is missing to the end is left out when the column goes on.
+        if bits != 0 && (had < at || !is_complete || self.present.is_some()) {
+            let present = self.present.get_or_insert_with(|| Bitmap::filled(had, true));
+            present.extend_filled(at - had, false);
+            present.push_bits(bits, count);
+        }
+    }
+
     /// Adds row `at`.
     #[inline]
     fn put(&mut self, at: usize, slot: u64) {
-        self.extend(at, 1, std::iter::once(slot));
+        self.leave_out_until(at);
+        self.push(slot);
+        if let Some(present) = &mut self.present {
+            present.push(true);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, slot: u64) {
+        match &mut self.texts {
+            Some(texts) => texts.push(slot),
+            None => self.slots.push(slot),
+        }
     }
 
     /// Rows before `at` that were not added have no value.

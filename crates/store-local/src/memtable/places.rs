@@ -23,7 +23,16 @@ pub(crate) struct FieldPlaces {
     found: Vec<Found>,
     /// Where in `found` those of each layout begin, and behind the last.
     starts: Vec<usize>,
+    /// The fields that are not steady.
+    pub(super) others: Vec<u32>,
+    /// Of each layout, field by field, the position or [`ABSENT`]; empty if that were too many.
+    table: Vec<u32>,
 }
+
+const ABSENT: u32 = u32::MAX;
+
+/// Entries of a table of positions at most: one that is as large stays in the second cache.
+const TABLE_MAX: usize = 1 << 16;
 
 /// A field of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +67,10 @@ impl<'a> Asked<'a> {
         }
     }
 }
+
+/// Rows that have one in so many of the fields, or more, are dense: to look for a value costs so much less than to put one
+/// in its place.
+const DENSE_PART: usize = 4;
 
 /// Fields that are looked through one by one.
 const FEW_FIELDS: usize = 12;
@@ -99,7 +112,20 @@ impl FieldPlaces {
             }
             starts.push(found.len());
         }
-        Self { types: fields.iter().map(|(_, t)| *t).collect(), everywhere, steady, found, starts }
+        let is_other = |field: &u32| everywhere[*field as usize].is_none();
+        let others: Vec<u32> = (0..fields.len() as u32).filter(is_other).collect();
+        let cells = fields.len() * layouts.layouts.len();
+        let mut table = Vec::new();
+        if !others.is_empty() && cells <= TABLE_MAX {
+            table.resize(cells, ABSENT);
+            for (at, range) in starts.windows(2).enumerate() {
+                for found in &found[range[0]..range[1]] {
+                    table[at * fields.len() + found.field as usize] = found.position;
+                }
+            }
+        }
+        let types = fields.iter().map(|(_, t)| *t).collect();
+        Self { types, everywhere, steady, found, starts, others, table }
     }
 
     /// Fields that were asked for.
@@ -109,7 +135,7 @@ impl FieldPlaces {
 
     /// The fields that rows of a layout have and not all rows at the same position.
     #[inline]
-    pub(super) fn others(&self, layout: u32) -> &[Found] {
+    pub(super) fn others_of(&self, layout: u32) -> &[Found] {
         let at = layout as usize;
         &self.found[self.starts[at]..self.starts[at + 1]]
     }
@@ -117,7 +143,7 @@ impl FieldPlaces {
     /// Whether rows of a layout have one of the fields: others are nothing but their time.
     #[inline]
     pub(super) fn has_fields(&self, layout: u32) -> bool {
-        !self.steady.is_empty() || !self.others(layout).is_empty()
+        !self.steady.is_empty() || !self.others_of(layout).is_empty()
     }
 
     /// The value of one of the fields in a row.
@@ -126,9 +152,25 @@ impl FieldPlaces {
         if let Some(position) = self.everywhere[field] {
             return Some(row.values[position as usize]);
         }
-        let others = self.others(row.layout);
+        if !self.table.is_empty() {
+            return self.other_slot(field, row);
+        }
+        let others = self.others_of(row.layout);
         let at = others.binary_search_by_key(&(field as u32), |found| found.field).ok()?;
         Some(row.values[others[at].position as usize])
+    }
+
+    /// Whether rows have so many of the fields that are not steady that each field is better looked for in all of them.
+    pub(super) fn are_dense(&self, rows: &[StoredRow<'_>]) -> bool {
+        let values: usize = rows.iter().map(|row| self.others_of(row.layout).len()).sum();
+        !self.table.is_empty() && values * DENSE_PART >= self.others.len() * rows.len()
+    }
+
+    /// The value in a row of a field that is not steady, out of the table.
+    #[inline]
+    pub(super) fn other_slot(&self, field: usize, row: &StoredRow<'_>) -> Option<u64> {
+        let position = self.table[row.layout as usize * self.types.len() + field];
+        (position != ABSENT).then(|| row.values[position as usize])
     }
 
     /// Whether a row has a value of one of some of the fields, or of any.
