@@ -197,7 +197,7 @@ impl<'a> SlotColumn<'a> {
     /// Adds rows from row `at` on, 64 at most, of which some have a value.
     #[inline]
     fn extend_some(&mut self, at: usize, slots: impl Iterator<Item = Option<u64>>) {
-        let (had, mut bits, mut count) = (self.len(), 0, 0);
+        let (had, mut bits, mut count) = (self.len(), 0u64, 0);
         for slot in slots {
             if let Some(slot) = slot {
                 self.push(slot);
