@@ -3,7 +3,6 @@
 //! What a row costs goes with the values that it has, not with the columns there are: what is missing is a bit, written
 //! when a column goes on behind it. Readers get columns with gaps, flushes those without.
 
-use codec::kernels;
 use model::{Bitmap, Column, FieldType, Memo, Strings, TextPlace, Values, string_slot_parts};
 use segment::SparseColumn;
 
@@ -22,8 +21,9 @@ pub(super) struct BlockBuilder<'a, 'p> {
 }
 
 impl<'a, 'p> BlockBuilder<'a, 'p> {
-    pub(super) fn new(shard: &'a Shard, places: &'p FieldPlaces) -> Self {
-        let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t)).collect();
+    /// Of columns that have room for missing values, or not.
+    pub(super) fn new(shard: &'a Shard, places: &'p FieldPlaces, has_room: bool) -> Self {
+        let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t, has_room)).collect();
         Self { times: Vec::new(), places, columns }
     }
 
@@ -91,47 +91,36 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
 
     pub(super) fn finish(self) -> SeriesBlock {
         let rows = self.times.len();
-        let columns = self.columns.into_iter().map(|column| with_gaps(column.finish(rows)));
+        let columns = self.columns.into_iter().map(|column| {
+            assert!(column.has_room, "BUG: columns without gaps");
+            let (values, validity) = column.finish(rows);
+            Column { values, validity }
+        });
         SeriesBlock { columns: columns.collect(), times: self.times }
     }
 
     /// The times, and columns without gaps.
     pub(super) fn finish_sparse(self) -> (Vec<i64>, Vec<SparseColumn>) {
         let rows = self.times.len();
-        let columns = self.columns.into_iter().map(|column| column.finish(rows));
+        let columns = self.columns.into_iter().map(|column| {
+            assert!(!column.has_room, "BUG: columns with gaps");
+            let (values, present) = column.finish(rows);
+            SparseColumn { values, present }
+        });
         let columns = columns.collect();
         (self.times, columns)
     }
 }
 
-/// The column with room for missing values.
-fn with_gaps(column: SparseColumn) -> Column {
-    let SparseColumn { mut values, present: Some(present) } = column else {
-        return Column::new(column.values);
-    };
-    let rows = 0..present.len();
-    match &mut values {
-        Values::Float(v) => kernels::spread_f64(present.words(), rows, v, 0),
-        Values::Integer(v) => kernels::spread_i64(present.words(), rows, v, 0),
-        Values::Unsigned(v) => kernels::spread_u64(present.words(), rows, v, 0),
-        Values::Boolean(v) => {
-            let mut spread = Bitmap::filled(present.len(), false);
-            present.ones().enumerate().for_each(|(at, row)| spread.set(row, v.get(at)));
-            *v = spread;
-        }
-        Values::String(v) => v.spread(0, &present, rows),
-        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
-    }
-    Column { values, validity: Some(present) }
-}
-
 /// Builds a column from slots of a shard.
 struct SlotColumn<'a> {
     field_type: FieldType,
+    /// Whether there is an entry for a missing value, 0 or an empty text.
+    has_room: bool,
     /// Values; of texts nothing.
     slots: Vec<u64>,
     texts: Option<Texts<'a>>,
-    /// Which rows have a value, once one has none.
+    /// Which rows have a value, once one has none. What is missing to the end comes when the column goes on.
     present: Option<Bitmap>,
 }
 
@@ -155,22 +144,22 @@ impl Texts<'_> {
 }
 
 impl<'a> SlotColumn<'a> {
-    fn new(shard: &'a Shard, field_type: FieldType) -> Self {
+    fn new(shard: &'a Shard, field_type: FieldType, has_room: bool) -> Self {
         let texts = (field_type == FieldType::String).then(|| Texts {
             shard,
             places: Vec::new(),
             bytes: Vec::new(),
             known: Box::default(),
         });
-        Self { field_type, slots: Vec::new(), texts, present: None }
+        Self { field_type, has_room, slots: Vec::new(), texts, present: None }
     }
 
     /// Rows so far.
     fn len(&self) -> usize {
-        self.present.as_ref().map_or_else(|| self.values(), Bitmap::len)
+        self.present.as_ref().map_or_else(|| self.entries(), Bitmap::len)
     }
 
-    fn values(&self) -> usize {
+    fn entries(&self) -> usize {
         self.texts.as_ref().map_or(self.slots.len(), |texts| texts.places.len())
     }
 
@@ -197,19 +186,20 @@ impl<'a> SlotColumn<'a> {
     /// Adds rows from row `at` on, 64 at most, of which some have a value.
     #[inline]
     fn extend_some(&mut self, at: usize, slots: impl Iterator<Item = Option<u64>>) {
-        let (had, mut bits, mut count) = (self.len(), 0u64, 0);
+        self.leave_out_until(at);
+        let (mut bits, mut count) = (0u64, 0);
         for slot in slots {
-            if let Some(slot) = slot {
-                self.push(slot);
-                bits |= 1 << count;
-            }
+            bits |= u64::from(slot.is_some()) << count;
             count += 1;
+            match slot {
+                Some(slot) => self.push(slot),
+                None if self.has_room => self.push_nothing(1),
+                None => {}
+            }
         }
         let is_complete = bits.count_ones() as usize == count;
-        // What is missing to the end is left out when the column goes on.
-        if bits != 0 && (had < at || !is_complete || self.present.is_some()) {
-            let present = self.present.get_or_insert_with(|| Bitmap::filled(had, true));
-            present.extend_filled(at - had, false);
+        if !is_complete || self.present.is_some() {
+            let present = self.present.get_or_insert_with(|| Bitmap::filled(at, true));
             present.push_bits(bits, count);
         }
     }
@@ -221,6 +211,15 @@ impl<'a> SlotColumn<'a> {
         self.push(slot);
         if let Some(present) = &mut self.present {
             present.push(true);
+        }
+    }
+
+    /// Adds entries for missing values.
+    #[inline]
+    fn push_nothing(&mut self, count: usize) {
+        match &mut self.texts {
+            Some(texts) => texts.places.resize(texts.places.len() + count, (0, 0)),
+            None => self.slots.resize(self.slots.len() + count, 0),
         }
     }
 
@@ -239,12 +238,16 @@ impl<'a> SlotColumn<'a> {
         if len < at {
             let present = self.present.get_or_insert_with(|| Bitmap::filled(len, true));
             present.extend_filled(at - len, false);
+            if self.has_room {
+                self.push_nothing(at - len);
+            }
         }
     }
 
-    fn finish(mut self, rows: usize) -> SparseColumn {
+    /// The entries, and which of `rows` rows have a value.
+    fn finish(mut self, rows: usize) -> (Values, Option<Bitmap>) {
         self.leave_out_until(rows);
-        let count = self.values();
+        let entries = self.entries();
         let values = match self.field_type {
             FieldType::Float => Values::Float(self.slots.into_iter().map(f64::from_bits).collect()),
             FieldType::Integer => {
@@ -257,7 +260,7 @@ impl<'a> SlotColumn<'a> {
                 };
                 Values::Boolean(Bitmap::from_words(
                     self.slots.chunks(64).map(word).collect(),
-                    count,
+                    entries,
                 ))
             }
             FieldType::String => {
@@ -266,6 +269,6 @@ impl<'a> SlotColumn<'a> {
                 Values::String(texts.expect("BUG: stored text is UTF-8"))
             }
         };
-        SparseColumn { values, present: self.present }
+        (values, self.present)
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn read(
 ) -> SeriesBlock {
     let wanted = Wanted { shard, series, time, hidden: &[], arrived_before, places };
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
-    let mut block = BlockBuilder::new(shard, places);
+    let mut block = BlockBuilder::new(shard, places, true);
     let Some(mut found) = few.and_then(|few| wanted.few(few)) else {
         wanted.all(&mut block);
         return block.finish();
@@ -75,7 +75,7 @@ pub(super) fn read_sparse(
     (time, hidden): (TimeRange, &[i64]),
     places: &FieldPlaces,
 ) -> (Vec<i64>, Vec<SparseColumn>) {
-    let mut block = BlockBuilder::new(shard, places);
+    let mut block = BlockBuilder::new(shard, places, false);
     Wanted { shard, series, time, hidden, arrived_before: u32::MAX, places }.all(&mut block);
     block.finish_sparse()
 }
@@ -96,7 +96,7 @@ pub(super) fn read_many(
     (time, arrived_before): (TimeRange, u32),
     places: &FieldPlaces,
 ) -> (SeriesBlock, Vec<FoundRows>) {
-    let mut block = BlockBuilder::new(shard, places);
+    let mut block = BlockBuilder::new(shard, places, true);
     let mut found = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(LOOKED_UP) {
         // Looked up one right behind the other, so that they are waited for together; then their rows are asked for.
