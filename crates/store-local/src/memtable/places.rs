@@ -23,6 +23,8 @@ pub(crate) struct FieldPlaces {
     found: Vec<Found>,
     /// Where in `found` those of each layout begin, and behind the last.
     starts: Vec<usize>,
+    /// Whether rows of a layout have any of the fields.
+    with_fields: Vec<bool>,
     /// The fields that are not steady.
     pub(super) others: Vec<u32>,
     /// Of each layout, field by field, the position or [`ABSENT`]; empty if that were too many.
@@ -124,8 +126,10 @@ impl FieldPlaces {
                 }
             }
         }
+        let has_any = |range: &[usize]| !steady.is_empty() || range[0] < range[1];
+        let with_fields = starts.windows(2).map(has_any).collect();
         let types = fields.iter().map(|(_, t)| *t).collect();
-        Self { types, everywhere, steady, found, starts, others, table }
+        Self { types, everywhere, steady, found, starts, with_fields, others, table }
     }
 
     /// Fields that were asked for.
@@ -143,7 +147,7 @@ impl FieldPlaces {
     /// Whether rows of a layout have one of the fields: others are nothing but their time.
     #[inline]
     pub(super) fn has_fields(&self, layout: u32) -> bool {
-        !self.steady.is_empty() || !self.others_of(layout).is_empty()
+        self.with_fields[layout as usize]
     }
 
     /// The value of one of the fields in a row.
@@ -162,8 +166,11 @@ impl FieldPlaces {
 
     /// Whether rows have so many of the fields that are not steady that each field is better looked for in all of them.
     pub(super) fn are_dense(&self, rows: &[StoredRow<'_>]) -> bool {
+        if self.table.is_empty() || self.others.len() <= FEW_FIELDS {
+            return !self.table.is_empty();
+        }
         let values: usize = rows.iter().map(|row| self.others_of(row.layout).len()).sum();
-        !self.table.is_empty() && values * DENSE_PART >= self.others.len() * rows.len()
+        values * DENSE_PART >= self.others.len() * rows.len()
     }
 
     /// The value in a row of a field that is not steady, out of the table.
