@@ -246,7 +246,7 @@ proptest! {
             fields.sort_unstable();
             fields.dedup();
             let value = |field: &usize| (FIELDS[*field], Scalar::Integer(time + *field as i64));
-            Row::new(*key, &fields.iter().map(value).collect::<Vec<_>>(), *time)
+            Row::new(key, &fields.iter().map(value).collect::<Vec<_>>(), *time)
         };
         let rows: Vec<Row> = rows.iter().map(row).collect();
         let query = format!("SELECT {function}(*) FROM m{condition}{group}");

@@ -60,7 +60,7 @@ impl SegmentRows {
         for (column, (name, field_type)) in self.columns.iter().zip(fields) {
             assert_eq!(column.len(), self.len(), "BUG: column {name} has another length");
             assert!(fits(&column.values, *field_type), "BUG: column {name} is not {field_type}");
-            let values = column.present.as_ref().map_or(self.len(), |p| p.count_ones());
+            let values = column.present.as_ref().map_or(self.len(), model::Bitmap::count_ones);
             assert_eq!(column.values.len(), values, "BUG: column {name} has too few values");
         }
         self.check_order(after);

@@ -425,9 +425,12 @@ fn partition_sources(
         // Not before it was pinned.
         let places = table.places(plan.measurement.no, &plan.field_numbers);
         let (table, few) = (Arc::clone(table), of_memtables.cloned());
-        sources.push(Source::Memtable(MemtableSource { table, pin, places, tombstones, few }));
+        let memtable = MemtableSource { table, pin, places, tombstones, few };
+        sources.push(Source::Memtable(Box::new(memtable)));
     }
-    if let [Source::Memtable(MemtableSource { few: Some(few), .. })] = sources.as_mut_slice() {
+    if let [Source::Memtable(memtable)] = sources.as_mut_slice()
+        && let Some(few) = &mut memtable.few
+    {
         few.is_alone = true;
     }
     Ok(sources)

@@ -23,7 +23,7 @@ use crate::view::Segment;
 /// Reads the rows of one measurement out of one source.
 #[derive(Debug)]
 pub(crate) enum Source {
-    Memtable(MemtableSource),
+    Memtable(Box<MemtableSource>),
     Segment(Box<SegmentSource>),
 }
 
