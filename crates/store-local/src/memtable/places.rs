@@ -27,7 +27,7 @@ pub(crate) struct FieldPlaces {
     with_fields: Vec<bool>,
     /// The fields that are not steady.
     pub(super) others: Vec<u32>,
-    /// Of each layout, field by field, the position or [`ABSENT`]; empty if that were too many.
+    /// Of each field, layout by layout, the position or [`ABSENT`]; empty if that were too many.
     table: Vec<u32>,
 }
 
@@ -116,13 +116,14 @@ impl FieldPlaces {
         }
         let is_other = |field: &u32| everywhere[*field as usize].is_none();
         let others: Vec<u32> = (0..fields.len() as u32).filter(is_other).collect();
-        let cells = fields.len() * layouts.layouts.len();
+        let n_layouts = layouts.layouts.len();
+        let cells = fields.len() * n_layouts;
         let mut table = Vec::new();
         if !others.is_empty() && cells <= TABLE_MAX {
             table.resize(cells, ABSENT);
             for (at, range) in starts.windows(2).enumerate() {
                 for found in &found[range[0]..range[1]] {
-                    table[at * fields.len() + found.field as usize] = found.position;
+                    table[found.field as usize * n_layouts + at] = found.position;
                 }
             }
         }
@@ -157,7 +158,7 @@ impl FieldPlaces {
             return Some(row.values[position as usize]);
         }
         if !self.table.is_empty() {
-            return self.other_slot(field, row);
+            return slot_at(self.positions_of(field), row);
         }
         let others = self.others_of(row.layout);
         let at = others.binary_search_by_key(&(field as u32), |found| found.field).ok()?;
@@ -173,11 +174,10 @@ impl FieldPlaces {
         values * DENSE_PART >= self.others.len() * rows.len()
     }
 
-    /// The value in a row of a field that is not steady, out of the table.
-    #[inline]
-    pub(super) fn other_slot(&self, field: usize, row: &StoredRow<'_>) -> Option<u64> {
-        let position = self.table[row.layout as usize * self.types.len() + field];
-        (position != ABSENT).then(|| row.values[position as usize])
+    /// The positions of a field in rows of each layout, where there is a table of them.
+    pub(super) fn positions_of(&self, field: usize) -> &[u32] {
+        let n_layouts = self.starts.len() - 1;
+        &self.table[field * n_layouts..][..n_layouts]
     }
 
     /// Whether a row has a value of one of some of the fields, or of any.
@@ -187,4 +187,11 @@ impl FieldPlaces {
             Some(some) => some.iter().any(|field| self.slot(*field, row).is_some()),
         }
     }
+}
+
+/// The value of a field with these positions in a row.
+#[inline]
+pub(super) fn slot_at(positions: &[u32], row: &StoredRow<'_>) -> Option<u64> {
+    let position = positions[row.layout as usize];
+    (position != ABSENT).then(|| row.values[position as usize])
 }
