@@ -92,7 +92,8 @@ pub(super) fn are_few(shape: PageShape, rows: usize) -> bool {
 pub(super) struct Groups<'a> {
     pub(super) reader: &'a SegmentReader,
     pub(super) block: &'a Block,
-    found: Vec<(usize, Option<Arc<ThawedPages>>)>,
+    /// By the group's place; `None` if nobody looked. Of what was looked for `None` if nothing of it was touched.
+    found: Vec<Option<Option<Arc<ThawedPages>>>>,
 }
 
 impl<'a> Groups<'a> {
@@ -108,20 +109,21 @@ impl<'a> Groups<'a> {
     }
 
     fn slot(&mut self, group: usize) -> &mut Option<Arc<ThawedPages>> {
-        let at = self.found.iter().position(|(known, _)| *known == group).unwrap_or_else(|| {
-            let (reader, extent) = (self.reader, extent_of(self.block, group));
+        if self.found.len() <= group {
+            self.found.resize(group + 1, None);
+        }
+        let (reader, block) = (self.reader, self.block);
+        self.found[group].get_or_insert_with(|| {
+            let extent = extent_of(block, group);
             let source = &reader.shared.source;
-            let found = if let Some(known) = self.block.known.group(group) {
+            if let Some(known) = block.known.group(group) {
                 Some(Arc::clone(known))
             } else if reader.keep_pages {
                 source.cached(Kind::Thawed, extent)
             } else {
                 source.peek(Kind::Thawed, extent).filter(|_| !reader.is_checking)
-            };
-            self.found.push((group, found));
-            self.found.len() - 1
-        });
-        &mut self.found[at].1
+            }
+        })
     }
 
     /// Says that rows of the entropy-coded page at a place are wanted and are not there thawed, a few of them or most.

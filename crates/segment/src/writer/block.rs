@@ -18,6 +18,10 @@ use crate::runs::Runs;
 use crate::sparse::SparseView;
 use crate::windows::{SpanParts, WindowPlan, WindowSummaries};
 
+/// Spans of a page have a value on average of so many rows that they were meant to have, or nothing is said of them: it
+/// would take as much as the values.
+const SPAN_ROWS_A_VALUE: usize = 16;
+
 /// The rows of a block, inside of more rows.
 #[derive(Debug)]
 pub(crate) struct RowsView<'a> {
@@ -151,11 +155,13 @@ impl BlockWriter {
         out: &mut Output,
     ) {
         self.pages.clear();
+        let span_values_min = self.window_rows_min.unwrap_or(0) as usize / SPAN_ROWS_A_VALUE;
         for (field, (_, field_type)) in fields.iter().enumerate() {
             let column = view.rows.columns[field].view();
             let first = column.values_before(view.range.start);
             let Some(mut page) = FieldPage::of(column, view.range.clone(), first) else { continue };
             if field_type.is_numeric() {
+                let plan = plan.filter(|p| page.range.len() >= p.ends.len() * span_values_min);
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
             let start = out.position();
