@@ -43,7 +43,7 @@ mod without_gaps;
 pub use ahead::Expected;
 pub(crate) use ahead::Known;
 pub use blocks::{BlockWalk, Blocks};
-pub(crate) use column::{PageShape, spread};
+pub(crate) use column::PageShape;
 pub(crate) use ready::Thawer;
 pub(crate) use thaw::is_entropy_coded;
 pub use verify::{FieldStats, VerifyReport};

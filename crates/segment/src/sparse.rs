@@ -6,7 +6,6 @@ use std::ops::Range;
 use model::{Bitmap, Column, FieldType, Strings, Values};
 
 use crate::numbers::Number;
-use crate::reader::spread;
 
 /// The values of one field in some rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,26 +90,6 @@ impl SparseColumn {
             }
         }
         self.note(had, column.validity.as_ref(), rows);
-    }
-
-    /// Some rows, with room for missing values.
-    #[must_use]
-    pub fn with_room(&self, rows: Range<usize>) -> Column {
-        let mut column = Column::new(no_values_like(&self.values));
-        let of_rows = self.view().values_of(&rows);
-        if of_rows.is_empty() {
-            column.extend_missing(rows.len());
-            return column;
-        }
-        let is_complete = of_rows.len() == rows.len();
-        column.values.extend_from(&self.values, of_rows);
-        if let Some(present) = self.present.as_ref().filter(|_| !is_complete) {
-            spread(&mut column.values, 0, present, rows.clone());
-            let mut validity = Bitmap::new();
-            validity.extend_from(present, rows);
-            column.validity = Some(validity);
-        }
-        column
     }
 
     /// Adds the bits of rows that came behind `had` others.
@@ -245,12 +224,6 @@ mod tests {
             for (row, cell) in cells.iter().enumerate() {
                 prop_assert_eq!(bit(row), cell.is_some());
                 prop_assert_eq!(some.present.as_ref().is_none_or(|p| p.get(row)), cell.is_some());
-            }
-            let part = whole.with_room(from..to);
-            prop_assert_eq!(part.len(), to - from);
-            for (at, cell) in cells[from..to].iter().enumerate() {
-                prop_assert_eq!(part.get(at), column(&cells).get(from + at));
-                prop_assert_eq!(part.is_valid(at), cell.is_some());
             }
             let of_part = whole.view().values_of(&(from..to));
             let expected: Vec<i64> = cells[from..to].iter().flatten().copied().collect();

@@ -247,7 +247,7 @@ fn decode_strings(
 }
 
 /// Makes room for missing values among those from `at` on.
-pub(crate) fn spread(values: &mut Values, at: usize, present: &Bitmap, rows: Range<usize>) {
+fn spread(values: &mut Values, at: usize, present: &Bitmap, rows: Range<usize>) {
     match values {
         Values::Integer(v) => kernels::spread_i64(present.words(), rows, v, at),
         Values::Unsigned(v) => kernels::spread_u64(present.words(), rows, v, at),

@@ -318,8 +318,8 @@ impl SeriesReader {
                 cut..std::mem::replace(&mut rows.end, cut)
             };
             let source = &mut self.partitions[at].sources[span.source];
-            let piece = source.read_part(&block, part, (hidden, is_filtered))?;
-            if let Some(piece) = piece {
+            let part = SpanRows::Block(block.clone(), part);
+            if let Some(piece) = source.read(part, hidden, is_filtered)? {
                 self.hand_out(piece, wanted, emit);
             }
             if self.rows_per_series.is_none() {

@@ -49,7 +49,7 @@ pub(crate) struct SegmentSource {
     shared: Option<SharedBlock>,
     /// Everything is read once, to be written again.
     pub(super) merges: bool,
-    /// The block that was read last whose rows have few of the fields.
+    /// The block that was read last for that, if its rows have few of the fields.
     pub(super) sparse: Option<SparseRows>,
     /// All rows of the block that was read as a whole last.
     pub(super) held: Option<(Block, Arc<Piece>)>,
@@ -125,22 +125,6 @@ impl Source {
 }
 
 impl Source {
-    /// Reads some rows of a block of which others are read before or after, as [`Self::read`] does.
-    pub(super) fn read_part(
-        &mut self,
-        block: &Block,
-        rows: Range<usize>,
-        (hidden, is_filtered): (Option<&[i64]>, bool),
-    ) -> Result<Option<Piece>, StoreError> {
-        if let (Self::Segment(segment), None, false) = (&mut *self, hidden, is_filtered)
-            && !segment.few
-            && let Some(piece) = segment.read_part(block, &rows)?
-        {
-            return Ok(Some(piece));
-        }
-        self.read(SpanRows::Block(block.clone(), rows), hidden, is_filtered)
-    }
-
     /// Cuts the rows of a span into summaries and rows; `None` if there is nothing to sum up.
     pub(crate) fn summarise(
         &self,
