@@ -249,6 +249,12 @@ impl Block {
         &self.chunk.blocks[self.index as usize]
     }
 
+    /// Values of a field, without missing ones.
+    #[must_use]
+    pub fn values_of(&self, field: usize) -> usize {
+        self.page(field).map_or(0, |page| page.count as usize)
+    }
+
     /// Values of all fields, without missing ones.
     #[must_use]
     pub fn values(&self) -> usize {

@@ -97,7 +97,7 @@ fn check(store: &LocalStore, model: &Model, at: &str) {
     let everything = scan_everything(store, POLICY, "m").unwrap();
     for time in [TimeRange::ALL, TimeRange::new(1500, 2600)] {
         for order in [TimeOrder::Ascending, TimeOrder::Descending] {
-            for fields in [usize::MAX, 3] {
+            for fields in [usize::MAX, 3, 1] {
                 let mut request = ScanRequest { time, order, ..everything.clone() };
                 request.fields.truncate(fields);
                 let (found, expected) = (read(store, &request), expected(model, &request));

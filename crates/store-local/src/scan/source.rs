@@ -414,7 +414,10 @@ impl SegmentSource {
         }
         match edge_of(block, &rows) {
             Some((edge, time)) => self.edge_row(block, &rows, edge, time).map(Some),
-            None => self.read_all(block, &rows).map(Some),
+            None => match self.read_rare(block, &rows)? {
+                Some(piece) => Ok(Some(piece)),
+                None => self.read_all(block, &rows).map(Some),
+            },
         }
     }
 
@@ -540,7 +543,7 @@ impl SegmentSource {
     }
 
     /// Counts pages of a block that were read.
-    fn count_read(&self, block: &Block, fields: impl IntoIterator<Item = usize>) {
+    pub(super) fn count_read(&self, block: &Block, fields: impl IntoIterator<Item = usize>) {
         let (mut pages, mut bytes) = (0, 0);
         for field in fields {
             pages += 1;

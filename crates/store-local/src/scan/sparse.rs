@@ -1,19 +1,29 @@
-//! Blocks of rows that have few of their fields, for merges: passed on without gaps, as their pages have them.
+//! Blocks of rows that have few of their fields.
 //!
-//! With room made for what is missing, rows of a thousand fields that have one each were a thousand times as large on
-//! their way from file to file.
+//! A query about one of these fields gets the rows that have it. Merges pass blocks on without gaps, as their pages have
+//! them: with room made for what is missing, rows of a thousand fields that have one each were a thousand times as large
+//! on their way from file to file.
 
 use std::ops::Range;
 
+use model::Column;
 use segment::{Block, SparseColumn};
 use store::StoreError;
 
+use super::piece::Piece;
 use super::source::{SegmentSource, same};
 use crate::error::segment_error;
 
 /// Blocks are passed on like this if less than one in so many of their cells has a value: then room for the others costs
 /// more than finding where the values of a series are.
 const SPARSITY_MIN: usize = 4;
+
+/// A field is rare in a block if less than one in so many rows has it, and no more than so many do: then its page is soon
+/// decoded as a whole, and there is no other form of it that is better.
+const RARITY_MIN: usize = 8;
+const RARE_VALUES_MAX: usize = 4096;
+/// Of fewer rows the room that is made does not matter.
+const RARE_ROWS_MIN: usize = 256;
 
 /// All rows of a block.
 #[derive(Debug)]
@@ -32,6 +42,33 @@ pub(crate) struct SparsePart<'a> {
 }
 
 impl SegmentSource {
+    /// Those of the rows `rows` of a block that have a value, where one field is asked for and few have: no room is made for
+    /// the others, which nobody wants.
+    pub(super) fn read_rare(
+        &mut self,
+        block: &Block,
+        rows: &Range<usize>,
+    ) -> Result<Option<Piece>, StoreError> {
+        let [(Some(field), field_type)] = *self.fields.as_slice() else { return Ok(None) };
+        let values = block.values_of(field);
+        let is_rare = values <= RARE_VALUES_MAX && values * RARITY_MIN <= block.rows();
+        if !is_rare || rows.len() < RARE_ROWS_MIN || self.keeps(block) || self.only_counts {
+            return Ok(None);
+        }
+        let wanted = [(Some(field), field_type)];
+        let mut columns = self.reader.sparse_columns(block, &wanted).map_err(segment_error)?;
+        self.count_read(block, [field]);
+        let whole = columns.remove(0);
+        let mut column = SparseColumn::empty(field_type);
+        column.extend_from(&whole, rows.clone());
+        let mut times = Vec::with_capacity(rows.len());
+        self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+        if let Some(present) = &column.present {
+            times = present.ones().map(|row| times[row]).collect();
+        }
+        Ok(Some(Piece { times, columns: vec![Column::new(column.values)] }))
+    }
+
     /// The rows `rows` of a block, if the source is one of a merge and they have few of the fields. Each has one: the fields
     /// that are asked for are all there are.
     pub(super) fn read_sparse(
