@@ -27,6 +27,9 @@ use super::unit::{self, Unit, UnitStats};
 use crate::plan::Select;
 use crate::{QueryContext, QueryError};
 
+/// So many columns are usual: rows of thousands count as more than one.
+const COLUMNS_USUAL: u64 = 16;
+
 /// Rows in order, where those of each group are, and the memory they take.
 type Sorted = (Block, Vec<(usize, Range<usize>)>, Reservation);
 
@@ -206,9 +209,11 @@ impl Raw {
                 self.done += count;
                 return Ok(());
             }
-            let many =
-                self.rows_wanted(unit, groups.clone()) > self.context.tuning.first_slice_rows;
-            if many
+            let rows_wanted = self.rows_wanted(unit, groups.clone());
+            let many = rows_wanted > self.context.tuning.first_slice_rows;
+            let cells = rows_wanted.saturating_mul(self.select.aux.len() as u64);
+            let are_wide = cells / COLUMNS_USUAL > self.context.tuning.first_slice_rows;
+            if (many || are_wide)
                 && !self.select.shows_groups()
                 && first::is_possible(&self.select, &self.context, unit)
             {
