@@ -273,9 +273,14 @@ impl Memtable {
         FieldPlaces::new(&self.layouts.read(), measurement, fields)
     }
 
-    /// Cuts all times into ranges in which a series has about so many rows, as [`Self::parts_of`] does.
-    pub(crate) fn parts_of_rows(&self, series: SeriesId, rows: usize) -> Vec<TimeRange> {
-        self.parts(series, rows, |_, _| rows)
+    /// Cuts `time` into ranges in which a series has about so many rows, as [`Self::parts_of`] does.
+    pub(crate) fn parts_of_rows(
+        &self,
+        series: SeriesId,
+        time: TimeRange,
+        rows: usize,
+    ) -> Vec<TimeRange> {
+        self.parts(series, time, rows, |_, _| rows)
     }
 
     /// Cuts all times into ranges in which a series, which has so many fields, has about so many values and
@@ -287,42 +292,49 @@ impl Memtable {
         values_max: usize,
     ) -> Vec<TimeRange> {
         // All of them may have all fields.
-        self.parts(series, values_max / fields.max(1), |rows, values| {
+        self.parts(series, TimeRange::ALL, values_max / fields.max(1), |rows, values| {
             (values_max / values.div_ceil(rows).max(1)).min(PART_ROWS_MAX)
         })
     }
 
-    /// Cuts at every so many rows, which `rows_of` finds from how many rows and values there are; not at all if there are no
-    /// more rows than `rows_max`.
+    /// Cuts `time` at every so many rows, which `rows_of` finds from how many rows and values there are; not at all if there
+    /// are no more rows than `rows_max`.
     fn parts(
         &self,
         series: SeriesId,
+        time: TimeRange,
         rows_max: usize,
         rows_of: impl Fn(usize, usize) -> usize,
     ) -> Vec<TimeRange> {
         let shard = self.shards[shard_of(series)].lock();
-        let found = shard.series(series).filter(|series| series.rows.rows as usize > rows_max);
-        let Some(found) = found else { return vec![TimeRange::ALL] };
-        let (mut times, mut values) = (Vec::with_capacity(found.rows.rows as usize), 0);
-        shard.for_each_row(found, TimeRange::ALL, |row| {
-            times.push(row.time_ns);
-            values += row.values.len();
+        let found = shard.series(series);
+        let found = found.filter(|series| shard.rows_at_most(*series, time) > rows_max);
+        let Some(found) = found else { return vec![time] };
+        let (mut times, mut values) = (Vec::with_capacity(shard.rows_at_most(found, time)), 0);
+        shard.for_each_row(found, time, |row| {
+            if time.contains(row.time_ns) {
+                times.push(row.time_ns);
+                values += row.values.len();
+            }
         });
         let is_ascending = found.rows.is_ascending();
         drop(shard);
+        if times.len() <= rows_max {
+            return vec![time];
+        }
         let rows = rows_of(times.len(), values).max(1);
         if !is_ascending {
             times.sort_unstable();
         }
         let mut parts = Vec::with_capacity(times.len() / rows + 1);
-        let mut min = TimeRange::ALL.min;
+        let mut min = time.min;
         for next in times.iter().skip(rows).step_by(rows).filter(|next| **next > times[0]) {
             if *next > min {
                 parts.push(TimeRange { min, max: *next - 1 });
                 min = *next;
             }
         }
-        parts.push(TimeRange { min, max: TimeRange::ALL.max });
+        parts.push(TimeRange { min, max: time.max });
         parts
     }
 

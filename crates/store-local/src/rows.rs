@@ -13,6 +13,9 @@ pub(crate) struct MeasurementNo(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FieldNo(pub(crate) u32);
 
+/// The number of a field that does not exist: no layout has it.
+pub(crate) const NO_FIELD: FieldNo = FieldNo(u32::MAX);
+
 /// Rows of one policy. Those of one series stand in the order in which they were sent.
 #[derive(Debug)]
 pub(crate) struct RowBatch<'a> {

@@ -40,7 +40,7 @@ use store::{
 };
 
 use crate::memtable::{Few, Memtable, Pin};
-use crate::rows::FieldNo;
+use crate::rows::{FieldNo, NO_FIELD};
 use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
 use crate::view::Partition;
@@ -56,9 +56,6 @@ use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
-
-/// The number of a field that does not exist: no layout has it.
-const NO_FIELD: FieldNo = FieldNo(u32::MAX);
 
 /// What a scan reads.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use model::FieldType;
 
 use super::LayoutTable;
 use super::shard::StoredRow;
-use crate::rows::{FieldNo, MeasurementNo};
+use crate::rows::{FieldNo, MeasurementNo, NO_FIELD};
 
 /// Fields to read of a measurement's rows, and where these have them: the same for all of its series, so it is found once.
 /// It is about the layouts that there were when it was made; rows that are read must be as old.
@@ -16,7 +16,7 @@ use crate::rows::{FieldNo, MeasurementNo};
 pub(crate) struct FieldPlaces {
     pub(super) types: Vec<FieldType>,
     /// Of each field its position in all of the measurement's rows, where there is one.
-    pub(super) everywhere: Vec<Option<u32>>,
+    everywhere: Vec<Option<u32>>,
     /// The fields that are at one position in all rows.
     pub(super) steady: Vec<Found>,
     /// The others that rows of a layout have, ascending by field, layout after layout.
@@ -57,8 +57,11 @@ impl<'a> Asked<'a> {
         if fields.len() <= FEW_FIELDS {
             return Self::Few(fields);
         }
-        let many: HashMap<_, _> = fields.iter().zip(0..).map(|((no, _), at)| (*no, at)).collect();
-        assert_eq!(many.len(), fields.len(), "BUG: a field is asked for twice");
+        let mut many = HashMap::with_capacity(fields.len());
+        for ((no, _), at) in fields.iter().zip(0..) {
+            let before = if *no == NO_FIELD { None } else { many.insert(*no, at) };
+            assert_eq!(before, None, "BUG: a field is asked for twice");
+        }
         Self::Many(many)
     }
 
@@ -153,7 +156,7 @@ impl FieldPlaces {
 
     /// The value of one of the fields in a row.
     #[inline]
-    pub(super) fn slot(&self, field: usize, row: &StoredRow<'_>) -> Option<u64> {
+    fn slot(&self, field: usize, row: &StoredRow<'_>) -> Option<u64> {
         if let Some(position) = self.everywhere[field] {
             return Some(row.values[position as usize]);
         }

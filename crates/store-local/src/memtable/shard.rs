@@ -193,6 +193,16 @@ impl Shard {
         Some(Series { rows, full: full.map_or(&[], Vec::as_slice) })
     }
 
+    /// No more rows of a series than this are within `time`: chunks are counted, not rows.
+    pub(super) fn rows_at_most(&self, series: Series<'_>, time: TimeRange) -> usize {
+        let rows = series.rows.rows as usize;
+        if series.full.is_empty() {
+            return rows;
+        }
+        let (full, _) = series.chunks_of(time);
+        rows.min((full.count() + 1) * CHUNK_ROWS.end())
+    }
+
     /// Asks for the first rows of a series, which will be read soon.
     pub(super) fn prefetch(&self, series: Series<'_>) {
         codec::prefetch(&self.arena.items(series.rows.first_chunk, 1)[0]);

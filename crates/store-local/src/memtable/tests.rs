@@ -7,6 +7,7 @@ use model::{
 use proptest::prelude::*;
 
 use super::*;
+use crate::rows::NO_FIELD;
 
 const FIELDS: [(FieldNo, FieldType); 3] = [
     (FieldNo(0), FieldType::Integer),
@@ -297,4 +298,17 @@ fn room_is_set_aside_for_what_can_be_told_apart() {
     assert!(!table.claim(1, TEXT_BYTES_MAX));
     assert!(table.claim(1, TEXT_BYTES_MAX - 10), "what was refused took nothing");
     assert!(!table.claim(usize::MAX, usize::MAX));
+}
+
+#[test]
+fn many_fields_of_which_some_do_not_exist_are_read() {
+    let table = table();
+    write(&table, 7, 5, 1, 50);
+    let mut fields: Vec<_> = (100..130).map(|field| (FieldNo(field), FieldType::Float)).collect();
+    fields.extend([(NO_FIELD, FieldType::Float), FIELDS[0], (NO_FIELD, FieldType::String)]);
+    let places = table.places(MeasurementNo(1), &fields);
+    let block = table.read(SeriesId(7), TimeRange::ALL, &Pin::ALL, &places, None).unwrap();
+    assert_eq!(block.times, [5]);
+    let found = block.columns.iter().map(|column| column.is_valid(0));
+    assert_eq!(found.collect::<Vec<_>>(), [vec![false; 31], vec![true, false]].concat());
 }

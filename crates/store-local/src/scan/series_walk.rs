@@ -17,13 +17,13 @@ use super::span::{Span, clusters, has_time_within};
 pub(crate) struct SeriesWalk {
     series: SeriesId,
     /// Rows that are wanted still.
-    pub(super) wanted: usize,
+    wanted: usize,
     /// Partitions that were begun.
     begun: usize,
     /// Stretches of time of the last of them that are left, the next one last.
     stretches: Vec<TimeRange>,
     /// Spans of the last stretch that are left, in clusters that share no time, the next one last.
-    pub(super) clusters: Vec<Vec<Span>>,
+    clusters: Vec<Vec<Span>>,
 }
 
 impl SeriesReader {
@@ -123,13 +123,11 @@ impl SeriesReader {
             if memtable.table.rows() <= rows {
                 continue;
             }
-            let parts = memtable.table.parts_of_rows(series, rows);
+            let parts = memtable.table.parts_of_rows(series, time, rows);
             if parts.len() > stretches.len() {
                 stretches = parts;
             }
         }
-        stretches.iter_mut().for_each(|part| *part = part.intersect(&time));
-        stretches.retain(|part| !part.is_empty());
         if self.order == TimeOrder::Ascending {
             stretches.reverse();
         }
