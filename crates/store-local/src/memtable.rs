@@ -308,9 +308,9 @@ impl Memtable {
     ) -> Vec<TimeRange> {
         let shard = self.shards[shard_of(series)].lock();
         let found = shard.series(series);
-        let found = found.filter(|series| shard.rows_at_most(*series, time) > rows_max);
+        let found = found.filter(|series| Shard::rows_at_most(*series, time) > rows_max);
         let Some(found) = found else { return vec![time] };
-        let (mut times, mut values) = (Vec::with_capacity(shard.rows_at_most(found, time)), 0);
+        let (mut times, mut values) = (Vec::with_capacity(Shard::rows_at_most(found, time)), 0);
         shard.for_each_row(found, time, |row| {
             if time.contains(row.time_ns) {
                 times.push(row.time_ns);

@@ -193,14 +193,16 @@ impl Shard {
         Some(Series { rows, full: full.map_or(&[], Vec::as_slice) })
     }
 
-    /// No more rows of a series than this are within `time`: chunks are counted, not rows.
-    pub(super) fn rows_at_most(&self, series: Series<'_>, time: TimeRange) -> usize {
+    /// No more rows of a series than this are within `time`, by the length of their chunks: no row is looked at.
+    pub(super) fn rows_at_most(series: Series<'_>, time: TimeRange) -> usize {
         let rows = series.rows.rows as usize;
         if series.full.is_empty() {
             return rows;
         }
-        let (full, _) = series.chunks_of(time);
-        rows.min((full.count() + 1) * CHUNK_ROWS.end())
+        let (full, last) = series.chunks_of(time);
+        let words: usize = full.chain([last]).map(|(start, end)| (end - start) as usize).sum();
+        // A row has a value.
+        rows.min(words / (ROW_HEADER_WORDS + 1))
     }
 
     /// Asks for the first rows of a series, which will be read soon.
