@@ -74,7 +74,21 @@ impl Values {
         }
     }
 
-    /// No entries of the same kind, with room for as many numbers.
+    /// No entries of the same kind, and no room for any.
+    #[must_use]
+    pub fn none_like(&self) -> Self {
+        match self {
+            Self::Time(_) => Self::Time(Vec::new()),
+            Self::Float(_) => Self::Float(Vec::new()),
+            Self::Integer(_) => Self::Integer(Vec::new()),
+            Self::Unsigned(_) => Self::Unsigned(Vec::new()),
+            Self::Boolean(_) => Self::Boolean(Bitmap::new()),
+            Self::String(_) => Self::String(Strings::new()),
+            Self::Dictionary(_, texts) => Self::Dictionary(Vec::new(), Arc::clone(texts)),
+        }
+    }
+
+    /// The same with room for as many numbers.
     #[must_use]
     pub fn empty_like(&self) -> Self {
         match self {

@@ -109,7 +109,7 @@ impl From<Column> for SparseColumn {
         let rows = column.len();
         match &column.validity {
             Some(validity) if validity.count_ones() < rows => {
-                let mut sparse = Self::new(no_values_like(&column.values));
+                let mut sparse = Self::new(column.values.none_like());
                 sparse.extend_from_column(&column, 0..rows);
                 sparse
             }
@@ -129,7 +129,7 @@ impl<'a> SparseView<'a> {
         if column.validity.is_none() {
             return with(SparseView::all(&column.values));
         }
-        let mut sparse = SparseColumn::new(no_values_like(&column.values));
+        let mut sparse = SparseColumn::new(column.values.none_like());
         sparse.extend_from_column(column, 0..column.len());
         with(sparse.view())
     }
@@ -149,18 +149,6 @@ impl<'a> SparseView<'a> {
         let count = self.present.map_or(rows.len(), |p| p.count_ones_in(rows.clone()));
         start..start + count
     }
-}
-
-/// A column of the same type without values and without room for any.
-fn no_values_like(values: &Values) -> Values {
-    Values::empty(match values {
-        Values::Float(_) => FieldType::Float,
-        Values::Integer(_) => FieldType::Integer,
-        Values::Unsigned(_) => FieldType::Unsigned,
-        Values::Boolean(_) => FieldType::Boolean,
-        Values::String(_) => FieldType::String,
-        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not a column of a field"),
-    })
 }
 
 /// Adds the entries from `first` on whose bit is set.
@@ -215,7 +203,7 @@ mod tests {
             let whole = SparseColumn::from(column(&cells));
             prop_assert_eq!(whole.len(), cells.len());
             prop_assert_eq!(whole.values.len(), cells.iter().flatten().count());
-            let mut some = SparseColumn::new(no_values_like(&whole.values));
+            let mut some = SparseColumn::new(whole.values.none_like());
             some.extend_from(&whole, 0..from);
             some.extend_from_column(&column(&cells), from..to);
             some.extend_from(&whole, to..cells.len());

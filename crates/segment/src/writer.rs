@@ -43,7 +43,8 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// How a segment is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterOptions {
-    /// The most rows a block gets, 1 to [`BLOCK_ROWS_LIMIT`]; of very many fields it gets fewer.
+    /// The most rows a block gets, 1 to [`BLOCK_ROWS_LIMIT`]; of very many fields it gets fewer, of rows that have less than
+    /// half of their fields more, so that it has as many values.
     pub block_rows_max: u32,
     /// The most bytes of text a block gets, unless a single row has more.
     pub block_text_bytes_max: u32,
@@ -52,7 +53,7 @@ pub struct WriterOptions {
     /// How much work encoding text may take.
     pub text_effort: Effort,
     /// Blocks keep summaries of the shortest windows that hold this many rows on average. `None`:
-    /// no blocks do. A window takes about four bytes a field.
+    /// no blocks do. A window takes about four bytes a field; a field that few of the rows have gets none.
     pub window_rows_min: Option<u32>,
     /// A longer file is not kept in the system's memory once it is written.
     pub cached_bytes_max: u64,

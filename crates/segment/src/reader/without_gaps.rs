@@ -1,7 +1,7 @@
 //! All rows of a block, in columns without gaps: as pages have them, nothing is made room for.
 //!
-//! For merging blocks of thousands of fields of which rows have a handful. What was thawed is not looked at: whoever merges
-//! reads pages once.
+//! For merging blocks of thousands of fields of which rows have a handful, and for pages of a few values. What was thawed
+//! is not looked at: merges read pages once, and such pages are soon decoded.
 
 use std::sync::Arc;
 
@@ -72,23 +72,20 @@ fn read(
         if shape.count < shape.rows {
             out[*at].present = Some(decode_present(&mut input, shape).map_err(malformed)?);
         }
-        let empty = out[*at].values.empty_like();
-        let mut column = Column::new(std::mem::replace(&mut out[*at].values, empty));
         // As if it was a page of nothing but rows with values.
         let (bytes, shape) = (input.rest(), PageShape { rows: shape.count, count: shape.count });
-        let is_number =
-            matches!(column.values, Values::Float(_) | Values::Integer(_) | Values::Unsigned(_));
-        if !is_number {
+        let field_type = block.field_type(page.field as usize);
+        let mut column = Column::new(Values::empty(field_type));
+        if !field_type.is_numeric() {
             column::decode(bytes, shape, 0..shape.rows, &mut column).map_err(malformed)?;
         }
-        values.push((bytes, shape, is_number));
+        values.push((bytes, shape, field_type));
         columns.push(column);
     }
     let (mut numbers, mut page_of) = (Vec::new(), Vec::new());
-    for (at, ((bytes, shape, is_number), out)) in values.iter().zip(&mut columns).enumerate() {
-        if *is_number {
-            let (page, shape, rows) = (*bytes, *shape, 0..shape.rows);
-            numbers.push(NumbersPart { page, shape, rows, out, marks: None });
+    for (at, ((page, shape, field_type), out)) in values.into_iter().zip(&mut columns).enumerate() {
+        if field_type.is_numeric() {
+            numbers.push(NumbersPart { page, shape, rows: 0..shape.rows, out, marks: None });
             page_of.push(at);
         }
     }

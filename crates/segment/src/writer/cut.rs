@@ -9,8 +9,8 @@ use crate::sparse::SparseColumn;
 
 /// Values of a block at most: writing one takes several times their memory, however many fields a measurement has.
 const BLOCK_VALUES_MAX: usize = 4 << 20;
-/// The same, missing ones included: for each there is a bit, and whoever reads all fields has room for them.
-const BLOCK_CELLS_MAX: usize = 32 << 20;
+/// The same, missing ones included: who reads all fields of a block that several series share has room for each.
+const BLOCK_CELLS_MAX: usize = 8 << 20;
 /// Rows of a block that get more than usual for having few values: so many as those written for keeping.
 const SPARSE_ROWS_MAX: usize = 64 << 10;
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(rows(10, 100, 501), 8192, "more than half of them");
         assert_eq!(rows(10, 100, 300), 3 * 8192);
         assert_eq!(rows(10, 100, 0), 65536, "no more than a block can have");
-        assert_eq!(rows(1000, 100, 100), 33554, "no more cells than are read at once");
+        assert_eq!(rows(1000, 100, 100), 8388, "no more cells than are read at once");
         assert_eq!(rows(1 << 23, 1, 1 << 23), 1);
     }
 

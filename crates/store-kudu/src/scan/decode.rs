@@ -29,7 +29,7 @@ enum SeriesIds {
 impl Block {
     /// No rows, of columns like these.
     pub(super) fn empty(columns: &[Column]) -> Self {
-        let column = |column: &Column| Column::new(empty_like(&column.values));
+        let column = |column: &Column| Column::new(column.values.none_like());
         let columns = columns.iter().map(column).collect();
         Self { series: SeriesIds::Many(Vec::new()), times: Vec::new(), columns }
     }
@@ -133,7 +133,7 @@ impl Block {
             *ids = pick(ids);
         }
         for column in &mut self.columns {
-            let mut kept = Column::new(empty_like(&column.values));
+            let mut kept = Column::new(column.values.none_like());
             ranges.iter().for_each(|range| kept.extend_from(column, range.clone()));
             *column = kept;
         }
@@ -169,19 +169,6 @@ impl Block {
                 Values::String(v) => *v = (0..v.len()).rev().map(|at| v.get(at)).collect(),
             }
         }
-    }
-}
-
-/// No values of the same type.
-pub(super) fn empty_like(values: &Values) -> Values {
-    match values {
-        Values::Time(_) => Values::Time(Vec::new()),
-        Values::Float(_) => Values::Float(Vec::new()),
-        Values::Integer(_) => Values::Integer(Vec::new()),
-        Values::Unsigned(_) => Values::Unsigned(Vec::new()),
-        Values::Boolean(_) => Values::Boolean(Bitmap::new()),
-        Values::String(_) => Values::String(Strings::new()),
-        Values::Dictionary(_, texts) => Values::Dictionary(Vec::new(), texts.clone()),
     }
 }
 

@@ -9,7 +9,7 @@ use model::{Column, TimeRange};
 use store::StoreError;
 
 use super::View;
-use super::decode::{Block, decode, empty_like};
+use super::decode::{Block, decode};
 use super::narrow::NarrowReader;
 use super::stream::{Piece, builder};
 
@@ -150,7 +150,7 @@ fn combine(view: &View, blocks: [&Block; 2], runs: &[Run]) -> Block {
 }
 
 fn gather(source: &Column, runs: &[Run], from: usize) -> Column {
-    let mut column = Column::new(empty_like(&source.values));
+    let mut column = Column::new(source.values.none_like());
     for run in runs {
         match is_none(&run[from]) {
             true => column.extend_missing(run[1 - from].len()),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use codec::kernels;
-use model::{Bitmap, Column, ColumnBatch, SeriesRun, Strings, Values};
+use model::{Bitmap, Column, ColumnBatch, SeriesRun, Values};
 
 /// Some rows of one series, ascending in time, no time twice.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -152,14 +152,7 @@ impl Piece {
 
 /// A column of the same type without entries and without room for any.
 pub(super) fn empty_like(column: &Column) -> Column {
-    Column::new(match &column.values {
-        Values::Float(_) => Values::Float(Vec::new()),
-        Values::Integer(_) => Values::Integer(Vec::new()),
-        Values::Unsigned(_) => Values::Unsigned(Vec::new()),
-        Values::Boolean(_) => Values::Boolean(Bitmap::new()),
-        Values::String(_) => Values::String(Strings::new()),
-        Values::Time(_) | Values::Dictionary(..) => panic!("BUG: not the type of a field"),
-    })
+    Column::new(column.values.none_like())
 }
 
 /// Neighbouring entries of a column.
