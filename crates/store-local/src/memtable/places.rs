@@ -6,8 +6,8 @@
 use hashbrown::HashMap;
 use model::FieldType;
 
-use super::LayoutTable;
 use super::shard::StoredRow;
+use super::{LayoutTable, StoredLayout};
 use crate::rows::{FieldNo, MeasurementNo, NO_FIELD};
 
 /// Fields to read of a measurement's rows, and where these have them: the same for all of its series, so it is found once.
@@ -87,16 +87,15 @@ impl FieldPlaces {
         fields: &[(FieldNo, FieldType)],
     ) -> Self {
         let asked = Asked::new(fields);
-        let found_in = |fields: &[FieldNo]| {
-            let found = fields.iter().zip(0..).filter_map(|(no, position)| {
+        let in_layout = |layout: &StoredLayout, out: &mut Vec<Found>| {
+            let found = layout.fields.iter().zip(0..).filter_map(|(no, position)| {
                 asked.place(*no).map(|field| Found { field, position })
             });
-            let mut found: Vec<Found> = found.collect();
-            found.sort_unstable_by_key(|found| found.field);
-            found
+            out.extend(found);
         };
         let mut of_rows = layouts.iter().filter(|l| l.measurement == measurement);
-        let mut steady = of_rows.next().map_or_else(Vec::new, |first| found_in(&first.fields));
+        let mut steady = Vec::new();
+        of_rows.next().into_iter().for_each(|first| in_layout(first, &mut steady));
         for layout in of_rows {
             if steady.is_empty() {
                 break;
@@ -109,11 +108,15 @@ impl FieldPlaces {
         }
         let mut everywhere = vec![None; fields.len()];
         steady.iter().for_each(|some| everywhere[some.field as usize] = Some(some.position));
-        let (mut found, mut starts) = (Vec::new(), vec![0]);
+        let (mut found, mut of_layout) = (Vec::new(), Vec::new());
+        let mut starts = Vec::with_capacity(layouts.layouts.len() + 1);
+        starts.push(0);
         for layout in layouts.iter() {
             if layout.measurement == measurement {
-                let of_layout = found_in(&layout.fields).into_iter();
-                found.extend(of_layout.filter(|f| everywhere[f.field as usize].is_none()));
+                in_layout(layout, &mut of_layout);
+                of_layout.sort_unstable_by_key(|found| found.field);
+                found
+                    .extend(of_layout.drain(..).filter(|f| everywhere[f.field as usize].is_none()));
             }
             starts.push(found.len());
         }
