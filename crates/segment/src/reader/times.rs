@@ -15,7 +15,7 @@ use platform::Page;
 use super::SegmentReader;
 use super::source::Kind;
 use super::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
-use super::thawed::Thawed;
+use super::thawed::{PIECE_ROWS, Thawed};
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
 use crate::sparse::SparseView;
@@ -25,8 +25,9 @@ pub(super) use regular::Regular;
 const DECODE_AT_ONCE: usize = 256;
 /// The same for blocks of many series, where a probe may cost as much as this.
 const DECODE_AT_ONCE_SHARED: usize = 4096;
-/// Times decoded around a guess.
-const PROBE: usize = 32;
+/// Rows of a page that are decoded together where one of them is looked for: to read one of them those before it are added up
+/// from where the page says what the sum is, which is once for so many rows (docs/formats/encodings.md, int-delta).
+const CHUNK_ROWS: usize = 4096;
 
 /// The times of a block.
 struct Times<'a> {
@@ -100,6 +101,14 @@ impl<'a> Times<'a> {
         let whole = self.thaw(page, tight)?;
         out.extend_from_slice(&whole[rows]);
         Ok(())
+    }
+
+    /// So many rows are best decoded together, from a multiple of their number on.
+    fn chunk_rows(&self) -> usize {
+        match &self.form {
+            Form::Page { tight: Some(tight), .. } if tight.thawed.get().is_some() => PIECE_ROWS,
+            _ => CHUNK_ROWS,
+        }
     }
 
     /// The time of one row.
@@ -219,7 +228,7 @@ fn search(
     if let Form::Regular(regular) = &of_block.form {
         return Ok(regular.rows_in(&rows, time));
     }
-    let mut search = Search { of_block, times: Vec::new() };
+    let mut search = Search { of_block, rows: 0..0, times: Vec::new() };
     let (first, last) = search.ends(&rows)?;
     let start = match time.min {
         min if min <= first => rows.start,
@@ -266,14 +275,19 @@ pub(super) fn end_row(
 
 struct Search<'a> {
     of_block: &'a Times<'a>,
+    /// The rows that were read last, and their times.
+    rows: Range<usize>,
     times: Vec<i64>,
 }
 
 impl Search<'_> {
     fn read(&mut self, rows: Range<usize>) -> Result<&[i64], SegmentError> {
-        self.times.clear();
-        self.of_block.decode(rows, &mut self.times)?;
-        Ok(&self.times)
+        if rows.start < self.rows.start || rows.end > self.rows.end {
+            self.times.clear();
+            self.of_block.decode(rows.clone(), &mut self.times)?;
+            self.rows = rows.clone();
+        }
+        Ok(&self.times[rows.start - self.rows.start..rows.end - self.rows.start])
     }
 
     /// Times of the first and the last row.
@@ -295,32 +309,32 @@ impl Search<'_> {
         rows: Range<usize>,
         ends: (i64, i64),
     ) -> Result<usize, SegmentError> {
+        let chunk_rows = self.of_block.chunk_rows();
         // Invariant: the row at `low` is before `time`, the row at `high` is not.
         let (mut low, mut high) = (rows.start, rows.end - 1);
         let (mut low_time, mut high_time) = ends;
         let mut guesses = 0;
-        while high - low > DECODE_AT_ONCE {
-            // Regular series are found at the first guess; irregular ones are halved after a few.
+        while high - low > 1 {
+            // Most series are even enough for the first guess; others are halved after a few.
             let middle = if guesses < 3 {
                 low + share(time, low_time, high_time, high - low)
             } else {
                 low + (high - low) / 2
             };
             guesses += 1;
-            let from = middle.saturating_sub(PROBE).max(low);
-            let to = (middle + PROBE).min(high) + 1;
-            let probe = self.read(from..to)?;
-            let (first, last) = (probe[0], probe[probe.len() - 1]);
+            let chunk = middle.clamp(low + 1, high - 1) / chunk_rows * chunk_rows;
+            let (from, to) = (chunk.max(low), (chunk + chunk_rows).min(high + 1));
+            let times = self.read(from..to)?;
+            let (first, last) = (times[0], times[times.len() - 1]);
             if first >= time {
                 (high, high_time) = (from, first);
             } else if last < time {
                 (low, low_time) = (to - 1, last);
             } else {
-                return Ok(from + probe.partition_point(|t| *t < time));
+                return Ok(from + times.partition_point(|t| *t < time));
             }
         }
-        let left = self.read(low..high + 1)?;
-        Ok(low + left.partition_point(|t| *t < time))
+        Ok(high)
     }
 }
 
