@@ -216,6 +216,12 @@ impl CatalogState {
         };
         self.databases.iter().flat_map(limited).collect()
     }
+
+    /// The retention policy of this id, whichever database's it is.
+    #[must_use]
+    pub fn policy_by_id(&self, id: PolicyId) -> Option<&PolicyInfo> {
+        self.databases.iter().flat_map(|database| &database.policies).find(|policy| policy.id == id)
+    }
 }
 
 impl Database {

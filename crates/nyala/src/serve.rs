@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use catalog::{Catalog, CatalogOptions};
+use model::PolicyId;
 use platform::{Clock, SystemClock, SystemDisk};
 use server::{Server, ServerConfig, Stopped};
 use store::Store;
 use store_kudu::{KuduOptions, KuduStore};
-use store_local::{LocalStore, StoreOptions, SyncPolicy};
+use store_local::{Kept, LocalStore, StoreOptions, SyncPolicy};
 
 use crate::banner::{self, Place};
 use crate::logging;
@@ -36,11 +37,15 @@ const LEFT_BEHIND_MAX: Duration = Duration::from_secs(5);
 pub(crate) fn serve(settings: &Settings) -> anyhow::Result<()> {
     logging::start(settings)?;
     let plan = settings.memory_plan();
-    let (store, place) = open_store(settings, &plan)?;
+    let Opened { store, local, place } = open_store(settings, &plan)?;
     let options = CatalogOptions { retention_autocreate: settings.retention_autocreate };
     let catalog = Catalog::open_with(Arc::clone(&store), options)
         .with_context(|| format!("cannot read the catalog in {}", place.data))?;
     let catalog = Arc::new(catalog);
+    if let Some(local) = local {
+        let catalog = Arc::downgrade(&catalog);
+        local.join_partitions(move |policy| kept(&*catalog.upgrade()?, policy));
+    }
     let clock = Arc::new(|| SystemClock.now_ns());
     let config = server_config(settings, &plan);
     let server = Server::bind(config, Arc::clone(&store), Arc::clone(&catalog), clock)
@@ -69,18 +74,28 @@ pub(crate) fn serve(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens the store, and says what there is to say about it.
-fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<(Arc<dyn Store>, Place)> {
+/// How long a policy keeps its rows.
+fn kept(catalog: &Catalog, policy: PolicyId) -> Option<Kept> {
+    let state = catalog.snapshot();
+    Some(state.policy_by_id(policy)?.duration_ns.map_or(Kept::ForEver, Kept::ForNs))
+}
+
+/// An open store, and what there is to say about it.
+struct Opened {
+    store: Arc<dyn Store>,
+    /// The same, if it is in a directory of this machine.
+    local: Option<Arc<LocalStore>>,
+    place: Place,
+}
+
+fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<Opened> {
     match &settings.store {
         Some(options) => open_cluster(options, plan),
         None => open_directory(settings, plan),
     }
 }
 
-fn open_directory(
-    settings: &Settings,
-    plan: &MemoryPlan,
-) -> anyhow::Result<(Arc<dyn Store>, Place)> {
+fn open_directory(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<Opened> {
     let sync = match settings.wal_sync {
         Sync::Always => SyncPolicy::Always,
         Sync::Interval(interval) => SyncPolicy::Interval(interval),
@@ -98,13 +113,11 @@ fn open_directory(
     }
     let durability = banner::durability(settings.wal_sync);
     let place = Place { data, durability, recovered: Some(banner::recovered(report)) };
-    Ok((Arc::new(local), place))
+    let local = Arc::new(local);
+    Ok(Opened { store: Arc::clone(&local) as Arc<dyn Store>, local: Some(local), place })
 }
 
-fn open_cluster(
-    options: &KuduOptions,
-    plan: &MemoryPlan,
-) -> anyhow::Result<(Arc<dyn Store>, Place)> {
+fn open_cluster(options: &KuduOptions, plan: &MemoryPlan) -> anyhow::Result<Opened> {
     let data = format!("Kudu cluster {}, tables {}.*", options.masters.join(","), options.prefix);
     let share = plan.store / CACHE_SHARE;
     let options = KuduOptions { cache_bytes: share, work_bytes: share, ..options.clone() };
@@ -114,7 +127,8 @@ fn open_cluster(
         "every write is in the logs of {} of {copies} copies before it is acknowledged",
         copies / 2 + 1
     );
-    Ok((Arc::new(store), Place { data, durability, recovered: None }))
+    let place = Place { data, durability, recovered: None };
+    Ok(Opened { store: Arc::new(store), local: None, place })
 }
 
 /// Takes over what other daemons on the cluster change of databases, policies and users.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use platform::SimDisk;
 use store::StoreError;
-use store_local::{LocalStore, StoreOptions, SyncPolicy};
+use store_local::{Kept, LocalStore, StoreOptions, SyncPolicy};
 
+use crate::pool;
 use crate::random::Random;
 
 /// A store's options, drawn from a seed.
@@ -17,6 +18,8 @@ pub(crate) struct Setup {
     hash_seed: u64,
     memory_bytes: usize,
     idle_after: Duration,
+    /// Whether old partitions of policy 0 become one, two and more at once.
+    joins: bool,
     pub(crate) maintenance_threads: usize,
     pub(crate) sync: SyncPolicy,
 }
@@ -32,6 +35,7 @@ impl Setup {
             // At once: `maintain` flushes and merges everything. Never: it merges flushes of similar
             // sizes.
             idle_after: random.pick(&[Duration::ZERO, Duration::from_secs(86_400)]),
+            joins: random.chance(50),
             maintenance_threads: 0,
             sync: SyncPolicy::Always,
         }
@@ -45,6 +49,18 @@ impl Setup {
         options.hash_seed = Some(self.hash_seed);
         // Nobody would make room meanwhile.
         options.write_wait_max = Duration::ZERO;
-        LocalStore::open(Arc::new(disk.clone()), options)
+        options.join_partitions_min = 2;
+        let store = LocalStore::open(Arc::new(disk.clone()), options)?;
+        if self.joins {
+            store.join_partitions(|policy| {
+                (pool::policy_number(policy.0) == 0).then_some(Kept::ForEver)
+            });
+        }
+        Ok(store)
+    }
+
+    /// Whether a policy's partitions are as long as the model's.
+    pub(crate) fn has_bounds_of_model(&self, policy: u8) -> bool {
+        !self.joins || !policy.is_multiple_of(3)
     }
 }

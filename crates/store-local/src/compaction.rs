@@ -1,8 +1,10 @@
-//! Several segments of a partition become one.
+//! Several segments of a partition become one, and so do small partitions that lie side by side.
 //!
 //! Readers and writers go on undisturbed: inputs are immutable, and the result takes their place in
 //! one change of manifest and view.
 
+mod join;
+mod join_policy;
 mod pace;
 mod policy;
 
@@ -14,7 +16,7 @@ use codec::Effort;
 use model::{FieldType, Name, SeriesId, TimeRange};
 use platform::in_background;
 use roaring::RoaringTreemap;
-use segment::{SegmentWriter, WriterOptions};
+use segment::{SegmentInfo, SegmentReader, SegmentWriter, WriterOptions};
 use store::StoreError;
 
 use crate::engine::Engine;
@@ -25,6 +27,8 @@ use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
+pub(crate) use join::{join, neighbours_to_join};
+pub use join_policy::Kept;
 use pace::Pace;
 use policy::{Candidate, choose, is_urgent};
 pub(crate) use policy::{Choice, When};
@@ -73,18 +77,10 @@ pub(crate) fn compact(
     };
     // Writes and queries go first, until so many segments wait that they slow queries down.
     let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
-    let merge = || {
-        let mut pace = Pace::new(engine, partition, is_urgent);
-        let mut writer = start_segment(engine, &path, options)?;
-        for (name, fields) in measurements(inputs)? {
-            merge_measurement(engine, &mut writer, inputs, &name, &fields, &mut pace)?;
-        }
-        finish_segment(engine, id, writer)
-    };
-    let merged = if is_urgent { merge() } else { in_background(merge) };
-    let (info, reader) = merged.inspect_err(|_| discard_segment(engine, id))?;
+    let mut pace = Pace::new(engine, partition, is_urgent);
+    let mut merge = || merged(engine, (id, options), inputs, &mut pace);
+    let (info, reader) = if is_urgent { merge() } else { in_background(merge) }?;
     engine.metrics.compactions.add(1);
-    engine.metrics.bytes_compacted.add(info.bytes);
 
     let last_write = inputs.iter().map(|s| s.last_write).max().expect("BUG: a merge of nothing");
     let replaced = engine.restructure(|view| {
@@ -97,7 +93,7 @@ pub(crate) fn compact(
             let left = left_over(&p.segments[at..at + ids.len()], inputs);
             edits.extend(ids.iter().map(|id| Edit::RemoveSegment(*id)));
             let result = reader.map(|reader| {
-                let meta = segment_meta(partition, id, sequence, choice.cold, &info, &left);
+                let meta = segment_meta(partition.key(), id, (sequence, choice.cold), &info, &left);
                 edits.push(Edit::AddSegment(meta.clone()));
                 for stone in &left {
                     edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
@@ -117,6 +113,26 @@ pub(crate) fn compact(
         engine.disk.remove(&path).map_err(disk_error)?;
     }
     Ok(())
+}
+
+/// Writes the rows of segments, whose neighbours are later where times overlap, as the segment `id`; no reader if there
+/// are none.
+fn merged(
+    engine: &Engine,
+    (id, options): (u64, WriterOptions),
+    inputs: &[Arc<Segment>],
+    pace: &mut Pace<'_>,
+) -> Result<(SegmentInfo, Option<Arc<SegmentReader>>), StoreError> {
+    let mut merge = || {
+        let mut writer = start_segment(engine, &engine.segment_path(id), options)?;
+        for (name, fields) in measurements(engine, inputs)? {
+            merge_measurement(engine, &mut writer, inputs, &name, &fields, pace)?;
+        }
+        finish_segment(engine, id, writer)
+    };
+    let (info, reader) = merge().inspect_err(|_| discard_segment(engine, id))?;
+    engine.metrics.bytes_compacted.add(info.bytes);
+    Ok((info, reader))
 }
 
 /// Removes the file of a segment that is in no view any more; readers of old views keep theirs.
@@ -139,7 +155,11 @@ fn left_over(now: &[Arc<Segment>], inputs: &[Arc<Segment>]) -> Vec<Arc<Tombstone
 }
 
 /// The measurements of some segments with all of their fields, both ascending by name.
+///
+/// Segments may have a field with two types: the earlier belonged to a measurement that was dropped, whose rows are
+/// hidden. Which type that is the schema knows; of segments of several partitions the order does not tell.
 fn measurements(
+    engine: &Engine,
     inputs: &[Arc<Segment>],
 ) -> Result<BTreeMap<Name, Vec<(Name, FieldType)>>, StoreError> {
     let mut all: BTreeMap<Name, BTreeMap<Name, FieldType>> = BTreeMap::new();
@@ -148,9 +168,13 @@ fn measurements(
         for info in reader.measurements().map_err(segment_error)?.entries() {
             let directory = reader.directory(&info.name).map_err(segment_error)?;
             let Some(directory) = directory else { continue };
-            // Of two types of one name the later counts: the earlier belonged to a measurement that
-            // was dropped, whose rows are hidden.
-            let fields = directory.fields().iter().map(|(n, t)| (Arc::clone(n), *t));
+            let known = engine.schema.find(segment.meta.database, &info.name);
+            let is_hidden = |name: &Name, field_type: FieldType| {
+                let known = known.as_ref().and_then(|measurement| measurement.field(name));
+                known.is_some_and(|(_, known)| known != field_type)
+            };
+            let fields = directory.fields().iter().filter(|(name, t)| !is_hidden(name, *t));
+            let fields = fields.map(|(name, t)| (Arc::clone(name), *t));
             all.entry(Arc::clone(&info.name)).or_default().extend(fields);
         }
     }

@@ -3,18 +3,21 @@
 //! Lock order: `gate`, then `publishing`, then `define`, then `structure`, then `order`, then lanes ascending. The log,
 //! the index and the manifest lock for themselves and call nobody.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use model::PolicyId;
 use parking_lot::{Mutex, RwLock};
 use platform::{Disk, PageCache};
 use series::SeriesIndex;
 use store::StoreError;
 use wal::{Lsn, Wal};
 
+use crate::compaction::Kept;
 use crate::error::wal_error;
 use crate::manifest::{Edit, Manifest, ManifestState};
 use crate::memtable::SHARDS;
@@ -59,7 +62,17 @@ pub(crate) struct Engine {
     pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkSignal>,
     pub(crate) closed: AtomicBool,
+    kept: OnceLock<KeptBy>,
     failure: Mutex<Option<String>>,
+}
+
+/// Says how long policies keep their rows.
+struct KeptBy(Box<dyn Fn(PolicyId) -> Option<Kept> + Send + Sync>);
+
+impl fmt::Debug for KeptBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeptBy")
+    }
 }
 
 /// Schema changes that the manifest does not have yet.
@@ -105,6 +118,7 @@ impl Engine {
             metrics: Metrics::default(),
             work: Arc::default(),
             closed: AtomicBool::new(false),
+            kept: OnceLock::new(),
             failure: Mutex::new(None),
         }
     }
@@ -148,6 +162,25 @@ impl Engine {
             Ok((Vec::new(), next, ()))
         });
         frozen.expect("BUG: a freeze touches no disk");
+    }
+
+    /// From now on `kept` says how long policies keep their rows.
+    ///
+    /// # Panics
+    /// If something else does already.
+    pub(crate) fn ask_how_long(
+        &self,
+        kept: impl Fn(PolicyId) -> Option<Kept> + Send + Sync + 'static,
+    ) {
+        assert!(
+            self.kept.set(KeptBy(Box::new(kept))).is_ok(),
+            "BUG: two say how long rows are kept"
+        );
+    }
+
+    /// How long a policy keeps its rows, if somebody knows.
+    pub(crate) fn kept(&self, policy: PolicyId) -> Option<Kept> {
+        self.kept.get().and_then(|by| (by.0)(policy))
     }
 
     /// Whether nobody has written to a partition that has no memtables for a while.

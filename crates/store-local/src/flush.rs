@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{FieldType, Name, SeriesId, TimeRange};
+use model::{DatabaseId, FieldType, Name, PolicyId, SeriesId, TimeRange};
 use segment::{SegmentInfo, SegmentReader, SegmentWriter, WriterOptions};
 use store::StoreError;
 use wal::Lsn;
@@ -212,7 +212,7 @@ fn replace(
         let Some(Written { info, reader }) = written else { return };
         // What was deleted while the segment was being written still has to be hidden.
         let tombstones = now.tombstones[frozen.tombstones.len()..].to_vec();
-        let meta = segment_meta(partition, id, id, false, &info, &tombstones);
+        let meta = segment_meta(partition.key(), id, (id, false), &info, &tombstones);
         let last_write = frozen.table.last_write();
         edits.push(Edit::AddSegment(meta.clone()));
         for stone in &tombstones {
@@ -226,18 +226,17 @@ fn replace(
 
 /// What the manifest keeps of a segment.
 pub(crate) fn segment_meta(
-    partition: &Partition,
+    (database, policy, partition): (DatabaseId, PolicyId, TimeRange),
     id: u64,
-    sequence: u64,
-    cold: bool,
+    (sequence, cold): (u64, bool),
     info: &SegmentInfo,
     tombstones: &[Arc<Tombstone>],
 ) -> SegmentMeta {
     SegmentMeta {
         id,
-        database: partition.database,
-        policy: partition.policy,
-        partition: partition.time,
+        database,
+        policy,
+        partition,
         sequence,
         cold,
         bytes: info.bytes,

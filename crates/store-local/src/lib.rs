@@ -40,6 +40,7 @@ mod view;
 mod work;
 mod write;
 
+pub use compaction::Kept;
 pub use inspect::{Damage, Inspector, LogInfo, ManifestInfo, MeasurementFields, SegmentFile};
 pub use local_store::LocalStore;
 pub use options::{StoreOptions, SyncPolicy};

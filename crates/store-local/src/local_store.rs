@@ -15,6 +15,7 @@ use store::{
     WriteRequest,
 };
 
+use crate::compaction::Kept;
 use crate::delete;
 use crate::engine::Engine;
 use crate::error::{disk_error, series_error, wal_error};
@@ -82,6 +83,15 @@ impl LocalStore {
             .map_err(|e| StoreError::Io(format!("cannot start a thread: {e}")))?;
         self.workers.lock().push(worker);
         Ok(())
+    }
+
+    /// From now on small partitions that lie side by side become one when they rest, of policies that `kept` knows and as
+    /// far as the time they keep their rows lets: none gets longer than an eighth of that.
+    ///
+    /// # Panics
+    /// If it is called twice.
+    pub fn join_partitions(&self, kept: impl Fn(PolicyId) -> Option<Kept> + Send + Sync + 'static) {
+        self.engine.ask_how_long(kept);
     }
 
     /// What opening it found and did.

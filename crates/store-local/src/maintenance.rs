@@ -1,4 +1,4 @@
-//! Background work: flushes first, then the series index, then compactions.
+//! Background work: flushes first, then the series index, then compactions, then partitions that are better one.
 //!
 //! Several threads take one job at a time; a partition is flushed by one thread at a time and
 //! compacted by one thread at a time. What to do next is read off the current view. One more thread
@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::error::series_error;
 use crate::flush;
 use crate::memtable::Memtable;
-use crate::view::Partition;
+use crate::view::{Partition, Segment};
 
 /// How often threads look for work that nobody announced: idle partitions, mostly.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -46,6 +46,7 @@ pub(crate) struct Busy {
 enum Job {
     Flush(Arc<Partition>),
     Compact(Arc<Partition>, compaction::Choice),
+    Join(Vec<Arc<Partition>>),
     MergeIndex,
 }
 
@@ -92,12 +93,15 @@ fn step(engine: &Engine, busy: &Busy, duty: Duty, all_idle: bool) -> Result<bool
     let outcome = match &job {
         Job::Flush(partition) => flush::flush_partition(engine, partition).map(drop),
         Job::Compact(partition, choice) => compaction::compact(engine, partition, choice),
+        Job::Join(partitions) => compaction::join(engine, partitions),
         Job::MergeIndex => merge_index(engine),
     };
-    if let (Job::Compact(partition, choice), Err(StoreError::Corruption { .. })) = (&job, &outcome)
-    {
-        let inputs = &partition.segments[choice.segments.clone()];
-        busy.damaged.lock().extend(inputs.iter().map(|s| s.meta.id));
+    if let Err(StoreError::Corruption { path, .. }) = &outcome {
+        // Of partitions that were to become one the others still may.
+        let (named, others): (Vec<_>, Vec<_>) =
+            job.inputs().into_iter().partition(|s| engine.segment_path(s.meta.id) == *path);
+        let damaged = if named.is_empty() { others } else { named };
+        busy.damaged.lock().extend(damaged.iter().map(|s| s.meta.id));
     }
     busy.release(&job);
     busy.jobs.fetch_sub(1, Ordering::AcqRel);
@@ -152,11 +156,30 @@ fn next_flush(engine: &Engine, busy: &Busy) -> Option<Arc<Partition>> {
     Some(partition)
 }
 
+impl Job {
+    /// The segments that it reads.
+    fn inputs(&self) -> Vec<Arc<Segment>> {
+        match self {
+            Self::Compact(partition, choice) => {
+                partition.segments[choice.segments.clone()].to_vec()
+            }
+            Self::Join(partitions) => partitions.iter().flat_map(|p| p.segments.clone()).collect(),
+            Self::Flush(_) | Self::MergeIndex => Vec::new(),
+        }
+    }
+}
+
 impl Busy {
     fn release(&self, job: &Job) {
         match job {
             Job::Flush(p) => drop(self.flushing.lock().remove(&(p.policy, p.time.min))),
             Job::Compact(p, _) => drop(self.compacting.lock().remove(&(p.policy, p.time.min))),
+            Job::Join(partitions) => {
+                let mut compacting = self.compacting.lock();
+                for partition in partitions {
+                    compacting.remove(&(partition.policy, partition.time.min));
+                }
+            }
             Job::MergeIndex => {}
         }
     }
@@ -194,39 +217,49 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
 
 /// Takes the next job: what frees memory first.
 fn next_job(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
-    let key = |p: &Partition| (p.policy, p.time.min);
     if let Some(partition) = next_flush(engine, busy) {
         return Some(Job::Flush(partition));
     }
     if engine.index.merge_wanted() {
         return Some(Job::MergeIndex);
     }
+    next_merge(engine, busy, all_idle)
+}
+
+/// Takes the next merge: of segments of a partition; of partitions, if there is none.
+fn next_merge(engine: &Engine, busy: &Busy, all_idle: bool) -> Option<Job> {
+    let key = |p: &Partition| (p.policy, p.time.min);
     let mut compacting = busy.compacting.lock();
     // Taken now: what it has of a partition that nobody works on is how that is.
     let view = engine.view();
     let damaged = busy.damaged.lock();
-    let full = engine.is_full_of_tombstones();
-    for partition in view.partitions() {
-        if compacting.contains(&key(partition)) {
-            continue;
-        }
-        let idle = partition.active.is_none()
+    let is_sound =
+        |segments: &[Arc<Segment>]| !segments.iter().any(|s| damaged.contains(&s.meta.id));
+    let is_idle = |partition: &Partition| {
+        partition.active.is_none()
             && partition.frozen.is_empty()
-            && (all_idle || engine.partition_idle(partition));
-        let when = match (idle, full) {
+            && (all_idle || engine.partition_idle(partition))
+    };
+    let full = engine.is_full_of_tombstones();
+    for partition in view.partitions().filter(|p| !compacting.contains(&key(p))) {
+        let when = match (is_idle(partition), full) {
             (true, _) => When::Idle,
             (false, true) => When::FullOfTombstones,
             (false, false) => When::Busy,
         };
-        let sound = |choice: &compaction::Choice| {
-            let inputs = &partition.segments[choice.segments.clone()];
-            !inputs.iter().any(|s| damaged.contains(&s.meta.id))
-        };
+        let sound =
+            |choice: &compaction::Choice| is_sound(&partition.segments[choice.segments.clone()]);
         if let Some(choice) = compaction::choice(partition, when).filter(sound) {
             compacting.insert(key(partition));
             // Memtables would not be freed before the merge is done.
             return Some(Job::Compact(Arc::new(partition.segments_only()), choice));
         }
     }
-    None
+    let rests =
+        |p: &Partition| !compacting.contains(&key(p)) && is_idle(p) && is_sound(&p.segments);
+    let mut policies = view.policies();
+    let partitions =
+        policies.find_map(|(_, p)| compaction::neighbours_to_join(engine, p, rests))?;
+    compacting.extend(partitions.iter().map(|p| key(p)));
+    Some(Job::Join(partitions))
 }

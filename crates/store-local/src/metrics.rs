@@ -42,6 +42,7 @@ pub(crate) struct Metrics {
     pub(crate) scans: Counter,
     pub(crate) deletes: Counter,
     pub(crate) partitions_expired: Counter,
+    pub(crate) partitions_joined: Counter,
     pub(crate) job_failures: Counter,
 }
 
@@ -90,6 +91,11 @@ fn counters(m: &Metrics) -> Vec<Metric> {
         counter("scans_total", "Scans opened.", &m.scans),
         counter("deletes_total", "Delete requests.", &m.deletes),
         counter("partitions_expired_total", "Partitions dropped.", &m.partitions_expired),
+        counter(
+            "partitions_joined_total",
+            "Small partitions that became part of a longer one.",
+            &m.partitions_joined,
+        ),
         counter("job_failures_total", "Background jobs that failed.", &m.job_failures),
     ]
 }

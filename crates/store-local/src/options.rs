@@ -21,6 +21,9 @@ pub struct StoreOptions {
     pub write_wait_max: Duration,
     /// A partition that nobody has written to for so long is flushed, and then merged for keeping.
     pub idle_after: Duration,
+    /// So many small partitions that lie side by side are worth making one; at least 2. See
+    /// [`crate::LocalStore::join_partitions`].
+    pub join_partitions_min: usize,
     /// Seed of the hashes of series keys in a new store. `None`: one that nobody can guess, so that
     /// nobody can choose keys that collide. An existing store keeps its own.
     pub hash_seed: Option<u64>,
@@ -38,6 +41,7 @@ impl StoreOptions {
                 .map_or(1, |n| n.get().div_ceil(2)),
             write_wait_max: Duration::from_secs(10),
             idle_after: Duration::from_secs(60),
+            join_partitions_min: 8,
             hash_seed: None,
         }
     }

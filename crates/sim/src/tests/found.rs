@@ -188,3 +188,26 @@ fn a_flush_ahead_of_the_log_takes_no_positions_of_later_rows() {
     ];
     run(2_201_386, &operations).unwrap();
 }
+
+/// Partitions that became one had a field with two types, the older of them in the later partition.
+#[test]
+fn a_field_has_the_type_that_the_schema_says() {
+    let operations = [
+        Write {
+            policy: 0,
+            rows: vec![
+                row(17, 276, 0, 886),
+                row(6, 379, 57, 22552),
+                row(17, 429, 20, 24988),
+                row(9, 3, 2, 10864),
+                row(22, 248, 24, 53047),
+            ],
+        },
+        Settle,
+        DeleteMeasurement { database: 0, measurement: 0 },
+        Write { policy: 0, rows: vec![row(5, 381, 23, 66027)] },
+        Write { policy: 0, rows: vec![row(0, 74, 95, 17900)] },
+        Settle,
+    ];
+    run(2319, &operations).unwrap();
+}
