@@ -7,6 +7,7 @@
 mod ahead;
 mod apart;
 mod batch_builder;
+mod by_partition;
 mod counters;
 mod cuts;
 mod edge;
@@ -45,6 +46,7 @@ use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
+use by_partition::ByPartition;
 use counters::Counters;
 use filter::FilterColumns;
 pub(crate) use memtable_source::MemtableSource;
@@ -56,6 +58,9 @@ use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
+
+/// A series with so many rows in a segment has blocks of its own there.
+const ROWS_OF_OWN_BLOCKS: u64 = 8 << 10;
 
 /// What a scan reads.
 #[derive(Debug)]
@@ -119,11 +124,15 @@ impl ScanPlan {
         slice.rows_per_series.filter(|_| self.filter_columns.is_some())
     }
 
-    /// How many series are read together, if they have few rows each; less than that, if a `few` are enough.
-    fn series_at_once(&self, few: Option<u64>) -> Option<usize> {
-        let extents = self.partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
-        let rows: u64 = extents.map(|(_, rows)| rows).sum();
-        let (rows_each, columns) = (rows / self.series_total.max(1), self.fields.len() + 1);
+    /// About how many rows each series has in some partitions.
+    fn rows_each(&self, partitions: &[Arc<Partition>]) -> u64 {
+        let extents = partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
+        extents.map(|(_, rows)| rows).sum::<u64>() / self.series_total.max(1)
+    }
+
+    /// How many series are read together, if they have so few rows each; less than that, if a `few` are enough.
+    fn series_at_once(&self, rows_each: u64, few: Option<u64>) -> Option<usize> {
+        let columns = self.fields.len() + 1;
         let cells_each = rows_each.saturating_mul(columns as u64);
         let series = gathered::series_at_once(rows_each, columns);
         series.filter(|_| few.is_none() || cells_each <= CELLS_OF_A_SERIES as u64)
@@ -282,7 +291,41 @@ impl Scan for LocalScan {
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
-        let plan = Arc::clone(&self.plan);
+        let slice = OpenSlice {
+            plan: Arc::clone(&self.plan),
+            slice: slice.clone(),
+            context: self.context.clone(),
+            counters: Arc::clone(&self.counters),
+        };
+        Ok(match ByPartition::is_better(&slice) {
+            true => Box::new(ByPartition::new(slice)),
+            false => Box::new(slice.cursor(&self.plan.partitions)?),
+        })
+    }
+
+    fn stats(&self) -> ScanStats {
+        self.counters.stats()
+    }
+}
+
+/// A slice of a scan that is about to be read.
+#[derive(Debug)]
+struct OpenSlice {
+    plan: Arc<ScanPlan>,
+    slice: ScanSlice,
+    context: ScanContext,
+    counters: Arc<Counters>,
+}
+
+impl OpenSlice {
+    /// How many series it has.
+    fn series(&self) -> usize {
+        self.slice.series.as_ref().map_or(self.plan.series.len(), |series| series.len())
+    }
+
+    /// A cursor over what some partitions have of it.
+    fn cursor(&self, partitions: &[Arc<Partition>]) -> Result<LocalCursor, StoreError> {
+        let Self { plan, slice, context, counters } = self;
         let time = plan.time.intersect(&slice.time);
         let few = plan.few(slice);
         // Rows of memtables are filtered later, so how many of them are enough is not known then.
@@ -294,36 +337,34 @@ impl Scan for LocalScan {
                 is_alone: false,
             })
         });
-        let partitions = open_some(&plan, time, (few, of_memtables.as_ref()), &self.counters)?;
+        let sources = open_some(plan, partitions, time, (few, of_memtables.as_ref()), counters)?;
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
+        let rows_each = plan.rows_each(partitions);
+        let joins_series = plan.joins_series && few.is_none();
         let reader = SeriesReader {
-            gathered: plan.series_at_once(few).unwrap_or(0),
+            gathered: plan.series_at_once(rows_each, few).unwrap_or(0),
+            shares_blocks: joins_series && rows_each < ROWS_OF_OWN_BLOCKS,
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),
             rows_per_series: few,
             filter_columns: plan.filter_columns.clone(),
             windows: plan.windows,
-            joins_series: plan.joins_series && few.is_none(),
-            ..SeriesReader::new(partitions, time)
+            joins_series,
+            ..SeriesReader::new(sources, time)
         };
-        let series = slice.series.as_ref().map_or(plan.series.len(), |series| series.len());
-        Ok(Box::new(LocalCursor {
+        Ok(LocalCursor {
             next: 0,
             walk: None,
             next_many: if reader.reads_many() { 0 } else { usize::MAX },
             series: slice.series.clone(),
             reader,
-            batch: BatchBuilder::new(&plan.fields, parts, series),
+            batch: BatchBuilder::new(&plan.fields, parts, self.series()),
             ready: VecDeque::new(),
-            plan,
-            context: self.context.clone(),
-            counters: Arc::clone(&self.counters),
-        }))
-    }
-
-    fn stats(&self) -> ScanStats {
-        self.counters.stats()
+            plan: Arc::clone(plan),
+            context: context.clone(),
+            counters: Arc::clone(counters),
+        })
     }
 }
 
@@ -355,27 +396,28 @@ pub(crate) fn open_sources(
     time: TimeRange,
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
-    open_some(plan, time, (None, None), counters)
+    open_some(plan, &plan.partitions, time, (None, None), counters)
 }
 
-/// The same, where of each series so many rows are enough: of all sources, of a memtable.
+/// The same of some partitions, where of each series so many rows are enough: of all sources, of a memtable.
 fn open_some(
     plan: &ScanPlan,
+    partitions: &[Arc<Partition>],
     time: TimeRange,
     few: (Option<u64>, Option<&Few>),
     counters: &Arc<Counters>,
 ) -> Result<Vec<PartitionSources>, StoreError> {
-    let mut partitions = Vec::with_capacity(plan.partitions.len());
-    for partition in &plan.partitions {
+    let mut opened = Vec::with_capacity(partitions.len());
+    for partition in partitions {
         if !partition.time.overlaps(&time) {
             continue;
         }
         let sources = partition_sources(plan, partition, (time, few), counters)?;
         if !sources.is_empty() {
-            partitions.push(PartitionSources { time: partition.time, sources });
+            opened.push(PartitionSources { time: partition.time, sources });
         }
     }
-    Ok(partitions)
+    Ok(opened)
 }
 
 fn partition_sources(
@@ -494,7 +536,7 @@ impl LocalCursor {
     /// Reads the rows of the next series together with those of others, if that is better; whether any were read.
     fn read_many(&mut self) -> Result<bool, StoreError> {
         let left = SeriesLeft::new(&self.plan.series, self.series.as_deref(), self.next);
-        if left.len() < READ_ALONE {
+        if left.len() < READ_ALONE && !self.reader.is_behind() {
             self.next_many = usize::MAX;
             return Ok(false);
         }
@@ -512,7 +554,7 @@ impl LocalCursor {
         {
             self.walk = Some((ordinal, self.reader.begin_behind_block(series)?));
         }
-        Ok(many.done > 0)
+        Ok(many.done > 0 || self.reader.is_behind())
     }
 }
 

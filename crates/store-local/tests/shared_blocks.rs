@@ -232,6 +232,61 @@ fn joined_series_have_the_rows_of_each() {
     }
 }
 
+/// Rows of a series that share blocks with those of a few others, so that most blocks begin and end within one.
+fn some_thousand_rows_of(series: u64) -> impl Iterator<Item = Row> {
+    let count = 400 + random(series) % 7_000;
+    (0..count).map(move |at| {
+        let x = random(series * 10_007 + at) as i64 % 100;
+        let fields = [("x", Scalar::Integer(x)), ("y", Scalar::Integer(x / 2))];
+        let some = if at % 11 == 0 { &fields[..1] } else { &fields };
+        // Every other hour has rows.
+        let time_ns = at as i64 * 1000 + (at % 2) as i64 * 7_200_000_000_000;
+        Row::new(&format!("m,id={series:05}"), some, time_ns)
+    })
+}
+
+#[test]
+fn series_that_blocks_begin_and_end_with_are_joined_once() {
+    let store = open(&SimDisk::new(8, FaultConfig::default()), 256 << 20);
+    let rows: Vec<Row> = (0..120).flat_map(some_thousand_rows_of).collect();
+    for rows in rows.chunks(50_000) {
+        write(&store, POLICY, rows, 0).unwrap();
+    }
+    store.settle().unwrap();
+    let sum = SummaryParts { sum: true, ..SummaryParts::default() };
+    let windows = |every_ns| Some(Windows { every_ns, offset_ns: 0, parts: sum });
+    let above = FieldFilter {
+        field: "x".into(),
+        op: CompareOp::Greater,
+        operand: Operand::Constant(Scalar::Integer(90)),
+    };
+    for time in [TimeRange::ALL, TimeRange::new(90_000, 7_200_003_000_000)] {
+        for order in [TimeOrder::Ascending, TimeOrder::Descending] {
+            for windows in [None, windows(None), windows(Some(2_000)), windows(Some(900_000))] {
+                for filters in [Vec::new(), vec![above.clone()]] {
+                    let mut request = scan_everything(&store, POLICY, "m").unwrap();
+                    (request.time, request.order) = (time, order);
+                    (request.windows, request.filters) = (windows, filters);
+                    request.joins_series = true;
+                    let x = |row: &Row| match row.fields[0] {
+                        (_, Scalar::Integer(x)) => x,
+                        _ => panic!("x is an integer"),
+                    };
+                    let is_wanted = |row: &&Row| {
+                        time.contains(row.time_ns) && (request.filters.is_empty() || x(row) > 90)
+                    };
+                    let (found, spans, handed) = joined_sums(&store, &request);
+                    assert_eq!(found, sums(rows.iter().filter(is_wanted)), "{request:?}");
+                    let is_summed_up = windows.is_some_and(|w| w.every_ns.is_none())
+                        && time == TimeRange::ALL
+                        && request.filters.is_empty();
+                    assert!(!is_summed_up || spans > 0 && handed == 0, "{spans}, {handed} rows");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn sources_that_overlap_are_gathered_as_they_were_written() {
     let disk = SimDisk::new(3, FaultConfig::default());

@@ -50,8 +50,9 @@ pub struct ScanRequest {
     pub windows: Option<Windows>,
     /// A hint: it does not matter which of the series of a slice a row is of. The store may then join rows of several to one
     /// run, and sum up rows of several: both are said to be of [`SeriesRun::SEVERAL`](model::SeriesRun::SEVERAL). Times of
-    /// such a run are in no order, and may come twice. Not in slices with `rows_per_series`,
-    /// never together with `first_last` of summaries.
+    /// such a run are in no order, and may come twice. Runs of one series need not ascend by series then, and a series may
+    /// come again; its rows are in order all the same. Not in slices with `rows_per_series`, never together with `first_last`
+    /// of summaries.
     pub joins_series: bool,
     /// Limits of the work.
     pub context: ScanContext,

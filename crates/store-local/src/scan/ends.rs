@@ -39,7 +39,7 @@ pub(super) fn ends(
     // Only the first partition is looked into: of series that have ended long ago it would be all of them.
     for time in partitions.by_ref() {
         let time = time.intersect(&plan.time);
-        let opened = open_some(plan, time, (Some(1), Some(&few)), &counters)?;
+        let opened = open_some(plan, &plan.partitions, time, (Some(1), Some(&few)), &counters)?;
         if opened.is_empty() {
             continue;
         }

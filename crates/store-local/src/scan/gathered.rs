@@ -95,7 +95,7 @@ impl SeriesReader {
         }
         let rows = found.joined(&wanted).and_then(|(piece, runs)| {
             let kept = self.kept(&piece, (self.time, self.time));
-            self.cut(piece, &runs, kept.as_ref())
+            self.cut(piece, &runs, kept.as_ref(), self.joins_series)
         });
         let (done, alone) = (wanted.len(), usize::from(wanted.len() < all));
         Ok(ManyRows { rows, done, alone, ..ManyRows::default() })

@@ -47,6 +47,10 @@ pub(crate) struct SeriesReader {
     pub(crate) only: Option<Vec<i64>>,
     /// So many series are read at once if they have few rows each; 0: they have too many.
     pub(crate) gathered: usize,
+    /// Whether series may share blocks though they have too many rows to be gathered, and `joins_series`.
+    pub(crate) shares_blocks: bool,
+    /// The series that is read next was read as far as it is in the block at this place.
+    pub(crate) behind: Option<usize>,
 }
 
 /// What is handed out of a series.
@@ -90,6 +94,8 @@ impl SeriesReader {
             row: Vec::new(),
             only: None,
             gathered: 0,
+            shares_blocks: false,
+            behind: None,
         }
     }
 

@@ -30,6 +30,9 @@ pub(super) const CELLS_OF_A_SERIES: usize = 4096;
 /// left.
 pub(super) const READ_ALONE: usize = 32;
 
+/// Rows of a series in one window that are better handed out as its rows than joined with those of others.
+const LONG_RUN_ROWS: i128 = 16;
+
 /// Rows of series are picked one by one, unless they have so many each that their stretches are copied.
 const COPIED_TOGETHER_ROWS: usize = 16;
 
@@ -126,7 +129,11 @@ struct Wanted {
 impl SeriesReader {
     /// Whether rows of many series may be read at once, and they have so few that it matters.
     pub(super) fn reads_many(&self) -> bool {
-        self.gathered > 0 && (self.reads_shared_blocks() || self.gathers())
+        if self.reads_shared_blocks() {
+            self.gathered > 0 || self.shares_blocks
+        } else {
+            self.gathered > 0 && self.gathers()
+        }
     }
 
     /// Reads the first of the series that are `left` together with others, if that is better.
@@ -134,7 +141,23 @@ impl SeriesReader {
     /// # Panics
     /// Unless [`Self::reads_many`].
     pub(super) fn read_many(&mut self, left: &SeriesLeft<'_>) -> Result<ManyRows, StoreError> {
-        if self.reads_shared_blocks() { self.read_shared_block(left) } else { self.gather(left) }
+        if !self.reads_shared_blocks() {
+            return self.gather(left);
+        }
+        let Some((_, first)) = left.iter().next() else { return Ok(ManyRows::none(1)) };
+        let behind = self.behind.take();
+        let mut many = self.read_shared_block(first, left, behind)?;
+        if let (Some(place), 0, None) = (behind, many.done, self.behind) {
+            // Its rows in this block were handed out: only what is behind it is left.
+            self.only_segment(0).near = place;
+            (many.done, many.unfinished) = (1, Some(first));
+        }
+        Ok(many)
+    }
+
+    /// Whether the next series was read in part.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.is_some()
     }
 
     /// Whether rows of many series may be read out of the block they share: one segment has all of them, and none is
@@ -145,18 +168,31 @@ impl SeriesReader {
         !segment.has_tombstones() && (self.filters.is_empty() || self.filter_columns.is_some())
     }
 
-    /// Reads the block that the first of the series that are `left` is in, if it is shared by several of them.
-    fn read_shared_block(&mut self, left: &SeriesLeft<'_>) -> Result<ManyRows, StoreError> {
-        let Some(first) = left.iter().next() else { return Ok(ManyRows::none(1)) };
+    /// Reads the block that the first of the series that are `left` is in, or the one after that at `behind`, if it is
+    /// shared by several of them.
+    fn read_shared_block(
+        &mut self,
+        first: SeriesId,
+        left: &SeriesLeft<'_>,
+        behind: Option<usize>,
+    ) -> Result<ManyRows, StoreError> {
         let time = self.time.intersect(&self.partitions[0].time);
         let (has_windows, few) = (self.windows.is_some(), self.rows_per_series.is_some());
         let is_backwards = self.order == TimeOrder::Descending;
         let segment = self.only_segment(0);
-        if !segment.may_have(first.1, time) {
+        if !segment.may_have(first, time) {
             return Ok(ManyRows::none(1));
         }
-        let mut walk = segment.walk(first.1, time);
-        let block = segment.next_block(&mut walk, Edge::First)?;
+        let mut walk = segment.walk(first, time);
+        let mut block = segment.next_block(&mut walk, Edge::First)?;
+        if behind.is_some() {
+            if block.as_ref().map(Block::place) == behind {
+                block = segment.next_block(&mut walk, Edge::First)?;
+            }
+            if block.is_none() {
+                return Ok(ManyRows { done: 1, ..ManyRows::default() });
+            }
+        }
         let Some(block) = block.filter(|block| is_shared(block, has_windows)) else {
             return Ok(ManyRows::none(1));
         };
@@ -164,9 +200,10 @@ impl SeriesReader {
             && time.covers(&block.time())
             && let Some(many) = self.sum_up_shared(&block, left)?
         {
-            return Ok(many);
+            return Ok(self.with_next_block(many, &block));
         }
-        let joins = self.joins_series && !is_backwards;
+        let forward = self.joins_series && !is_backwards;
+        let joins = forward && !self.has_long_runs(&block);
         if self.picks_rows()
             && let Some(many) = self.pick_shared(&block, left, time)?
         {
@@ -195,14 +232,36 @@ impl SeriesReader {
         }
         segment.near = block.place();
         let Wanted { runs, done, unfinished } = wanted;
-        let rows = if segment.has_values(&block, None) {
+        let rows = if segment.may_have_wanted(&block)? {
             let piece = segment.whole(&block)?;
             let kept = self.kept(&piece, (time, block.time()));
-            self.cut(piece, &runs, kept.as_ref())
+            self.cut(piece, &runs, kept.as_ref(), joins)
         } else {
             None
         };
-        Ok(ManyRows { rows, summaries: Vec::new(), done, unfinished, alone })
+        let many = ManyRows { rows, summaries: Vec::new(), done, unfinished, alone };
+        Ok(if forward { self.with_next_block(many, &block) } else { many })
+    }
+
+    /// Whether series have so many rows of a block in one window that it is better to know where each of them ends: within
+    /// a series windows follow one another, of joined rows each is looked at for its window.
+    fn has_long_runs(&self, block: &Block) -> bool {
+        let Some(every_ns) = self.windows.and_then(|windows| windows.every_ns) else {
+            return false;
+        };
+        let series = block.last().0.0 - block.first().0.0 + 1;
+        let span = i128::from(block.time().max) - i128::from(block.time().min);
+        let windows = span / i128::from(every_ns) + 1;
+        block.rows() as i128 / i128::from(series) / windows >= LONG_RUN_ROWS
+    }
+
+    /// Where it does not matter whose a row is, what is left of the last series of a block is read with the block behind it.
+    fn with_next_block(&mut self, mut many: ManyRows, block: &Block) -> ManyRows {
+        if many.unfinished.take().is_some() {
+            self.behind = Some(block.place());
+            many.done -= 1;
+        }
+        many
     }
 
     /// Whether filters choose among all rows, of which it matters whose they are.
@@ -221,7 +280,7 @@ impl SeriesReader {
     ) -> Result<Option<ManyRows>, StoreError> {
         let (first, last) = (block.first().0, block.last().0);
         let segment = self.only_segment(0);
-        if !segment.has_values(block, None) {
+        if !segment.may_have_wanted(block)? {
             return Ok(None);
         }
         let Some((count, ordinal)) =
@@ -313,19 +372,19 @@ impl SeriesReader {
         kept
     }
 
-    /// Of `kept` rows those in one of `runs`, as many of each as are wanted and in the reader's order; `None` if there are
-    /// none.
+    /// Of `kept` rows those in one of `runs`, as many of each as are wanted and in the reader's order, joined to one run if
+    /// all are and forward; `None` if there are none.
     pub(super) fn cut(
         &self,
         mut piece: Piece,
         runs: &[(u32, Range<usize>)],
         kept: Option<&Bitmap>,
+        joins: bool,
     ) -> Option<ColumnBatch> {
         let few = self.rows_per_series.map_or(usize::MAX, |few| few as usize);
         let in_runs: usize = runs.iter().map(|(_, rows)| rows.len()).sum();
         let forward = self.order == TimeOrder::Ascending;
         let run = |series: u32, rows: usize| SeriesRun { series, rows: rows as u32 };
-        let joins = self.joins_series && forward;
         let are_all_wanted = kept.is_none() && few == usize::MAX && forward;
         let is_whole = in_runs == piece.times.len();
         if are_all_wanted && (is_whole || in_runs >= runs.len() * COPIED_TOGETHER_ROWS) {
@@ -430,6 +489,13 @@ impl SegmentSource {
                 Ok(piece)
             }
         }
+    }
+
+    /// Whether rows of a block may be wanted, as far as summaries tell.
+    fn may_have_wanted(&self, block: &Block) -> Result<bool, StoreError> {
+        let is_filtered = self.conditions.as_ref().is_none_or(|all| !all.is_empty());
+        Ok(self.has_values(block, None)
+            && (!is_filtered || !self.sift(block, &(0..block.rows()))?.is_empty()))
     }
 
     /// All rows of a block, of whatever series.

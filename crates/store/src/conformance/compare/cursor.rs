@@ -28,7 +28,8 @@ pub(super) fn read_items(
 ) -> Result<(Vec<Row>, Vec<SummaryBatch>), String> {
     let mut cursor = scan.open(slice).map_err(failed("open"))?;
     let (mut rows, mut summaries) = (Vec::new(), Vec::new());
-    let order = || SeriesOrder { last: None, slice };
+    let matters = !request.joins_series || slice.rows_per_series.is_some();
+    let order = || SeriesOrder { last: None, matters, slice };
     let (mut order, mut summary_order) = (order(), order());
     let mut last_times: BTreeMap<u32, i64> = BTreeMap::new();
     while let Some(item) = cursor.next().map_err(failed("next"))? {
@@ -52,15 +53,16 @@ pub(super) fn read_items(
     Ok((rows, summaries))
 }
 
-/// Series must come in ascending order over all items of a kind.
+/// Series must come in ascending order over all items of a kind, unless it does not matter whose rows are.
 struct SeriesOrder<'a> {
     last: Option<u32>,
+    matters: bool,
     slice: &'a ScanSlice,
 }
 
 impl SeriesOrder<'_> {
     fn next(&mut self, series: u32, len: u32) -> Result<(), String> {
-        if self.last.is_some_and(|last| series < last) {
+        if self.matters && self.last.is_some_and(|last| series < last) {
             return Err(format!("series {series} comes after {:?}", self.last));
         }
         let inside = self.slice.series.as_ref().is_none_or(|some| some.contains(&series));
