@@ -87,7 +87,7 @@ impl Default for QueryTuning {
             grid_slots: 1 << 22,
             state_bytes: 256 << 20,
             extreme_rows: 1 << 16,
-            extreme_series_rows: 1 << 12,
+            extreme_series_rows: 1 << 13,
         }
     }
 }

@@ -257,6 +257,7 @@ impl Collect {
     fn fold(&mut self, slots: usize) {
         let by_slot = self.by_slot(slots);
         self.folded.resize(slots, Moments::default());
+        let mut are_all_kept = true;
         for (slot, folded) in self.folded.iter_mut().enumerate() {
             let segments = by_slot.of(slot).iter().map(|at| &self.segments[*at as usize]);
             let origins = || segments.clone().map(|segment| (segment.input, segment.series));
@@ -265,8 +266,13 @@ impl Collect {
             let rows: u32 = segments.clone().map(|segment| segment.rows).sum();
             if folded.count > 0 || are_of_several && rows >= FOLD_ROWS_MIN {
                 let moments = |of: &Segment| Moments::of_rows(&self.values.values, of.range());
+                are_all_kept &= rows == 0;
                 *folded = segments.map(moments).fold(*folded, Moments::with);
             }
+        }
+        if are_all_kept {
+            self.prune_at = self.values.len() * 2;
+            return;
         }
         let (mut rows, folded) = (Vec::new(), &self.folded);
         self.segments.retain_mut(|segment| {

@@ -21,7 +21,7 @@ use crate::functions::Function;
 use crate::plan::Source;
 
 /// Of the rows of short series this part is read at most to know a value.
-const READ_PART: u64 = 16;
+const READ_PART: u64 = 8;
 
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
 pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
@@ -173,10 +173,11 @@ fn plain_request<'a>(run: &Run<'a>) -> Option<&'a ScanRequest> {
     (is_plain && is_whole && pays && context.limits.max_select_point == 0).then_some(request)
 }
 
-/// Whether pages are of one series each, mostly.
+/// Whether pages are of one series each, mostly: a page has rows of one stretch of the extent.
 fn has_long_series(run: &Run<'_>) -> bool {
     let series = u64::from(run.unit.inputs[0].scan.series().len.max(1));
-    run.unit.extent.rows() / series > run.context.tuning.extreme_series_rows
+    let rows = run.unit.extent.parts().iter().map(|part| part.rows).max().unwrap_or(0);
+    rows / series > run.context.tuning.extreme_series_rows
 }
 
 /// Whether there is a value.
