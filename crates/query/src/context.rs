@@ -72,6 +72,9 @@ pub struct QueryTuning {
     pub grid_slots: usize,
     /// Bytes of state that groups worked on together may take.
     pub state_bytes: u64,
+    /// Rows that functions which keep values read before results are made of them, about, if there are so many groups: what is
+    /// kept of them fits into a processor's cache, and few blocks that series share are read for two such parts.
+    pub kept_rows: u64,
     /// Rows from which a greatest or least value is known from summaries before its time is looked for.
     pub extreme_rows: u64,
     /// With more rows a series it is looked for series by series.
@@ -86,6 +89,7 @@ impl Default for QueryTuning {
             first_slice_rows: 1 << 12,
             grid_slots: 1 << 22,
             state_bytes: 256 << 20,
+            kept_rows: 1 << 18,
             extreme_rows: 1 << 16,
             extreme_series_rows: 1 << 13,
         }

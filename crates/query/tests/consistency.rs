@@ -158,6 +158,7 @@ fn tiny() -> QueryTuning {
         grid_slots: 2,
         state_bytes: 64,
         extreme_rows: 1,
+        kept_rows: 5,
         extreme_series_rows: 4,
     }
 }
@@ -182,7 +183,8 @@ proptest! {
             SummaryMode::Never, SummaryMode::Always, SummaryMode::Mixed,
         ]),
         (filters, rows_per_series, joins_series, ends) in any::<(bool, bool, bool, bool)>(),
-        (is_tiny, threads, batch_rows) in (any::<bool>(), 1usize..4, 1usize..20),
+        (is_tiny, holds_groups) in any::<(bool, bool)>(),
+        (threads, batch_rows) in (1usize..4, 1usize..20),
     ) {
         let want = with(&rows, ReferenceOptions::default()).short(&query);
         // Of the errors only this one is made on purpose.
@@ -196,6 +198,9 @@ proptest! {
         other.context.batch_rows = batch_rows;
         if is_tiny {
             other.context.tuning = tiny();
+        }
+        if is_tiny && holds_groups {
+            other.context.tuning.state_bytes = QueryTuning::default().state_bytes;
         }
         prop_assert_eq!(other.short(&query), want, "{}", query);
     }

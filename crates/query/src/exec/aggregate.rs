@@ -10,6 +10,7 @@
 //! Transformed functions look at windows before the range. Functions that look equally far are
 //! computed together, in a pass over the rows of their range.
 
+mod by_group;
 mod ends;
 mod extreme;
 mod flat;
@@ -346,21 +347,6 @@ impl Run<'_> {
         budget.limit_bytes().saturating_sub(budget.used_bytes())
     }
 
-    /// How many groups fit into memory together.
-    fn groups_at_once(&self, done: usize) -> usize {
-        let range = self.read_range();
-        let left = self.unit.groups.len() - done;
-        let share = (self.memory_left() as u64 / 4).min(self.context.tuning.state_bytes);
-        let total = self.unit.groups.len() as u64;
-        let rows = self.unit.rows_estimate(0..self.unit.groups.len()) / total.max(1);
-        // No more windows can have rows than there are rows.
-        let windows = self.windows_within(range).min(rows.saturating_mul(4).saturating_add(16));
-        let slots = windows.saturating_mul(self.recipe.slot_bytes() as u64);
-        let values = rows.saturating_mul(self.recipe.row_bytes(self.select) as u64);
-        let each = slots.saturating_add(values).max(1);
-        ((share / each).max(1) as usize).min(left)
-    }
-
     fn reads_in_slices(&self, range: TimeRange) -> bool {
         let wanted = self.select.limit.saturating_add(self.select.offset);
         self.select.windows.is_some()
@@ -379,6 +365,9 @@ impl Run<'_> {
         range: TimeRange,
         only: Option<&[bool]>,
     ) -> Result<Vec<Vec<Points>>, QueryError> {
+        if let (None, Some(at_once)) = (only, self.groups_apart(&groups)) {
+            return self.read_apart(groups, at_once, range);
+        }
         let state = self.read_state(groups, range, only)?;
         Ok(state.finish(&self.unit.inputs, |_, points| points))
     }
