@@ -249,7 +249,7 @@ impl SeriesReader {
         let Some(every_ns) = self.windows.and_then(|windows| windows.every_ns) else {
             return false;
         };
-        let series = block.last().0.0 - block.first().0.0 + 1;
+        let series = block.last().0.0.saturating_sub(block.first().0.0).saturating_add(1);
         let span = i128::from(block.time().max) - i128::from(block.time().min);
         let windows = span / i128::from(every_ns) + 1;
         block.rows() as i128 / i128::from(series) / windows >= LONG_RUN_ROWS
