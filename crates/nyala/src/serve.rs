@@ -88,6 +88,7 @@ struct Opened {
     place: Place,
 }
 
+/// Opens the store: in a directory, or over a cluster.
 fn open_store(settings: &Settings, plan: &MemoryPlan) -> anyhow::Result<Opened> {
     match &settings.store {
         Some(options) => open_cluster(options, plan),

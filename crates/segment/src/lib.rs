@@ -35,4 +35,4 @@ pub use runs::Runs;
 pub use sift::{FieldCondition, FieldOperand, Stretch};
 pub use sparse::SparseColumn;
 pub use windows::{BlockWindows, SpanNumbers, WindowIndex, WindowSummaries};
-pub use writer::{SegmentWriter, WriterOptions};
+pub use writer::{LONG_SERIES_ROWS, SegmentWriter, WriterOptions};

@@ -40,6 +40,11 @@ use output::Output;
 /// A chunk of a directory is closed when it has this many bytes.
 const CHUNK_BYTES: usize = 32 << 10;
 
+/// Rows of a block that was written for keeping.
+const COLD_BLOCK_ROWS: u32 = 64 << 10;
+/// A series with so many rows in a segment that was written for keeping has blocks of its own there.
+pub const LONG_SERIES_ROWS: u32 = COLD_BLOCK_ROWS / cut::LONG_SERIES_PART as u32;
+
 /// How a segment is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterOptions {
@@ -81,7 +86,7 @@ impl WriterOptions {
     #[must_use]
     pub fn cold(sequence: u64) -> Self {
         Self {
-            block_rows_max: 64 << 10,
+            block_rows_max: COLD_BLOCK_ROWS,
             block_text_bytes_max: 4 << 20,
             text_effort: Effort::Cold,
             ..Self::hot(sequence)

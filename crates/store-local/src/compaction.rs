@@ -66,7 +66,6 @@ pub(crate) fn compact(
     let inputs = &partition.segments[choice.segments.clone()];
     let id = engine.manifest.next_segment_id();
     let sequence = inputs.iter().map(|s| s.meta.sequence).max().expect("BUG: nothing chosen");
-    let path = engine.segment_path(id);
     let options = if choice.cold {
         WriterOptions::cold(id)
     } else {
@@ -94,25 +93,31 @@ pub(crate) fn compact(
             edits.extend(ids.iter().map(|id| Edit::RemoveSegment(*id)));
             let result = reader.map(|reader| {
                 let meta = segment_meta(partition.key(), id, (sequence, choice.cold), &info, &left);
-                edits.push(Edit::AddSegment(meta.clone()));
-                for stone in &left {
-                    edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
-                }
+                edits.extend(Edit::added(&meta, &left));
                 Arc::new(Segment::new(meta, Ok(reader), left, last_write))
             });
             p.segments.splice(at..at + ids.len(), result);
         });
         Ok((edits, next, replaced))
     })?;
-    // Deletes may wait for tombstones to go.
-    engine.work.notify_room();
     // The partition may have been dropped meanwhile: then the result is what nobody wants.
     if replaced {
-        inputs.iter().try_for_each(|segment| remove_segment(engine, segment))?;
-    } else if info.rows > 0 {
-        engine.disk.remove(&path).map_err(disk_error)?;
+        return clear_up(engine, inputs, None);
     }
-    Ok(())
+    clear_up(engine, &[], (info.rows > 0).then_some(id))
+}
+
+/// Removes the files that a merge leaves: its inputs, or its result.
+fn clear_up(
+    engine: &Engine,
+    inputs: &[Arc<Segment>],
+    result: Option<u64>,
+) -> Result<(), StoreError> {
+    // Deletes may wait for tombstones to go.
+    engine.work.notify_room();
+    inputs.iter().try_for_each(|segment| remove_segment(engine, segment))?;
+    let remove = |id| engine.disk.remove(&engine.segment_path(id)).map_err(disk_error);
+    result.map_or(Ok(()), remove)
 }
 
 /// Writes the rows of segments, whose neighbours are later where times overlap, as the segment `id`; no reader if there

@@ -214,10 +214,7 @@ fn replace(
         let tombstones = now.tombstones[frozen.tombstones.len()..].to_vec();
         let meta = segment_meta(partition.key(), id, (id, false), &info, &tombstones);
         let last_write = frozen.table.last_write();
-        edits.push(Edit::AddSegment(meta.clone()));
-        for stone in &tombstones {
-            edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
-        }
+        edits.extend(Edit::added(&meta, &tombstones));
         p.segments.push(Arc::new(Segment::new(meta, Ok(reader), tombstones, last_write)));
         added = true;
     });

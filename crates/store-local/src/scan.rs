@@ -35,6 +35,7 @@ use std::sync::Arc;
 
 use model::{FieldFilter, FieldType, Name, SeriesId, SeriesRun, TimeRange};
 use roaring::RoaringTreemap;
+use segment::LONG_SERIES_ROWS;
 use store::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
     SeriesTable, StoreError, SummaryParts, TagColumn, TimeOrder, Windows,
@@ -58,9 +59,6 @@ use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
-
-/// A series with so many rows in a segment has blocks of its own there.
-const ROWS_OF_OWN_BLOCKS: u64 = 8 << 10;
 
 /// What a scan reads.
 #[derive(Debug)]
@@ -343,7 +341,7 @@ impl OpenSlice {
         let joins_series = plan.joins_series && few.is_none();
         let reader = SeriesReader {
             gathered: plan.series_at_once(rows_each, few).unwrap_or(0),
-            shares_blocks: joins_series && rows_each < ROWS_OF_OWN_BLOCKS,
+            shares_blocks: joins_series && rows_each < LONG_SERIES_ROWS.into(),
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),

@@ -314,9 +314,9 @@ pub(crate) enum Item {
 }
 
 /// The results of `work` on each share, in order; on threads of their own if there are several.
-pub(crate) fn on_threads<T: Send>(
-    shares: &[ScanSlice],
-    work: impl Fn(&ScanSlice) -> Result<T, QueryError> + Sync,
+pub(crate) fn on_threads<S: Sync, T: Send>(
+    shares: &[S],
+    work: impl Fn(&S) -> Result<T, QueryError> + Sync,
 ) -> Result<Vec<T>, QueryError> {
     if let [only] = shares {
         return Ok(vec![work(only)?]);

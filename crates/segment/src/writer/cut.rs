@@ -95,7 +95,7 @@ fn add_texts(column: &SparseColumn, texts: &Strings, at: usize, text_of: &mut [u
 
 /// A series with as large a part of a full block gets blocks of its own: they are read without
 /// those of others, and have edges.
-const LONG_SERIES_PART: usize = 8;
+pub(super) const LONG_SERIES_PART: usize = 8;
 
 /// Whether a series with so many rows gets blocks of its own.
 pub(crate) fn is_long(rows: u32, limits: &BlockLimits) -> bool {

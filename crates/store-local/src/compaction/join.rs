@@ -13,9 +13,8 @@ use store::StoreError;
 
 use super::join_policy::{Neighbour, choose_to_join};
 use super::pace::Pace;
-use super::{When, choice, left_over, merged, remove_segment};
+use super::{When, choice, clear_up, left_over, merged};
 use crate::engine::Engine;
-use crate::error::disk_error;
 use crate::flush::segment_meta;
 use crate::manifest::Edit;
 use crate::view::{Partition, PolicyView, Segment, View};
@@ -27,7 +26,10 @@ pub(crate) fn neighbours_to_join(
     policy: &PolicyView,
     rests: impl Fn(&Partition) -> bool,
 ) -> Option<Vec<Arc<Partition>>> {
-    let kept = engine.kept(policy.partitions.first()?.policy)?;
+    let fan_in_min = engine.options.join_partitions_min;
+    // Of thousands of policies most have few, and to know how long each keeps its rows is a search.
+    let first = policy.partitions.first().filter(|_| policy.partitions.len() > fan_in_min)?;
+    let kept = engine.kept(first.policy)?;
     let neighbour = |partition: &Arc<Partition>| Neighbour {
         time: partition.time,
         bytes: partition.segments.iter().map(|s| s.meta.bytes).sum(),
@@ -36,7 +38,6 @@ pub(crate) fn neighbours_to_join(
             && choice(partition, When::Idle).is_none(),
     };
     let neighbours: Vec<Neighbour> = policy.partitions.iter().map(neighbour).collect();
-    let fan_in_min = engine.options.join_partitions_min;
     Some(policy.partitions[choose_to_join(&neighbours, fan_in_min, kept)?].to_vec())
 }
 
@@ -71,10 +72,7 @@ pub(crate) fn join(engine: &Engine, partitions: &[Arc<Partition>]) -> Result<(),
         if let Some(reader) = reader {
             let key = (first.database, first.policy, joined);
             let meta = segment_meta(key, id, (sequence, true), &info, &left);
-            edits.push(Edit::AddSegment(meta.clone()));
-            for stone in &left {
-                edits.push(Edit::AddTombstone(Arc::clone(stone), vec![id]));
-            }
+            edits.extend(Edit::added(&meta, &left));
             // No memtable has rows of them: all that the log has so far is in segments.
             let before = engine.wal.position();
             edits.push(Edit::Flushed { policy: first.policy, partition: joined, before });
@@ -84,15 +82,11 @@ pub(crate) fn join(engine: &Engine, partitions: &[Arc<Partition>]) -> Result<(),
         Ok((edits, next, true))
     })?;
     drop(gate);
-    // Deletes may wait for tombstones to go.
-    engine.work.notify_room();
     if replaced {
         engine.metrics.partitions_joined.add(partitions.len() as u64);
-        inputs.iter().try_for_each(|segment| remove_segment(engine, segment))?;
-    } else if info.rows > 0 {
-        engine.disk.remove(&engine.segment_path(id)).map_err(disk_error)?;
+        return clear_up(engine, &inputs, None);
     }
-    Ok(())
+    clear_up(engine, &[], (info.rows > 0).then_some(id))
 }
 
 /// The segments of partitions as they are now, if these are the same and nothing else is in any of them.

@@ -66,6 +66,15 @@ pub(crate) enum Edit {
     Snapshot,
 }
 
+impl Edit {
+    /// The edits that add a segment of which these tombstones hide rows.
+    pub(crate) fn added(meta: &SegmentMeta, tombstones: &[Arc<Tombstone>]) -> Vec<Self> {
+        let hides = |stone: &Arc<Tombstone>| Self::AddTombstone(Arc::clone(stone), vec![meta.id]);
+        let add = std::iter::once(Self::AddSegment(meta.clone()));
+        add.chain(tombstones.iter().map(hides)).collect()
+    }
+}
+
 /// Kinds of edits. Written to disk: never change a number.
 mod kind {
     pub(super) const ADD_SEGMENT: u8 = 1;

@@ -44,8 +44,10 @@ impl ScanCursor for ByPartition {
                 TimeOrder::Descending => plan.partitions.iter().rev().nth(self.opened),
             };
             let Some(partition) = next else { return Ok(None) };
-            self.current = Some(self.slice.cursor(std::slice::from_ref(partition))?);
+            let cursor = self.slice.cursor(std::slice::from_ref(partition))?;
             self.opened += 1;
+            // Where nothing has rows for the slice no series need be asked for them.
+            self.current = Some(cursor).filter(|cursor| !cursor.reader.partitions.is_empty());
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use model::TimeRange;
 
-use super::{End, Points, Run};
+use super::{Points, Run, unit};
 use crate::QueryError;
 
 /// If as many series as this have the rows that are read at once, these are too few of each.
@@ -34,7 +34,7 @@ impl Run<'_> {
 
     /// How many groups are read at once, if they are better read apart.
     pub(super) fn groups_apart(&self, groups: &Range<usize>) -> Option<usize> {
-        let keeps_values = self.recipe.row_bytes(self.select) > 0 && End::of(self.select).is_none();
+        let keeps_values = self.recipe.row_bytes(self.select) > 0;
         let rows = self.unit.rows_estimate(groups.clone());
         let rows_at_once = self.context.tuning.kept_rows;
         if !keeps_values || rows < 2 * rows_at_once {
@@ -65,27 +65,18 @@ impl Run<'_> {
             .map(|start| start..groups.end.min(start + at_once))
             .collect();
         let next = AtomicUsize::new(0);
-        // Some groups have many more rows than others: who is done takes the next part.
-        let work = || {
+        // Some groups have many more rows than others: who is done takes the next part. After an error nobody does.
+        let work = |_: &()| {
             let mut done = Vec::new();
             while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
-                done.push((part.start, self.read_part(part.clone(), range)?));
+                let points = self.read_part(part.clone(), range);
+                let points = points.inspect_err(|_| next.store(parts.len(), Relaxed))?;
+                done.push((part.start, points));
             }
-            Ok::<_, QueryError>(done)
+            Ok(done)
         };
-        let threads = self.context.threads.clamp(1, parts.len());
-        let mut done = Vec::with_capacity(parts.len());
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mine = work();
-            let others = others.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            for found in std::iter::once(mine).chain(others) {
-                done.extend(found?);
-            }
-            Ok::<_, QueryError>(())
-        })?;
+        let threads = vec![(); self.context.threads.clamp(1, parts.len())];
+        let mut done = unit::on_threads(&threads, work)?.concat();
         done.sort_unstable_by_key(|(start, _)| *start);
         Ok(done.into_iter().flat_map(|(_, points)| points).collect())
     }
