@@ -295,9 +295,9 @@ impl Scan for LocalScan {
             context: self.context.clone(),
             counters: Arc::clone(&self.counters),
         };
-        Ok(match ByPartition::is_better(&slice) {
-            true => Box::new(ByPartition::new(slice)),
-            false => Box::new(slice.cursor(&self.plan.partitions)?),
+        Ok(match ByPartition::new(slice) {
+            Ok(cursor) => Box::new(cursor),
+            Err(slice) => Box::new(slice.cursor(&self.plan.partitions)?),
         })
     }
 
