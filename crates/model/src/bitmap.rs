@@ -142,6 +142,45 @@ impl Bitmap {
         ((words[first] & low).count_ones() + inner + (words[last] & high).count_ones()) as usize
     }
 
+    /// The last set bit in `range`.
+    ///
+    /// # Panics
+    /// If the range goes past the end.
+    #[must_use]
+    pub fn last_one_in(&self, range: std::ops::Range<usize>) -> Option<usize> {
+        assert!(range.end <= self.len, "BUG: range past the end of a bitmap");
+        let mut end = range.end;
+        while end > range.start {
+            let word = (end - 1) / 64;
+            let bits = self.words[word] & u64::MAX >> (63 - (end - 1) % 64);
+            if bits != 0 {
+                let found = word * 64 + 63 - bits.leading_zeros() as usize;
+                return (found >= range.start).then_some(found);
+            }
+            end = word * 64;
+        }
+        None
+    }
+
+    /// The first set bit in `range`.
+    ///
+    /// # Panics
+    /// If the range goes past the end.
+    #[must_use]
+    pub fn first_one_in(&self, range: std::ops::Range<usize>) -> Option<usize> {
+        assert!(range.end <= self.len, "BUG: range past the end of a bitmap");
+        let mut start = range.start;
+        while start < range.end {
+            let bits = self.words[start / 64] & u64::MAX << (start % 64);
+            if bits != 0 {
+                let found = start / 64 * 64 + bits.trailing_zeros() as usize;
+                return (found < range.end).then_some(found);
+            }
+            start = (start / 64 + 1) * 64;
+        }
+        None
+    }
+
     /// Puts defaults among the values from `at` on, which are those of the set bits in `range`: one for each other bit.
     ///
     /// # Panics
@@ -268,6 +307,10 @@ mod tests {
             prop_assert_eq!(&map, &model.iter().copied().collect::<Bitmap>());
             let ones: Vec<_> = (0..model.len()).filter(|i| model[*i]).collect();
             prop_assert_eq!(map.count_ones(), ones.len());
+            let within = map.len() / 3..map.len() - map.len() / 7;
+            let mut inner = ones.iter().copied().filter(|one| within.contains(one));
+            prop_assert_eq!(map.first_one_in(within.clone()), inner.clone().next());
+            prop_assert_eq!(map.last_one_in(within.clone()), inner.next_back());
             prop_assert_eq!(map.ones().collect::<Vec<_>>(), ones);
         }
     }

@@ -52,6 +52,12 @@ impl SparseColumn {
         self.len() == 0
     }
 
+    /// How many values rows before this one have: its own, if it has one, stands at that place.
+    #[must_use]
+    pub fn values_before(&self, row: usize) -> usize {
+        self.view().values_before(row)
+    }
+
     /// Bytes of memory it takes, for budgets.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

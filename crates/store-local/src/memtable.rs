@@ -7,6 +7,7 @@
 
 mod arena;
 mod block_builder;
+mod ends;
 mod places;
 mod read;
 mod shard;
@@ -25,7 +26,9 @@ use wal::Lsn;
 use crate::rows::{BatchRow, FieldNo, MeasurementNo, RowBatch, RowLayout};
 use crate::work::WorkSignal;
 pub(crate) use arena::TEXT_BYTES_MAX;
+pub(crate) use ends::FieldEnds;
 pub(crate) use places::FieldPlaces;
+use read::Wanted;
 pub(crate) use read::{Few, FoundRows, SeriesBlock};
 use shard::LAYOUTS_MAX;
 use shard::Shard;
@@ -357,6 +360,23 @@ impl Memtable {
         }
         let block = read::read(&shard, series, (time, pin.0[shard_no]), places, few);
         (!block.times.is_empty()).then_some(block)
+    }
+
+    /// Adds what each field of `places` has first in a series within `time`, as of `pin`, from one end; rows with `hidden`
+    /// times, which ascend, do not count.
+    pub(crate) fn field_ends(
+        &self,
+        (series, time): (SeriesId, TimeRange),
+        hidden: &[i64],
+        pin: &Pin,
+        places: &FieldPlaces,
+        ends: &mut FieldEnds,
+    ) {
+        let shard_no = shard_of(series);
+        let shard = self.shards[shard_no].lock();
+        let Some(series) = shard.series(series) else { return };
+        let (shard, arrived_before) = (&*shard, pin.0[shard_no]);
+        Wanted { shard, series, time, hidden, arrived_before, places }.field_ends(ends);
     }
 
     /// All rows of a series within `time` but those with `hidden` times, which ascend, as far as the fields of `places` go:

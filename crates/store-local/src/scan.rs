@@ -12,12 +12,14 @@ mod counters;
 mod cuts;
 mod edge;
 mod ends;
+mod field_ends;
 mod filter;
 mod gathered;
 mod memtable_source;
 mod merge;
 mod nearest;
 mod piece;
+mod plan;
 mod selected;
 mod series_list;
 mod series_reader;
@@ -33,165 +35,30 @@ mod tag_cache;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{FieldFilter, FieldType, Name, SeriesId, SeriesRun, TimeRange};
-use roaring::RoaringTreemap;
+use model::{Name, SeriesId, SeriesRun, SummaryBatch, TimeRange};
 use segment::LONG_SERIES_ROWS;
 use store::{
-    ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
-    SeriesTable, StoreError, SummaryParts, TagColumn, TimeOrder, Windows,
+    ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanSlice, ScanStats, SeriesTable,
+    StoreError, SummaryParts, TagColumn, TimeOrder,
 };
 
-use crate::memtable::{Few, Memtable, Pin};
-use crate::rows::{FieldNo, NO_FIELD};
+use crate::memtable::{Few, Pin};
 use crate::schema::Measurement;
 use crate::tombstone::Tombstone;
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
 use by_partition::ByPartition;
 use counters::Counters;
-use filter::FilterColumns;
 pub(crate) use memtable_source::MemtableSource;
 pub(crate) use piece::Piece;
+pub(crate) use plan::ScanPlan;
 pub(crate) use series_list::SeriesList;
 pub(crate) use series_reader::{Emitted, PartitionSources, SeriesReader};
 use series_walk::SeriesWalk;
-use shared_block::{CELLS_OF_A_SERIES, READ_ALONE, SeriesLeft};
+use shared_block::{READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
-
-/// What a scan reads.
-#[derive(Debug)]
-pub(crate) struct ScanPlan {
-    pub(crate) measurement: Arc<Measurement>,
-    /// Partitions with rows of the time range, ascending.
-    pub(crate) partitions: Vec<Arc<Partition>>,
-    pub(crate) fields: Vec<(Name, FieldType)>,
-    pub(crate) field_numbers: Arc<[(FieldNo, FieldType)]>,
-    pub(crate) time: TimeRange,
-    pub(crate) filters: Vec<FieldFilter>,
-    /// For each filter the places of its fields among `fields`; `None`: some are not there.
-    filter_columns: Option<Vec<FilterColumns>>,
-    pub(crate) order: TimeOrder,
-    pub(crate) windows: Option<Windows>,
-    /// Whether it does not matter which series a row is of.
-    joins_series: bool,
-    /// What the active memtables of `partitions` had when the scan was opened.
-    pins: Vec<(Arc<Memtable>, Pin)>,
-    /// The matching series, ascending.
-    pub(crate) series: SeriesList,
-    /// Series that the measurement has in all.
-    pub(crate) series_total: u64,
-}
-
-impl ScanPlan {
-    /// What a request reads.
-    pub(crate) fn new(
-        request: &ScanRequest,
-        measurement: Arc<Measurement>,
-        partitions: Vec<Arc<Partition>>,
-        series: SeriesList,
-        series_total: u64,
-    ) -> Self {
-        let number = |field: &(Name, FieldType)| numbered(&measurement, field);
-        let place = |wanted: &Name| request.fields.iter().position(|(name, _)| name == wanted);
-        Self {
-            pins: pins_of(&partitions),
-            field_numbers: request.fields.iter().map(number).collect(),
-            measurement,
-            partitions,
-            fields: request.fields.clone(),
-            time: request.time,
-            filter_columns: request
-                .filters
-                .iter()
-                .map(|filter| FilterColumns::of(filter, place))
-                .collect(),
-            filters: request.filters.clone(),
-            order: request.order,
-            windows: request.windows,
-            joins_series: request.joins_series,
-            series,
-            series_total,
-        }
-    }
-
-    /// Of each series so many rows are enough for a slice, if rows can be counted: not without the
-    /// fields they are filtered by.
-    fn few(&self, slice: &ScanSlice) -> Option<u64> {
-        slice.rows_per_series.filter(|_| self.filter_columns.is_some())
-    }
-
-    /// About how many rows each series has in some partitions.
-    fn rows_each(&self, partitions: &[Arc<Partition>]) -> u64 {
-        let extents = partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
-        extents.map(|(_, rows)| rows).sum::<u64>() / self.series_total.max(1)
-    }
-
-    /// How many series are read together, if they have so few rows each; less than that, if a `few` are enough.
-    fn series_at_once(&self, rows_each: u64, few: Option<u64>) -> Option<usize> {
-        let columns = self.fields.len() + 1;
-        let cells_each = rows_each.saturating_mul(columns as u64);
-        let series = gathered::series_at_once(rows_each, columns);
-        series.filter(|_| few.is_none() || cells_each <= CELLS_OF_A_SERIES as u64)
-    }
-
-    /// Whether of values it matters only whether they are there.
-    fn only_counts(&self) -> bool {
-        let counts = |windows: Windows| windows.parts == SummaryParts::default();
-        self.filters.is_empty() && self.windows.is_some_and(counts)
-    }
-
-    fn pin_of(&self, table: &Arc<Memtable>) -> Pin {
-        let pin = self.pins.iter().find(|(pinned, _)| Arc::ptr_eq(pinned, table));
-        pin.expect("BUG: every active memtable of a plan is pinned").1
-    }
-
-    /// Every field of some series, over all time.
-    pub(crate) fn whole(
-        measurement: &Arc<Measurement>,
-        partitions: Vec<Arc<Partition>>,
-        series: &RoaringTreemap,
-    ) -> Self {
-        Self::of_fields(measurement, partitions, &measurement.fields, series)
-    }
-
-    /// Some fields of some series, over all time.
-    pub(crate) fn of_fields(
-        measurement: &Arc<Measurement>,
-        partitions: Vec<Arc<Partition>>,
-        fields: &[(Name, FieldType)],
-        series: &RoaringTreemap,
-    ) -> Self {
-        Self {
-            pins: pins_of(&partitions),
-            partitions,
-            fields: fields.to_vec(),
-            field_numbers: fields.iter().map(|field| numbered(measurement, field)).collect(),
-            time: TimeRange::ALL,
-            filters: Vec::new(),
-            filter_columns: Some(Vec::new()),
-            order: TimeOrder::Ascending,
-            windows: None,
-            joins_series: false,
-            series: SeriesList::of(series),
-            series_total: series.len(),
-            measurement: Arc::clone(measurement),
-        }
-    }
-}
-
-/// The number and the type of a field. One that does not exist, or exists with another type, has no
-/// values.
-fn numbered(measurement: &Measurement, (name, wanted): &(Name, FieldType)) -> (FieldNo, FieldType) {
-    let known = measurement.field(name).filter(|(_, t)| t == wanted);
-    (known.map_or(NO_FIELD, |(no, _)| no), *wanted)
-}
-
-fn pins_of(partitions: &[Arc<Partition>]) -> Vec<(Arc<Memtable>, Pin)> {
-    let active = partitions.iter().filter_map(|p| p.active.as_ref());
-    active.map(|table| (Arc::clone(table), table.pin())).collect()
-}
 
 /// A scan without rows: the measurement does not exist.
 #[derive(Debug)]
@@ -286,6 +153,14 @@ impl Scan for LocalScan {
 
     fn ends(&self, series: Option<&[u32]>) -> Result<Option<Vec<i64>>, StoreError> {
         ends::ends(&self.plan, series)
+    }
+
+    fn field_ends(
+        &self,
+        series: &[u32],
+        time: TimeRange,
+    ) -> Result<Option<SummaryBatch>, StoreError> {
+        field_ends::field_ends(&self.plan, (series, time), &self.context, &self.counters)
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
@@ -460,7 +335,7 @@ fn partition_sources(
             continue;
         }
         // Not before it was pinned.
-        let places = table.places(plan.measurement.no, &plan.field_numbers);
+        let places = plan.places_of(table);
         let (table, few) = (Arc::clone(table), of_memtables.cloned());
         let memtable = MemtableSource { table, pin, places, tombstones, few };
         sources.push(Source::Memtable(Box::new(memtable)));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use model::{FieldType, Name, Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{POLICY, Row, matching, rows_of, scan_everything, write};
+use store::testing::{POLICY, Row, matching, rows_of, scan_everything, series_key, write};
 use store::{DeleteRequest, ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
@@ -93,6 +93,38 @@ fn expected(model: &Model, request: &ScanRequest) -> Vec<Row> {
     rows
 }
 
+/// What each field has first in each series, with its time.
+type Ends = BTreeMap<(String, Name), (i64, Scalar)>;
+
+fn ends(store: &LocalStore, request: &ScanRequest) -> Ends {
+    let scan = store.scan(request).unwrap();
+    let series: Vec<u32> = (0..scan.series().len).collect();
+    let batch = scan.field_ends(&series, TimeRange::ALL).unwrap().unwrap();
+    let mut found = Ends::new();
+    for (at, span) in batch.spans.iter().enumerate() {
+        let key = series_key(&*scan, request, span.series);
+        for ((name, _), field) in request.fields.iter().zip(&batch.fields) {
+            let is_last = request.order == TimeOrder::Descending;
+            let ends = if is_last { &field.lasts } else { &field.firsts };
+            if field.counts[at] > 0 {
+                let end = (ends.times[at], ends.values.get(at));
+                found.insert((key.clone(), name.clone()), end);
+            }
+        }
+    }
+    found
+}
+
+fn expected_ends(model: &Model, request: &ScanRequest) -> Ends {
+    let mut ends = Ends::new();
+    for row in expected(model, request) {
+        for (name, value) in row.fields {
+            ends.entry((row.key.clone(), name)).or_insert((row.time_ns, value));
+        }
+    }
+    ends
+}
+
 fn check(store: &LocalStore, model: &Model, at: &str) {
     let everything = scan_everything(store, POLICY, "m").unwrap();
     for time in [TimeRange::ALL, TimeRange::new(1500, 2600)] {
@@ -104,6 +136,10 @@ fn check(store: &LocalStore, model: &Model, at: &str) {
                 assert_eq!(found.len(), expected.len(), "{at}: {time:?} {order:?} {fields}");
                 let other = found.iter().zip(&expected).find(|(a, b)| a != b);
                 assert_eq!(other, None, "{at}: {time:?} {order:?} {fields}");
+                let (found, expected) = (ends(store, &request), expected_ends(model, &request));
+                assert_eq!(found.len(), expected.len(), "{at}: ends {time:?} {order:?} {fields}");
+                let other = found.iter().zip(&expected).find(|(a, b)| a != b);
+                assert_eq!(other, None, "{at}: ends {time:?} {order:?} {fields}");
             }
         }
     }

@@ -162,6 +162,21 @@ pub trait Scan: Send + Sync {
         Ok(None)
     }
 
+    /// The first value in the request's order that each field has in each of some series (by ordinal, ascending) within a
+    /// time: a summary a series that has any. Of its parts `counts` are there (1, or 0 where the field has no value), and
+    /// `firsts` or, in descending order, `lasts`. Not with filters. `None`: there is nothing faster than reading rows.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn field_ends(
+        &self,
+        series: &[u32],
+        time: TimeRange,
+    ) -> Result<Option<SummaryBatch>, StoreError> {
+        let _ = (series, time);
+        Ok(None)
+    }
+
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
     /// with the rows. The series of consecutive items may be the same; items are never empty. What is joined

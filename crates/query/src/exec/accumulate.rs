@@ -17,6 +17,7 @@ pub(crate) mod totals;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange, Values};
 
 use self::collect::{AuxColumn, Collect, Finished, Origin};
@@ -88,6 +89,8 @@ impl Recipe {
 
     fn showing(select: &Select, is_wanted: impl Fn(usize) -> bool, shows_point: bool) -> Self {
         let mut recipe = Self { kinds: Vec::new(), totals: Vec::new() };
+        // There may be thousands of functions.
+        let mut known: HashMap<(&str, FieldType), usize> = HashMap::new();
         for (at, call) in select.calls.iter().enumerate() {
             let Some(input) = call.input.filter(|_| is_wanted(at)) else {
                 recipe.kinds.push(Kind::Nothing);
@@ -100,11 +103,7 @@ impl Recipe {
                 function if !parts.add(function) => recipe.collect(select, at),
                 _ if shows_point => Kind::Pick,
                 function => {
-                    let same = |plan: &TotalsPlan| {
-                        let other = &select.calls[plan.call];
-                        other.field == call.field && plan.input == input
-                    };
-                    let index = recipe.totals.iter().position(same).unwrap_or_else(|| {
+                    let index = *known.entry((&*call.field, input)).or_insert_with(|| {
                         let parts = Parts::default();
                         recipe.totals.push(TotalsPlan { call: at, input, parts });
                         recipe.totals.len() - 1

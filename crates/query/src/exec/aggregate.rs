@@ -19,10 +19,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{ColumnBatch, Reservation, SeriesHeader, TimeRange};
-use store::{ScanItem, ScanSlice};
+use model::{Reservation, SeriesHeader, TimeRange};
+use store::ScanSlice;
 
-use self::ends::{End, Seeker};
+use self::ends::End;
 use self::flat::Flat;
 pub(crate) use self::flat::Together;
 use super::accumulate::{Accumulator, Points, Recipe};
@@ -439,8 +439,7 @@ impl Run<'_> {
         };
         if let Some(rows) = End::of(self.select).and_then(|_| ends::first_rows(input)) {
             let first = ScanSlice { rows_per_series: Some(rows), ..slice.clone() };
-            return self
-                .read_ends(first, input, |batch| state.add_rows(at, input, batch, group_of));
+            return self.read_ends(state, at, first, group_of);
         }
         if input.filter.is_none() {
             let row_bytes = self.recipe.expected_row_bytes().max(1);
@@ -452,40 +451,6 @@ impl Run<'_> {
             Item::Rows(batch) => state.add_rows(at, input, &batch, group_of),
             Item::Summaries(batch) => state.add_summaries(input, &batch, group_of),
         })
-    }
-
-    /// Reads a slice, then more of the series that need more.
-    fn read_ends(
-        &self,
-        first: ScanSlice,
-        input: &Input,
-        mut add: impl FnMut(&ColumnBatch) -> Result<(), QueryError>,
-    ) -> Result<(), QueryError> {
-        let mut slices = vec![first];
-        while let Some(slice) = slices.pop() {
-            let mut seeker = Seeker::new(input, &slice);
-            let mut cursor = input.cursor(&slice)?;
-            while let Some(item) = cursor.next()? {
-                self.context.interrupt.check()?;
-                let ScanItem::Rows(batch) = item else {
-                    panic!("BUG: summaries were not asked for");
-                };
-                self.context.count_points(batch.rows)?;
-                if input.filter.is_none() {
-                    seeker.look(&batch.runs, &batch);
-                    add(&batch)?;
-                    continue;
-                }
-                let handed = batch.runs.clone();
-                let found = input.wanted_rows(batch);
-                seeker.look(&handed, &found);
-                if found.rows > 0 {
-                    add(&found)?;
-                }
-            }
-            slices.extend(seeker.next_slices(input, &slice));
-        }
-        Ok(())
     }
 
     /// The series of a slice whose groups are wanted.

@@ -19,7 +19,7 @@ pub(crate) struct FieldPlaces {
     everywhere: Vec<Option<u32>>,
     /// The fields that are at one position in all rows.
     pub(super) steady: Vec<Found>,
-    /// The others that rows of a layout have, ascending by field, layout after layout.
+    /// The others that rows of a layout have, layout after layout; more than [`UNSORTED_MAX`] ascend by field.
     found: Vec<Found>,
     /// Where in `found` those of each layout begin, and behind the last.
     starts: Vec<usize>,
@@ -80,6 +80,9 @@ const DENSE_PART: usize = 4;
 /// Fields that are looked through one by one.
 const FEW_FIELDS: usize = 12;
 
+/// So many fields of a layout are looked through one by one, and not sorted: of thousands of layouts few are looked at.
+const UNSORTED_MAX: usize = 32;
+
 impl FieldPlaces {
     pub(super) fn new(
         layouts: &LayoutTable,
@@ -114,7 +117,9 @@ impl FieldPlaces {
         for layout in layouts.iter() {
             if layout.measurement == measurement {
                 in_layout(layout, &mut of_layout);
-                of_layout.sort_unstable_by_key(|found| found.field);
+                if of_layout.len() > UNSORTED_MAX {
+                    of_layout.sort_unstable_by_key(|found| found.field);
+                }
                 found
                     .extend(of_layout.drain(..).filter(|f| everywhere[f.field as usize].is_none()));
             }
@@ -151,6 +156,14 @@ impl FieldPlaces {
         &self.found[self.starts[at]..self.starts[at + 1]]
     }
 
+    /// How many of the fields there are rows with.
+    pub(super) fn fields_there(&self) -> usize {
+        let mut is_there = vec![false; self.columns()];
+        let all = self.steady.iter().chain(&self.found);
+        all.for_each(|found| is_there[found.field as usize] = true);
+        is_there.into_iter().filter(|is_there| *is_there).count()
+    }
+
     /// Whether rows of a layout have one of the fields: others are nothing but their time.
     #[inline]
     pub(super) fn has_fields(&self, layout: u32) -> bool {
@@ -166,9 +179,14 @@ impl FieldPlaces {
         if !self.table.is_empty() {
             return slot_at(self.positions_of(field), row);
         }
-        let others = self.others_of(row.layout);
-        let at = others.binary_search_by_key(&(field as u32), |found| found.field).ok()?;
-        Some(row.values[others[at].position as usize])
+        let (others, field) = (self.others_of(row.layout), field as u32);
+        let found = if others.len() > UNSORTED_MAX {
+            let at = others.binary_search_by_key(&field, |found| found.field).ok()?;
+            Some(&others[at])
+        } else {
+            others.iter().find(|found| found.field == field)
+        };
+        found.map(|found| row.values[found.position as usize])
     }
 
     /// Whether rows have so many of the fields that are not steady that each field is better looked for in all of them.

@@ -121,18 +121,19 @@ pub(super) fn read_many(
 const LOOKED_UP: usize = 16;
 
 /// Which rows of a series are wanted.
-struct Wanted<'a> {
-    shard: &'a Shard,
-    series: Series<'a>,
-    time: TimeRange,
+pub(super) struct Wanted<'a> {
+    pub(super) shard: &'a Shard,
+    pub(super) series: Series<'a>,
+    pub(super) time: TimeRange,
     /// Times of rows that are not wanted, ascending.
-    hidden: &'a [i64],
-    arrived_before: u32,
-    places: &'a FieldPlaces,
+    pub(super) hidden: &'a [i64],
+    pub(super) arrived_before: u32,
+    pub(super) places: &'a FieldPlaces,
 }
 
 impl<'a> Wanted<'a> {
-    fn has(&self, row: &StoredRow<'_>) -> bool {
+    /// Whether a row is one of them.
+    pub(super) fn has(&self, row: &StoredRow<'_>) -> bool {
         self.time.contains(row.time_ns)
             && row.arrival < self.arrived_before
             && self.places.has_fields(row.layout)

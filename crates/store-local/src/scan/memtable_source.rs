@@ -14,7 +14,7 @@ use crate::tombstone::{Tombstone, visible};
 pub(crate) struct MemtableSource {
     pub(crate) table: Arc<Memtable>,
     pub(crate) pin: Pin,
-    pub(crate) places: FieldPlaces,
+    pub(crate) places: Arc<FieldPlaces>,
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// Rows of a series that are enough.
     pub(crate) few: Option<Few>,

@@ -35,7 +35,7 @@ pub(crate) struct SegmentSource {
     pub(super) directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
     pub(super) fields: Vec<(Option<usize>, FieldType)>,
-    tombstones: Vec<Arc<Tombstone>>,
+    pub(super) tombstones: Vec<Arc<Tombstone>>,
     /// Place of the block that was found last: series are read in their order.
     pub(super) near: usize,
     /// The next series, as far as was looked ahead.
@@ -350,7 +350,7 @@ impl SegmentSource {
     }
 
     /// Makes `block` the shared block; returns the rows of `series` in it.
-    fn share(
+    pub(super) fn share(
         &mut self,
         block: &Block,
         series: SeriesId,

@@ -59,6 +59,9 @@ pub(super) fn check_probe(
     check_cuts(&*scan, probe.series_parts as usize)?;
     if request.windows.is_none() {
         check_ends(&*scan, &request)?;
+        for time in probe.time_slices().into_iter().filter(|_| !request.joins_series) {
+            check_field_ends(&*scan, &request, time)?;
+        }
     }
     let mut ordinals: Vec<u32> = (0..scan.series().len).collect();
     // Disjoint series in the store's own order, whatever it is.
@@ -114,6 +117,47 @@ fn check_ends(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
             if let Some(row) = rows.iter().find(|row| comes_before(row.time_ns)) {
                 return Err(format!("{ordinal} is said to begin at {end}, but has {row:?}"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// What is said to be the first value of each field is.
+fn check_field_ends(scan: &dyn Scan, request: &ScanRequest, time: TimeRange) -> Result<(), String> {
+    let all: Vec<u32> = (0..scan.series().len).collect();
+    let every_third: Vec<u32> = all.iter().copied().step_by(3).collect();
+    for series in [all, every_third] {
+        let ends = scan.field_ends(&series, time).map_err(failed("field_ends"))?;
+        let Some(ends) = ends else { continue };
+        let mut got = BTreeMap::new();
+        for (at, span) in ends.spans.iter().enumerate() {
+            for ((name, _), field) in request.fields.iter().zip(&ends.fields) {
+                let first = match request.order {
+                    TimeOrder::Ascending => &field.firsts,
+                    TimeOrder::Descending => &field.lasts,
+                };
+                if field.counts[at] > 0 {
+                    let end = (first.times[at], first.values.get(at));
+                    got.insert((span.series, name.clone()), end);
+                }
+            }
+        }
+        let mut want = BTreeMap::new();
+        for ordinal in series {
+            let slice = ScanSlice { time, ..ScanSlice::series_range(ordinal..ordinal + 1) };
+            for row in testing::read_slice(scan, request, &slice).map_err(failed("read"))? {
+                for (name, value) in row.fields {
+                    want.entry((ordinal, name)).or_insert((row.time_ns, value));
+                }
+            }
+        }
+        let agree = |((a, got), (b, want)): ((&_, &(i64, Scalar)), (&_, &(i64, Scalar)))| {
+            a == b && got.0 == want.0 && testing::same(&got.1, &want.1)
+        };
+        if got.len() != want.len() || !got.iter().zip(&want).all(agree) {
+            return Err(format!(
+                "first values of fields in {time:?}\n  are {got:?}\n  not {want:?}"
+            ));
         }
     }
     Ok(())

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{
-    Column, ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, SeriesRun, TimeRange,
-    Values,
+    Column, ColumnBatch, DatabaseId, Interrupt, MeasurementSchema, PolicyId, SeriesRun,
+    SummaryBatch, TimeRange, Values,
 };
 use parking_lot::Mutex;
 
@@ -43,6 +43,8 @@ enum Flaw {
     HidesDeletes,
     /// Series are said to begin behind their first row.
     BeginsLate,
+    /// No field is said to have a first value.
+    EndsEarly,
     /// Series are cut behind the last one.
     CutsNothing,
 }
@@ -217,6 +219,19 @@ impl Scan for FlawedScan {
         Ok(ends)
     }
 
+    fn field_ends(
+        &self,
+        series: &[u32],
+        time: TimeRange,
+    ) -> Result<Option<SummaryBatch>, StoreError> {
+        let mut ends = self.scan.field_ends(series, time)?;
+        if self.flaw == Flaw::EndsEarly {
+            let fields = ends.iter_mut().flat_map(|ends| &mut ends.fields);
+            fields.for_each(|field| field.counts.fill(0));
+        }
+        Ok(ends)
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         let cursor = self.scan.open(slice)?;
         let miscounts = self.flaw == Flaw::Miscounts;
@@ -278,6 +293,7 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::SwapsAlways,
         Flaw::HidesDeletes,
         Flaw::BeginsLate,
+        Flaw::EndsEarly,
         Flaw::CutsNothing,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));

@@ -114,6 +114,40 @@ impl Scan for ReferenceScan {
         }))
     }
 
+    fn field_ends(
+        &self,
+        series: &[u32],
+        time: TimeRange,
+    ) -> Result<Option<SummaryBatch>, StoreError> {
+        if !self.options.ends || !self.request.filters.is_empty() {
+            return Ok(None);
+        }
+        let is_last = self.request.order == TimeOrder::Descending;
+        let fields = &self.request.fields;
+        let mut batch = SummaryBatch {
+            spans: Vec::new(),
+            fields: fields.iter().map(|(_, t)| FieldSummaries::empty(*t)).collect(),
+        };
+        for series in series.iter().copied() {
+            let rows = self.rows(series, &ScanSlice { time, ..ScanSlice::all() });
+            let times = || rows.iter().map(|row| row.time_ns);
+            let (Some(min_time), Some(max_time)) = (times().min(), times().max()) else { continue };
+            batch.spans.push(SummarySpan { series, min_time, max_time });
+            for (at, summaries) in batch.fields.iter_mut().enumerate() {
+                let value = |row: &ScanRow| Some((row.time_ns, row.values[at].clone()?));
+                let first = rows.iter().find_map(value);
+                summaries.counts.push(u64::from(first.is_some()));
+                let ends = if is_last { &mut summaries.lasts } else { &mut summaries.firsts };
+                ends.times.push(first.as_ref().map_or(0, |(time, _)| *time));
+                match &first {
+                    Some((_, value)) => ends.values.push(value),
+                    None => ends.values.extend_missing(1),
+                }
+            }
+        }
+        Ok(Some(batch))
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         self.request.context.interrupt.check()?;
         let ordinals: Vec<u32> = match &slice.series {

@@ -124,7 +124,7 @@ fn next_bit(bits: &Bitmap, mut at: usize, end: usize, wanted: bool) -> Option<us
 pub(crate) fn first_valid(validity: Option<&Bitmap>, start: usize, end: usize) -> Option<usize> {
     match validity {
         None => (start < end).then_some(start),
-        Some(bits) => next_bit(bits, start, end, true),
+        Some(bits) => bits.first_one_in(start..end),
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn first_valid(validity: Option<&Bitmap>, start: usize, end: usize) -
 pub(crate) fn last_valid(validity: Option<&Bitmap>, start: usize, end: usize) -> Option<usize> {
     match validity {
         None => (start < end).then(|| end - 1),
-        Some(bits) => (start..end).rev().find(|row| bits.get(*row)),
+        Some(bits) => bits.last_one_in(start..end),
     }
 }
 

@@ -1,5 +1,6 @@
-//! First and last values, found from the ends of series: of each a row is read; then, function by function, more
-//! of the series that have shown no value of its field yet, or of which the condition left no row.
+//! First and last values, found from the ends of series: of each a row is read; then, of the series that have shown no
+//! value of a function's field yet, or of which the condition left no row, more, function by function, or if it is about
+//! many of them, field by field as the store knows how (`Scan::field_ends`).
 //!
 //! Invariants
 //! - What is added of a series is all of its rows that matter up to some row, counted from the end that is read
@@ -8,10 +9,13 @@
 use std::collections::BTreeMap;
 
 use model::{ColumnBatch, SeriesRun};
-use store::ScanSlice;
+use store::{ScanItem, ScanSlice};
 
+use super::super::accumulate::Accumulator;
 use super::super::accumulate::kernels::first_valid;
 use super::super::input::{ColumnSource, Input};
+use super::Run;
+use crate::QueryError;
 use crate::functions::Function;
 use crate::plan::Select;
 
@@ -21,9 +25,12 @@ const GROWTH: u64 = 8;
 /// Series that need more rows than this are read whole.
 const ROWS_MAX: u64 = 4096;
 
-/// Columns without a value that are looked for one by one. Of more, rows that have any are read: of thousands of fields
-/// of which a row has a handful, each was another look at all of them otherwise.
+/// Columns without a value that are looked for one by one. Of more, the store is asked for the ends of fields, or rows that
+/// have any are read: of thousands of fields of which a row has a handful, each was another look at all of them otherwise.
 const COLUMNS_APART: usize = 8;
+
+/// Ends of fields that a store is asked for at once.
+const FIELD_ENDS_AT_ONCE: usize = 1 << 20;
 
 /// How much more is read of series for several columns together: every row has all of them.
 const GROWTH_TOGETHER: u64 = 4;
@@ -136,6 +143,12 @@ impl Seeker {
         }
     }
 
+    /// The series that miss values, if these are of so many columns that the store is asked for the ends of fields.
+    fn series_of_many(&mut self) -> Option<Vec<u32>> {
+        self.close();
+        (self.pending.len() > COLUMNS_APART).then(|| series_of(self.pending.values().flatten()))
+    }
+
     /// What is to be read next, after `slice`: rows with a value of a column that is still missing.
     pub(super) fn next_slices(mut self, input: &Input, slice: &ScanSlice) -> Vec<ScanSlice> {
         self.close();
@@ -157,11 +170,8 @@ impl Seeker {
     /// Rows with a value of any column that is missing in some series: a series that has shown one already does so again.
     fn slice_together(self, slice: &ScanSlice, rows: u64) -> ScanSlice {
         let columns: Vec<usize> = self.pending.keys().map(|column| column - 1).collect();
-        let mut series: Vec<u32> = self.pending.into_values().flatten().collect();
-        series.sort_unstable();
-        series.dedup();
         ScanSlice {
-            series: Some(series.into()),
+            series: Some(series_of(self.pending.values().flatten()).into()),
             time: slice.time,
             with_any: Some(columns.into()),
             rows_per_series: Some(rows),
@@ -176,6 +186,77 @@ impl Seeker {
             rows_per_series,
         };
         self.pending.into_iter().map(of_column).collect()
+    }
+}
+
+/// All of some series once, ascending.
+fn series_of<'a>(pending: impl Iterator<Item = &'a u32>) -> Vec<u32> {
+    let mut series: Vec<u32> = pending.copied().collect();
+    series.sort_unstable();
+    series.dedup();
+    series
+}
+
+impl Run<'_> {
+    /// Reads a slice, then more of the series that need more.
+    pub(super) fn read_ends(
+        &self,
+        state: &mut Accumulator<'_>,
+        at: usize,
+        first: ScanSlice,
+        group_of: impl Fn(u32) -> Option<u32> + Copy,
+    ) -> Result<(), QueryError> {
+        let input = &self.unit.inputs[at];
+        let mut slices = vec![first];
+        while let Some(slice) = slices.pop() {
+            let mut seeker = Seeker::new(input, &slice);
+            let mut cursor = input.cursor(&slice)?;
+            while let Some(item) = cursor.next()? {
+                self.context.interrupt.check()?;
+                let ScanItem::Rows(batch) = item else {
+                    panic!("BUG: summaries were not asked for");
+                };
+                self.context.count_points(batch.rows)?;
+                if input.filter.is_none() {
+                    seeker.look(&batch.runs, &batch);
+                    state.add_rows(at, input, &batch, group_of)?;
+                    continue;
+                }
+                let handed = batch.runs.clone();
+                let found = input.wanted_rows(batch);
+                seeker.look(&handed, &found);
+                if found.rows > 0 {
+                    state.add_rows(at, input, &found, group_of)?;
+                }
+            }
+            if !self.add_field_ends(state, input, &mut seeker, (&slice, group_of))? {
+                slices.extend(seeker.next_slices(input, &slice));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the ends of fields of series that miss many, if the store knows them and they are all that is wanted.
+    fn add_field_ends(
+        &self,
+        state: &mut Accumulator<'_>,
+        input: &Input,
+        seeker: &mut Seeker,
+        (slice, group_of): (&ScanSlice, impl Fn(u32) -> Option<u32> + Copy),
+    ) -> Result<bool, QueryError> {
+        let Some(request) = &input.request else { return Ok(false) };
+        if input.filter.is_some() || self.recipe.summary_parts().is_none() {
+            return Ok(false);
+        }
+        let Some(series) = seeker.series_of_many() else { return Ok(false) };
+        let at_once = (FIELD_ENDS_AT_ONCE / request.fields.len().max(1)).max(1);
+        for series in series.chunks(at_once) {
+            self.context.interrupt.check()?;
+            let Some(ends) = input.scan.field_ends(series, slice.time)? else { return Ok(false) };
+            self.context.count_points(ends.spans.len())?;
+            state.add_summaries(input, &ends, group_of)?;
+        }
+        Ok(true)
     }
 }
 
