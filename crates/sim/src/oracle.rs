@@ -18,10 +18,10 @@
 
 mod torn;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{DatabaseId, Interrupt, Name, PolicyId, TagExpr, TimeRange};
+use model::{DatabaseId, FieldType, Interrupt, Name, PolicyId, Scalar, TagExpr, TimeRange};
 use store::reference::ReferenceStore;
 use store::testing::{self, Row};
 use store::{
@@ -30,7 +30,7 @@ use store::{
 };
 
 use crate::content::{Content, OptionalSeries, Scope};
-use crate::pool::NOW_NS;
+use crate::pool::{self, NOW_NS};
 
 /// What changes a model.
 #[derive(Clone, Debug)]
@@ -311,7 +311,12 @@ impl World {
                 Answer::None
             }
             Action::Delete(request) => {
-                self.model.delete(request)?;
+                match request.target {
+                    DeleteTarget::Partition(policy, time) => {
+                        self.drop_within(request.database, policy, time)?;
+                    }
+                    _ => self.model.delete(request)?,
+                }
                 Answer::None
             }
             Action::Expire(database, policy, before_ns) => {
@@ -323,6 +328,22 @@ impl World {
                 Answer::Swap(self.model.swap_catalog(*expected, bytes)?)
             }
         })
+    }
+
+    /// Drops a partition of the store: what became of several is several here.
+    fn drop_within(
+        &self,
+        database: DatabaseId,
+        policy: PolicyId,
+        time: TimeRange,
+    ) -> Result<(), StoreError> {
+        for partition in pool::partitions(&self.model, database, policy)? {
+            if time.covers(&partition) {
+                let target = DeleteTarget::Partition(policy, partition);
+                self.model.delete(&DeleteRequest { database, target })?;
+            }
+        }
+        Ok(())
     }
 
     /// Canonical keys of a database's series.
@@ -358,16 +379,26 @@ impl World {
 
     /// The rows that define something new, in the order in which that is defined.
     fn new_layouts(&self, policy: Policy, rows: &[Row]) -> Vec<Row> {
-        let mut known: BTreeSet<(Name, Name)> = BTreeSet::new();
+        let mut known: BTreeMap<(Name, Name), FieldType> = BTreeMap::new();
         let mut new = Vec::new();
         for row in rows.iter().filter(|row| !is_too_old(policy, row)) {
             let measurement = measurement_of(&row.key);
             let schema = self.model.schema(policy.database, &measurement, &Interrupt::new());
             let schema = schema.expect("BUG: the model answers").unwrap_or_default();
+            let key = |field: &Name| (measurement.clone(), field.clone());
+            let type_of =
+                |field: &Name| schema.field_type(field).or_else(|| known.get(&key(field)).copied());
+            let conflicts = |(field, value): &(Name, Scalar)| {
+                type_of(field).is_some_and(|known| known != value.field_type())
+            };
+            // It is refused, and defines nothing.
+            if row.fields.iter().any(conflicts) {
+                continue;
+            }
             let before = known.len();
-            for (field, _) in &row.fields {
+            for (field, value) in &row.fields {
                 if schema.field_type(field).is_none() {
-                    known.insert((measurement.clone(), field.clone()));
+                    known.entry(key(field)).or_insert(value.field_type());
                 }
             }
             if known.len() > before {
@@ -385,4 +416,23 @@ fn is_too_old(policy: Policy, row: &Row) -> bool {
 
 fn measurement_of(key: &str) -> Name {
     model::SeriesKey::parse(key.as_bytes()).expect("BUG: keys are right").measurement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool;
+
+    #[test]
+    fn a_row_that_is_refused_defines_nothing() {
+        let row = |fields: &[(&str, Scalar)], time| Row::new("z", fields, time);
+        let (float, integer) = (("x", Scalar::Float(1.5)), ("i", Scalar::Integer(2)));
+        let rows = [
+            row(std::slice::from_ref(&float), 1),
+            row(&[integer.clone(), ("x", Scalar::Integer(3))], 2),
+            row(&[integer, float], 3),
+        ];
+        let new = World::of(Vec::new()).new_layouts(pool::policy(0, 0), &rows);
+        assert_eq!(new, [rows[0].clone(), rows[2].clone()]);
+    }
 }

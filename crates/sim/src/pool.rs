@@ -1,10 +1,32 @@
 //! What the numbers of operations stand for.
 
-use model::{DatabaseId, FieldType, MAX_TIME_NS, MIN_TIME_NS, Name, PolicyId, Scalar, TimeRange};
+use model::{
+    DatabaseId, FieldType, MAX_TIME_NS, MIN_TIME_NS, Name, PolicyId, Scalar, TagExpr, TimeRange,
+};
 use store::testing::{self, Row as StoreRow};
-use store::{DeleteTarget, NameFilter, Policy};
+use store::{DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Policy, Store, StoreError};
 
 use crate::operation::Row;
+
+/// The times of a policy's partitions, as a store lists them.
+pub(crate) fn partitions(
+    store: &dyn Store,
+    database: DatabaseId,
+    policy: PolicyId,
+) -> Result<Vec<TimeRange>, StoreError> {
+    let request = MetadataRequest {
+        database,
+        kind: MetadataKind::Partitions,
+        measurements: NameFilter::All,
+        series: TagExpr::True,
+        facts_max: None,
+        context: testing::unlimited(),
+    };
+    let number = |text: &str| text.parse().expect("BUG: partitions are listed by numbers");
+    let of_policy = |row: &Vec<String>| row[1] == policy.0.to_string();
+    let rows = testing::names(store, &request)?.into_iter().filter(of_policy);
+    Ok(rows.map(|row| TimeRange::new(number(&row[2]), number(&row[3]))).collect())
+}
 
 pub(crate) const HOUR_NS: i64 = 3_600_000_000_000;
 /// Time 0 of operations: the start of an hour.
@@ -103,9 +125,7 @@ pub(crate) fn delete_rows(
 ) -> DeleteTarget {
     DeleteTarget::Rows {
         measurements: only.map_or(NameFilter::All, |m| NameFilter::In(vec![measurement(m).into()])),
-        series: with_host.map_or(model::TagExpr::True, |h| {
-            model::TagExpr::Equals("host".into(), host(h).into())
-        }),
+        series: with_host.map_or(TagExpr::True, |h| TagExpr::Equals("host".into(), host(h).into())),
         time: time_range(times),
     }
 }

@@ -58,9 +58,4 @@ impl Setup {
         }
         Ok(store)
     }
-
-    /// Whether a policy's partitions are as long as the model's.
-    pub(crate) fn has_bounds_of_model(&self, policy: u8) -> bool {
-        !self.joins || !policy.is_multiple_of(3)
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{PolicyId, partition_range};
+use model::{PolicyId, TimeRange, partition_range};
 use platform::Fault;
 use store::testing::{self, Row};
 use store::{DeleteRequest, DeleteTarget, Policy, Store, StoreError, WriteOutcome};
@@ -50,19 +50,12 @@ impl Runner {
                 let id = self.policy(*policy).id;
                 self.delete(pool::database_of(*policy), DeleteTarget::Policy(id))?;
             }
-            // What is dropped are rows of a whole partition, which the model would have to know.
-            Operation::DropPartition { policy, .. } | Operation::Expire { policy, .. }
-                if !self.setup.has_bounds_of_model(*policy) => {}
             Operation::DropPartition { policy, time } => {
-                let of = self.policy(*policy);
-                let range = partition_range(pool::time_ns(*time), of.partition_ns);
-                let target = DeleteTarget::Partition(of.id, range);
-                self.delete(pool::database_of(*policy), target)?;
+                self.drop_partition(*policy, pool::time_ns(*time))?;
             }
             Operation::DeleteDatabase { database } => self.delete_database(*database)?,
             Operation::Expire { policy, before } => {
-                let policy = self.policy(*policy);
-                self.expire(policy, pool::time_ns(*before))?;
+                self.expire(self.policy(*policy), pool::time_ns(*before))?;
             }
             Operation::SwapCatalog { bytes } => self.swap_catalog(*bytes)?,
             Operation::Flush => self.work(LocalStore::flush)?,
@@ -142,6 +135,26 @@ impl Runner {
         }
     }
 
+    /// The partition of the store that has a time, if there is one: as long as those of the policy, or what has become of
+    /// several. A number that it has from now on may not get to disk; whether it does not is the error.
+    fn partition_at(
+        &mut self,
+        policy: Policy,
+        time_ns: i64,
+    ) -> Result<Result<Option<TimeRange>, bool>, String> {
+        let list = |store: &LocalStore| pool::partitions(store, policy.database, policy.id);
+        let listed = self.attempt(list)?;
+        let has_time = |range: &TimeRange| range.contains(time_ns);
+        Ok(listed.map(|listed| listed.into_iter().find(has_time)))
+    }
+
+    fn drop_partition(&mut self, policy: u8, time_ns: i64) -> Result<(), String> {
+        let of = self.policy(policy);
+        let Ok(range) = self.partition_at(of, time_ns)? else { return Ok(()) };
+        let range = range.unwrap_or_else(|| partition_range(time_ns, of.partition_ns));
+        self.delete(pool::database_of(policy), DeleteTarget::Partition(of.id, range))
+    }
+
     /// What comes after the drop is of a new database, as the catalog would have it; unless the drop
     /// failed.
     fn delete_database(&mut self, number: u8) -> Result<(), String> {
@@ -157,6 +170,9 @@ impl Runner {
     }
 
     fn expire(&mut self, policy: Policy, before_ns: i64) -> Result<(), String> {
+        let Ok(at_end) = self.partition_at(policy, before_ns)? else { return Ok(()) };
+        // Of a long partition that is not over the model would know parts that are.
+        let before_ns = at_end.map_or(before_ns, |range| range.min);
         let (database, id): (_, PolicyId) = (policy.database, policy.id);
         let action = Action::Expire(database, id, before_ns);
         match self.attempt(|store| store.expire(database, id, before_ns))? {
