@@ -203,7 +203,7 @@ fn merge_measurement(
         let source = SegmentSource::open(segment, name, fields, stones, &counters)?;
         sources.extend(source.map(|s| Source::Segment(Box::new(s.for_merge()))));
     }
-    let whole = vec![PartitionSources { time: TimeRange::ALL, sources }];
+    let whole = vec![PartitionSources::new(TimeRange::ALL, sources)];
     let mut reader = SeriesReader::new(whole, TimeRange::ALL);
     let series = series_of(inputs, name)?;
     let mut sink = SegmentSink::new(writer, name, fields)?;

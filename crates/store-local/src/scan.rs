@@ -8,6 +8,7 @@ mod ahead;
 mod apart;
 mod batch_builder;
 mod by_partition;
+mod candidates;
 mod counters;
 mod cuts;
 mod edge;
@@ -196,6 +197,15 @@ impl OpenSlice {
         self.slice.series.as_ref().map_or(self.plan.series.len(), |series| series.len())
     }
 
+    /// The first and the last of them.
+    fn bounds(&self) -> Option<(SeriesId, SeriesId)> {
+        let at = |ordinal: &u32| self.plan.series.at(*ordinal as usize);
+        match &self.slice.series {
+            None => self.plan.series.bounds(),
+            Some(listed) => Some((at(listed.first()?), at(listed.last()?))),
+        }
+    }
+
     /// A cursor over what some partitions have of it.
     fn cursor(&self, partitions: &[Arc<Partition>]) -> Result<LocalCursor, StoreError> {
         let Self { plan, slice, context, counters } = self;
@@ -210,7 +220,11 @@ impl OpenSlice {
                 is_alone: false,
             })
         });
-        let sources = open_some(plan, partitions, time, (few, of_memtables.as_ref()), counters)?;
+        let mut sources =
+            open_some(plan, partitions, time, (few, of_memtables.as_ref()), counters)?;
+        if let (Some(bounds), None) = (self.bounds(), few) {
+            candidates::leave_out(plan, partitions, &mut sources, (bounds, self.series()))?;
+        }
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let rows_each = plan.rows_each(partitions);
         let joins_series = plan.joins_series && few.is_none();
@@ -287,7 +301,7 @@ fn open_some(
         }
         let sources = partition_sources(plan, partition, (time, few), counters)?;
         if !sources.is_empty() {
-            opened.push(PartitionSources { time: partition.time, sources });
+            opened.push(PartitionSources::new(partition.time, sources));
         }
     }
     Ok(opened)

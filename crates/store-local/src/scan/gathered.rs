@@ -72,7 +72,7 @@ impl SeriesReader {
         let has_windows = self.windows.is_some();
         let mut found = Found::default();
         // Segments first: they may say that fewer series can be gathered. In a partition memtables are newer than all.
-        for PartitionSources { time, sources } in &mut self.partitions {
+        for PartitionSources { time, sources, .. } in &mut self.partitions {
             let time = self.time.intersect(time);
             for source in sources {
                 if let Source::Segment(segment) = source {
@@ -85,7 +85,7 @@ impl SeriesReader {
             return Ok(ManyRows::none(READ_ALONE));
         }
         found.parts.retain(|part| part.at < wanted.len());
-        for PartitionSources { time, sources } in &self.partitions {
+        for PartitionSources { time, sources, .. } in &self.partitions {
             let time = self.time.intersect(time);
             for source in sources {
                 if let Source::Memtable(memtable) = source {

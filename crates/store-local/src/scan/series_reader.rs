@@ -21,6 +21,15 @@ use super::summarise::{Cut, SpanSummaries};
 pub(crate) struct PartitionSources {
     pub(crate) time: TimeRange,
     pub(crate) sources: Vec<Source>,
+    /// Series that have rows which may satisfy the filters, ascending; `None`: any may.
+    pub(super) candidates: Option<Vec<SeriesId>>,
+}
+
+impl PartitionSources {
+    /// Of which every series may have rows that are wanted.
+    pub(crate) fn new(time: TimeRange, sources: Vec<Source>) -> Self {
+        Self { time, sources, candidates: None }
+    }
 }
 
 /// How series are read.

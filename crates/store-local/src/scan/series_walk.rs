@@ -56,7 +56,9 @@ impl SeriesReader {
         } else if walk.begun < self.partitions.len() {
             walk.begun += 1;
             let at = self.partition_at(walk.begun - 1);
-            self.begin_partition(at, walk, emit)?;
+            if self.partitions[at].may_have(walk.series) {
+                self.begin_partition(at, walk, emit)?;
+            }
         }
         let is_more = walk.begun < self.partitions.len()
             || !walk.stretches.is_empty()
