@@ -148,6 +148,29 @@ pub fn regular_i64(bytes: &[u8]) -> Option<(i64, i64)> {
     Some((first, step))
 }
 
+/// Rows between two whose values a page of differences says apart, see [`restarts_i64`].
+pub const RESTART_ROWS: usize = delta::RESTART_ROWS;
+
+/// The values of every [`RESTART_ROWS`]th row of a page of `count` values, from the first on, if the page says them apart, as
+/// pages of differences do: in a page of ascending values a row is found by them with one stretch decoded. `None`: the page is
+/// of another encoding, or damaged.
+#[must_use]
+pub fn restarts_i64(bytes: &[u8], count: usize) -> Option<Vec<i64>> {
+    let mut reader = Reader::new(bytes);
+    let mut id = reader.u8().ok()?;
+    let (mut base, mut factor) = (0, 1);
+    if id == id::INT_SCALED {
+        (base, factor) = (reader.ivarint().ok()?, reader.uvarint().ok()?.cast_signed());
+        id = reader.u8().ok()?;
+    }
+    if id != id::INT_DELTA {
+        return None;
+    }
+    let restarts = delta::restarts(&mut reader, count).ok()?;
+    let scaled = |restart: u64| restart.cast_signed().wrapping_mul(factor).wrapping_add(base);
+    Some(restarts.into_iter().map(scaled).collect())
+}
+
 /// The bits of one value of a page of `count` integers: of a page of a few hundred at less than what
 /// [`decode_i64_range`] costs.
 pub fn integer_at(bytes: &[u8], count: usize, row: usize) -> Result<u64> {

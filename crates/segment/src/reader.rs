@@ -46,6 +46,7 @@ pub use blocks::{BlockWalk, Blocks};
 pub(crate) use column::PageShape;
 pub(crate) use ready::Thawer;
 pub(crate) use thaw::is_entropy_coded;
+pub use times::FoundRows;
 pub use verify::{FieldStats, VerifyReport};
 
 use source::Kind;
@@ -397,6 +398,22 @@ impl SegmentReader {
         time: TimeRange,
     ) -> Result<Range<usize>, SegmentError> {
         times::rows_in(self, block, rows, time)
+    }
+
+    /// The same, and what was read to find them.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    ///
+    /// # Panics
+    /// If the block does not have these rows.
+    pub fn find_rows(
+        &self,
+        block: &Block,
+        rows: Range<usize>,
+        time: TimeRange,
+    ) -> Result<FoundRows, SegmentError> {
+        times::find(self, block, rows, time)
     }
 
     /// The times of the first and the last of some rows of a block, at least one, which are all of one series.

@@ -55,6 +55,18 @@ pub(crate) fn read_restart(
     Ok(wanted)
 }
 
+/// All restarts of a page.
+pub(super) fn restarts(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>> {
+    // A restart takes a byte at least: no more is made room for than there may be.
+    let mut all = Vec::with_capacity(count.div_ceil(RESTART_ROWS).min(reader.remaining()));
+    let mut sum = 0u64;
+    for _ in 0..count.div_ceil(RESTART_ROWS) {
+        sum = sum.wrapping_add(reader.ivarint()? as u64);
+        all.push(sum);
+    }
+    Ok(all)
+}
+
 /// Returns whether the page stayed within `bytes_max`; if not, `out` is as it was.
 pub(super) fn encode(values: &[u64], plan: &Plan, bytes_max: usize, out: &mut Vec<u8>) -> bool {
     let start = out.len();

@@ -230,6 +230,28 @@ fn impossible_requests_are_refused() {
 }
 
 #[test]
+fn restarts_are_values_of_their_rows() {
+    for (step, count) in [(1, 9000), (1000, 20_000), (1, 4096), (7, 4097), (1, 1)] {
+        let mut value = 1_700_000_000_000_000_000;
+        let values: Vec<i64> = (0..count)
+            .map(|at| {
+                value += (1 + at * at % 97 + (at % 501) * (at % 3)) * step;
+                value
+            })
+            .collect();
+        let page = encoded(&values, Effort::Hot);
+        let want: Vec<i64> = values.iter().step_by(RESTART_ROWS).copied().collect();
+        let restarts = restarts_i64(&page, values.len());
+        assert!(count < 4096 || restarts.is_some(), "{step} {count}");
+        assert!(restarts.is_none_or(|restarts| restarts == want), "{step} {count}");
+        // Cut short it says nothing, and nothing is read behind it.
+        (0..page.len().min(40)).for_each(|end| drop(restarts_i64(&page[..end], values.len())));
+    }
+    assert_eq!(restarts_i64(&encoded(&[5, 5, 5], Effort::Hot), 3), None);
+    assert_eq!(restarts_i64(&[], 3), None);
+}
+
+#[test]
 fn regular_pages_say_so() {
     let page = |values: &[i64]| encoded(values, Effort::Hot);
     assert_eq!(regular_i64(&page(&[7, 17, 27, 37])), Some((7, 10)));

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::{Column, TimeRange, Values};
+use model::{Column, FieldType, TimeRange, Values};
 use platform::Page;
 
 use super::SegmentReader;
@@ -18,6 +18,7 @@ use super::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
 use super::thawed::{PIECE_ROWS, Thawed};
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
+use crate::input::Malformed;
 use crate::sparse::SparseView;
 pub(super) use regular::Regular;
 
@@ -111,6 +112,17 @@ impl<'a> Times<'a> {
         }
     }
 
+    /// The times that are known of some rows without decoding those before them: of each so many'th row, from the first on.
+    fn known(&self) -> Option<KnownTimes<'_>> {
+        match &self.form {
+            Form::Page { tight: Some(tight), .. } => tight.thawed.get().map(KnownTimes::Pieces),
+            Form::Page { page, tight: None } => {
+                codec::restarts_i64(page, self.block.rows()).map(KnownTimes::Restarts)
+            }
+            Form::Regular(_) => None,
+        }
+    }
+
     /// The time of one row.
     fn at(&self, row: usize) -> Result<i64, SegmentError> {
         if let Form::Regular(regular) = &self.form {
@@ -147,6 +159,55 @@ impl<'a> Times<'a> {
             Values::Integer(whole) => Ok(whole),
             _ => panic!("BUG: times became something else"),
         }
+    }
+}
+
+/// See [`Times::known`].
+enum KnownTimes<'a> {
+    Restarts(Vec<i64>),
+    Pieces(&'a Thawed),
+}
+
+impl KnownTimes<'_> {
+    /// How far the rows are from each other.
+    fn rows(&self) -> usize {
+        match self {
+            Self::Restarts(_) => codec::RESTART_ROWS,
+            Self::Pieces(_) => PIECE_ROWS,
+        }
+    }
+
+    /// The time of the row with this number among them, which there is.
+    fn at(&self, number: usize) -> Result<i64, Malformed> {
+        match self {
+            Self::Restarts(times) => Ok(times[number]),
+            Self::Pieces(thawed) => {
+                let bits = thawed.bits(number * PIECE_ROWS, FieldType::Integer)?;
+                Ok(bits.expect("BUG: a row without a time").cast_signed())
+            }
+        }
+    }
+
+    /// Moves `low` and `high`, rows before `time` and not before it with their times, towards each other.
+    fn narrow(
+        &self,
+        time: i64,
+        low: &mut (usize, i64),
+        high: &mut (usize, i64),
+    ) -> Result<(), Malformed> {
+        let rows = self.rows();
+        // Those between the two.
+        let (mut from, mut to) = (low.0 / rows + 1, high.0.div_ceil(rows));
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let known = (middle * rows, self.at(middle)?);
+            if known.1 < time {
+                (*low, from) = (known, middle + 1);
+            } else {
+                (*high, to) = (known, middle);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -220,38 +281,57 @@ pub(crate) fn rows_in(
     search(&Times::open(reader, block)?, rows, time)
 }
 
+/// Rows of a block that were looked for, as [`SegmentReader::find_rows`] finds them.
+#[derive(Clone, Debug)]
+pub struct FoundRows {
+    /// The rows.
+    pub rows: Range<usize>,
+    /// The times of the first and the last of them; empty if there are none.
+    pub time: TimeRange,
+    /// Rows around them, and their times, that were read to find these.
+    near: (Range<usize>, Vec<i64>),
+}
+
+impl FoundRows {
+    /// The times of some rows of the block, if they were read to find these.
+    #[must_use]
+    pub fn times(&self, rows: &Range<usize>) -> Option<&[i64]> {
+        let (near, times) = &self.near;
+        let is_near = near.start <= rows.start && rows.end <= near.end;
+        is_near.then(|| &times[rows.start - near.start..rows.end - near.start])
+    }
+}
+
+/// The rows inside `time` among `rows` of one series, with what was read to find them.
+pub(super) fn find(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: Range<usize>,
+    time: TimeRange,
+) -> Result<FoundRows, SegmentError> {
+    let none = FoundRows { rows: 0..0, time: TimeRange::EMPTY, near: (0..0, Vec::new()) };
+    if rows.is_empty() || time.is_empty() || !time.overlaps(&block.time()) {
+        return Ok(none);
+    }
+    let of_block = Times::open(reader, block)?;
+    let mut search = Search { of_block: &of_block, rows: 0..0, times: Vec::new() };
+    let rows = search.rows_in(rows, time)?;
+    if rows.is_empty() {
+        return Ok(none);
+    }
+    let time = match &of_block.form {
+        Form::Regular(regular) => TimeRange::new(regular.at(rows.start), regular.at(rows.end - 1)),
+        Form::Page { .. } => TimeRange::new(search.at(rows.start)?, search.at(rows.end - 1)?),
+    };
+    Ok(FoundRows { rows, time, near: (search.rows, search.times) })
+}
+
 fn search(
     of_block: &Times<'_>,
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<Range<usize>, SegmentError> {
-    if let Form::Regular(regular) = &of_block.form {
-        return Ok(regular.rows_in(&rows, time));
-    }
-    let mut search = Search { of_block, rows: 0..0, times: Vec::new() };
-    let (first, last) = search.ends(&rows)?;
-    let start = match time.min {
-        min if min <= first => rows.start,
-        min if min > last => rows.end,
-        min => search.first_not_before(min, rows.clone(), (first, last))?,
-    };
-    let end = match time.max {
-        max if max >= last => rows.end,
-        max if max < first => rows.start,
-        // max < last, so that one more is a time as well.
-        max => search.first_not_before(max + 1, rows, (first, last))?,
-    };
-    Ok(start..end.max(start))
-}
-
-/// The times of the first and the last of some rows of one series, at least one.
-pub(crate) fn bounds(
-    reader: &SegmentReader,
-    block: &Block,
-    rows: &Range<usize>,
-) -> Result<TimeRange, SegmentError> {
-    let times = Times::open(reader, block)?;
-    Ok(TimeRange::new(times.at(rows.start)?, times.at(rows.end - 1)?))
+    Search { of_block, rows: 0..0, times: Vec::new() }.rows_in(rows, time)
 }
 
 /// The row of a block of one series that is nearest to an end of `time` inside of it, and its time.
@@ -264,13 +344,24 @@ pub(super) fn end_row(
     if time.is_empty() || !time.overlaps(&block.time()) {
         return Ok(None);
     }
-    let times = Times::open(reader, block)?;
-    let rows = search(&times, 0..block.rows(), time)?;
+    let of_block = Times::open(reader, block)?;
+    let mut search = Search { of_block: &of_block, rows: 0..0, times: Vec::new() };
+    let rows = search.rows_in(0..block.rows(), time)?;
     if rows.is_empty() {
         return Ok(None);
     }
     let row = if edge == Edge::First { rows.start } else { rows.end - 1 };
-    Ok(Some((row, times.at(row)?)))
+    Ok(Some((row, search.at(row)?)))
+}
+
+/// The times of the first and the last of some rows of one series, at least one.
+pub(crate) fn bounds(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: &Range<usize>,
+) -> Result<TimeRange, SegmentError> {
+    let times = Times::open(reader, block)?;
+    Ok(TimeRange::new(times.at(rows.start)?, times.at(rows.end - 1)?))
 }
 
 struct Search<'a> {
@@ -288,6 +379,38 @@ impl Search<'_> {
             self.rows = rows.clone();
         }
         Ok(&self.times[rows.start - self.rows.start..rows.end - self.rows.start])
+    }
+
+    /// The time of one row, if need be read by itself.
+    fn at(&self, row: usize) -> Result<i64, SegmentError> {
+        match self.times.get(row.wrapping_sub(self.rows.start)) {
+            Some(time) => Ok(*time),
+            None => self.of_block.at(row),
+        }
+    }
+
+    /// The rows inside `time` among `rows`.
+    fn rows_in(
+        &mut self,
+        rows: Range<usize>,
+        time: TimeRange,
+    ) -> Result<Range<usize>, SegmentError> {
+        if let Form::Regular(regular) = &self.of_block.form {
+            return Ok(regular.rows_in(&rows, time));
+        }
+        let (first, last) = self.ends(&rows)?;
+        let start = match time.min {
+            min if min <= first => rows.start,
+            min if min > last => rows.end,
+            min => self.first_not_before(min, rows.clone(), (first, last))?,
+        };
+        let end = match time.max {
+            max if max >= last => rows.end,
+            max if max < first => rows.start,
+            // max < last, so that one more is a time as well.
+            max => self.first_not_before(max + 1, rows, (first, last))?,
+        };
+        Ok(start..end.max(start))
     }
 
     /// Times of the first and the last row.
@@ -311,8 +434,14 @@ impl Search<'_> {
     ) -> Result<usize, SegmentError> {
         let chunk_rows = self.of_block.chunk_rows();
         // Invariant: the row at `low` is before `time`, the row at `high` is not.
-        let (mut low, mut high) = (rows.start, rows.end - 1);
-        let (mut low_time, mut high_time) = ends;
+        let (mut low, mut high) = ((rows.start, ends.0), (rows.end - 1, ends.1));
+        if let Some(known) = self.of_block.known() {
+            let source = &self.of_block.reader.shared.source;
+            known
+                .narrow(time, &mut low, &mut high)
+                .map_err(|e| source.malformed(self.of_block.block.entry().times.offset, &e))?;
+        }
+        let ((mut low, mut low_time), (mut high, mut high_time)) = (low, high);
         let mut guesses = 0;
         while high - low > 1 {
             // Most series are even enough for the first guess; others are halved after a few.

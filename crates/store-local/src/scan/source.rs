@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, BlockWalk, Directory, Edge, FieldCondition, Runs, SegmentReader};
+use segment::{Block, BlockWalk, Directory, Edge, FieldCondition, FoundRows, Runs, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::ahead::Ahead;
@@ -47,6 +47,8 @@ pub(crate) struct SegmentSource {
     /// What the filters say of fields of the segment; `None`: no row satisfies them.
     pub(super) conditions: Option<Vec<FieldCondition>>,
     shared: Option<SharedBlock>,
+    /// The rows that were looked for last, and their block: their times are mostly read by then.
+    found: Option<(Block, FoundRows)>,
     /// Everything is read once, to be written again.
     pub(super) merges: bool,
     /// The block that was read last for that, if its rows have few of the fields.
@@ -173,6 +175,7 @@ impl SegmentSource {
             only_counts: false,
             conditions: Some(Vec::new()),
             shared: None,
+            found: None,
             merges: false,
             sparse: None,
             held: None,
@@ -307,21 +310,11 @@ impl SegmentSource {
         }
         if block.has_one_series() {
             let all = 0..block.rows();
-            let rows = self.reader.rows_in(&block, all, time).map_err(segment_error)?;
-            if !rows.is_empty() {
-                let time = self.bounds(&block, &rows)?;
-                out.push(Span { source, time, rows: SpanRows::Block(block, rows), hidden: None });
-            }
-            return Ok(());
+            return self.found_span(source, block, all, time, out);
         }
         let Some(run) = self.share(&block, series)? else { return Ok(()) };
         if self.few {
-            let rows = self.reader.rows_in(&block, run, time).map_err(segment_error)?;
-            if !rows.is_empty() {
-                let time = self.bounds(&block, &rows)?;
-                out.push(Span { source, time, rows: SpanRows::Block(block, rows), hidden: None });
-            }
-            return Ok(());
+            return self.found_span(source, block, run, time, out);
         }
         let mut decoded = Vec::new();
         let times = self.run_times(&block, &run, &mut decoded)?;
@@ -336,6 +329,24 @@ impl SegmentSource {
                 rows: SpanRows::Block(block, rows),
                 hidden: None,
             });
+        }
+        Ok(())
+    }
+
+    /// Adds those of some rows of one series that lie within `time`.
+    fn found_span(
+        &mut self,
+        source: usize,
+        block: Block,
+        rows: Range<usize>,
+        time: TimeRange,
+        out: &mut Vec<Span>,
+    ) -> Result<(), StoreError> {
+        let found = self.reader.find_rows(&block, rows, time).map_err(segment_error)?;
+        if !found.rows.is_empty() {
+            let (time, rows) = (found.time, found.rows.clone());
+            self.found = Some((block.clone(), found));
+            out.push(Span { source, time, rows: SpanRows::Block(block, rows), hidden: None });
         }
         Ok(())
     }
@@ -389,6 +400,12 @@ impl SegmentSource {
     ) -> Result<&'a [i64], StoreError> {
         let reader = &self.reader;
         if !self.keeps(block) {
+            let is_this = |(of, _): &&(Block, FoundRows)| same(of, block);
+            if let Some((_, found)) = self.found.as_ref().filter(is_this)
+                && let Some(times) = found.times(run)
+            {
+                return Ok(times);
+            }
             reader.times(block, run.clone(), decoded).map_err(segment_error)?;
             return Ok(decoded);
         }
