@@ -206,8 +206,8 @@ impl Run {
         Ok((at, self.meta.term_blocks.list.blocks[at]))
     }
 
-    /// Reads the value of a term.
-    fn value_of(&self, term: u32, value: &mut Vec<u8>) -> SeriesResult<()> {
+    /// Reads the value of a term. Returns where it was.
+    fn value_of(&self, term: u32, value: &mut Vec<u8>) -> SeriesResult<BlockRef> {
         let (at, block) = self.block_of_term(term)?;
         let page = self.file.page(block)?;
         let index = (term - self.meta.term_blocks.first[at]) as usize;
@@ -219,14 +219,14 @@ impl Run {
             }
             Ok(())
         });
-        self.file.checked(block, read)
+        self.file.checked(block, read)?;
+        Ok(block)
     }
 
     /// Appends the value of a term.
     pub(crate) fn push_value(&self, term: u32, out: &mut String) -> SeriesResult<()> {
         let mut value = Vec::new();
-        self.value_of(term, &mut value)?;
-        let block = self.block_of_term(term)?.1;
+        let block = self.value_of(term, &mut value)?;
         out.push_str(self.file.checked(block, as_text(&value))?);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The series of a measurement in the order of their keys.
 
 use std::cmp::Ordering;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -12,7 +12,7 @@ use crate::error::SeriesResult;
 use crate::index::{SeriesIndex, View};
 use crate::mem::{Mem, MemMeasurementView};
 use crate::part::MeasurementPart;
-use crate::run::{Run, RunMeasurement, SeriesWalk};
+use crate::run::{Run, RunMeasurement, SeriesWalk, TupleState};
 
 /// With so many times more series than wanted ones, these are looked up and sorted.
 const SERIES_PER_LOOKUP: u64 = 64;
@@ -28,14 +28,21 @@ enum Keys<'a> {
 }
 
 struct Walked<'a> {
-    run: &'a Run,
-    part: RunMeasurement<'a>,
+    /// Those of the measurement, by number.
+    series: Range<u32>,
     name: Name,
     walk: SeriesWalk<'a>,
     /// `None`: all.
     wanted: Option<RoaringTreemap>,
-    /// Tags by term number: neighbours share most of theirs.
-    tags: HashMap<u32, (Name, Name)>,
+    tags: Tags<'a>,
+}
+
+/// The tags of a measurement's series in a run.
+struct Tags<'a> {
+    run: &'a Run,
+    part: RunMeasurement<'a>,
+    /// By term number: series share most of theirs.
+    known: HashMap<u32, (Name, Name)>,
 }
 
 impl SeriesIndex {
@@ -99,18 +106,23 @@ fn in_run<'a>(
 ) -> SeriesResult<Keys<'a>> {
     let few = wanted.as_ref().filter(|ids| ids.len() * SERIES_PER_LOOKUP < part.series_count());
     let Some(few) = few else {
-        let walk = SeriesWalk::new(run, part.series());
-        let name = name.into();
-        let mut walked = Walked { run, part, name, walk, wanted, tags: HashMap::new() };
+        let (series, walk) = (part.series(), SeriesWalk::new(run, part.series()));
+        let (name, tags) = (name.into(), Tags::new(run, part));
+        let mut walked = Walked { series, name, walk, wanted, tags };
         if let Some(after) = after {
             walked.seek_after(after)?;
         }
         return Ok(Keys::Walked(Box::new(walked)));
     };
+    let (measurement, mut tags): (Name, _) = (name.into(), Tags::new(run, part));
     let mut items = Vec::with_capacity(few.len() as usize);
+    let mut state = TupleState::default();
     for id in few {
-        let key = run.key(id)?.map(|(_, key)| key);
-        items.extend(key.filter(|key| is_after(key, after)).map(|key| (id, key)));
+        if run.tuple_of(id, &mut state)?.is_some() {
+            let measurement = measurement.clone();
+            let key = SeriesKey { measurement, tags: tags.of(&state.tuple)? };
+            items.extend(is_after(&key, after).then_some((id, key)));
+        }
     }
     Ok(gathered(items))
 }
@@ -145,7 +157,7 @@ impl Walked<'_> {
             if self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(id)) {
                 continue;
             }
-            let tags = self.current_tags()?;
+            let tags = self.tags.of(&self.walk.state.tuple)?;
             return Ok(Some((id, SeriesKey { measurement: self.name.clone(), tags })));
         }
         Ok(None)
@@ -153,39 +165,42 @@ impl Walked<'_> {
 
     /// Goes to the first series behind `after`: a binary search.
     fn seek_after(&mut self, after: &SeriesKey) -> SeriesResult<()> {
-        let series = self.part.series();
+        let series = self.series.clone();
         let (mut low, mut high) = (series.start, series.end);
         while low < high {
             let middle = u32::midpoint(low, high);
             self.walk.seek(middle..series.end);
             self.walk.advance()?;
-            if self.current_tags()? <= after.tags { low = middle + 1 } else { high = middle }
+            let tags = self.tags.of(&self.walk.state.tuple)?;
+            if tags <= after.tags { low = middle + 1 } else { high = middle }
         }
         self.walk.seek(low..series.end);
         Ok(())
     }
+}
 
-    /// The tags of the series the walk is at.
-    fn current_tags(&mut self) -> SeriesResult<Vec<(Name, Name)>> {
-        let mut tags = Vec::with_capacity(self.walk.state.tuple.len());
-        for at in 0..self.walk.state.tuple.len() {
-            tags.push(self.tag(self.walk.state.tuple[at])?);
-        }
-        Ok(tags)
+impl<'a> Tags<'a> {
+    fn new(run: &'a Run, part: RunMeasurement<'a>) -> Self {
+        Self { run, part, known: HashMap::new() }
+    }
+
+    /// The tags of a series.
+    fn of(&mut self, tuple: &[u32]) -> SeriesResult<Vec<(Name, Name)>> {
+        tuple.iter().map(|term| self.tag(*term)).collect()
     }
 
     fn tag(&mut self, term: u32) -> SeriesResult<(Name, Name)> {
-        if let Some((key, value)) = self.tags.get(&term) {
+        if let Some((key, value)) = self.known.get(&term) {
             return Ok((key.clone(), value.clone()));
         }
         let mut value = String::new();
         self.run.push_value(term, &mut value)?;
         let key = self.part.key_of(term)?;
         let tag: (Name, Name) = (self.part.key_text(key).into(), value.into());
-        if self.tags.len() >= VALUES_KEPT {
-            self.tags.clear();
+        if self.known.len() >= VALUES_KEPT {
+            self.known.clear();
         }
-        self.tags.insert(term, tag.clone());
+        self.known.insert(term, tag.clone());
         Ok(tag)
     }
 }
