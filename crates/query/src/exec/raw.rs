@@ -4,6 +4,7 @@
 //! sorted. A group of many series and many rows: time is read in slices, so that memory stays
 //! bounded and a LIMIT stops the reading; with a LIMIT alone its rows are looked for series by series.
 
+mod by_time;
 mod first;
 mod gather;
 mod leading;

@@ -59,19 +59,28 @@ pub(crate) struct SegmentSource {
 }
 
 /// The block of several series that was read last. The first series of it that is asked for is
-/// decoded alone; if a second one follows, whole columns are decoded and kept.
+/// decoded alone; if a second one follows, whole columns are decoded and kept, unless few rows of each are wanted.
 #[derive(Debug)]
 struct SharedBlock {
     block: Block,
     runs: Arc<Runs>,
     last_series: SeriesId,
     several: bool,
+    /// The series that were asked for, their rows, and how many of these lie in the time range.
+    series: usize,
+    rows: usize,
+    wanted: usize,
     times: Option<Vec<i64>>,
     columns: Vec<Option<Column>>,
 }
 
 /// Cells of a series, missing ones included, that are copied at once: 8 MB of numbers.
 const PIECE_CELLS_MAX: usize = 1 << 20;
+
+/// Where one in so many rows of series that share a block is wanted, or more, whole columns are decoded; also where they have
+/// fewer rows than that in it: finding them takes longer than decoding them.
+const WHOLE_PART: usize = 8;
+const LONG_RUN_ROWS: usize = 64;
 
 /// So many rows of a series are read by themselves, not with those of all series of their block.
 const FEW_ROWS: u64 = 256;
@@ -320,8 +329,13 @@ impl SegmentSource {
         let times = self.run_times(&block, &run, &mut decoded)?;
         let from = times.partition_point(|t| *t < time.min);
         let to = times.partition_point(|t| *t <= time.max);
-        if from < to {
-            let bounds = TimeRange::new(times[from], times[to - 1]);
+        let bounds = (from < to).then(|| TimeRange::new(times[from], times[to - 1]));
+        if let Some(shared) = &mut self.shared {
+            shared.series += 1;
+            shared.rows += run.len();
+            shared.wanted += to.saturating_sub(from);
+        }
+        if let Some(bounds) = bounds {
             let rows = run.start + from..run.start + to;
             out.push(Span {
                 source,
@@ -378,6 +392,9 @@ impl SegmentSource {
                     runs,
                     last_series: series,
                     several: false,
+                    series: 0,
+                    rows: 0,
+                    wanted: 0,
                     times: None,
                     columns: vec![None; self.fields.len()],
                 });
@@ -387,9 +404,14 @@ impl SegmentSource {
         Ok(shared.runs.rows_of(series))
     }
 
-    /// Whether whole columns of `block` are worth keeping.
+    /// Whether whole columns of `block` are worth keeping: not if a small part of each series is wanted.
     pub(super) fn keeps(&self, block: &Block) -> bool {
-        !self.few && self.shared.as_ref().is_some_and(|s| s.several && same(&s.block, block))
+        let is_worth_it = |shared: &SharedBlock| {
+            let are_short = shared.rows < shared.series * LONG_RUN_ROWS;
+            let are_many = are_short || shared.wanted * WHOLE_PART >= shared.rows;
+            shared.several && same(&shared.block, block) && are_many
+        };
+        !self.few && self.shared.as_ref().is_some_and(is_worth_it)
     }
 
     fn run_times<'a>(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use model::{Column, Reservation, TimeRange};
 use store::ScanSlice;
 
+use super::by_time;
 use super::gather::Gathered;
 use super::leading::{Leading, LeadingTag, compare_series};
 use super::nearest::Nearest;
@@ -67,52 +68,113 @@ fn read_of(
     context: &QueryContext,
     unit: &Unit,
     mut left: Left<'_>,
-    (mut within, rounds_max): (TimeRange, usize),
+    (within, rounds_max): (TimeRange, usize),
 ) -> Result<Option<(Block, Reservation)>, QueryError> {
-    let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
-    // Each may be in a slice, and be put in order before.
-    let listed = left.len() * 2 * size_of::<u32>();
-    let mut held = context.budget.reserve(listed)?;
+    let mut nearest = Found::new(select, context, within, &left)?;
+    let wanted = nearest.wanted;
     let rows_each = (unit.extent.rows() / left.len().max(1) as u64 + 1).min(wanted as u64);
     let series_for = |rows: u64| usize::try_from((rows / rows_each).max(1)).unwrap_or(usize::MAX);
     // Mostly rows of the first series are all that is wanted.
     let first_slice = series_for(context.tuning.first_slice_rows);
-    let mut count = wanted.min(first_slice);
     let count_max = series_for(context.tuning.gather_rows);
-    let mut best = Block { times: Vec::new(), slots: Vec::new() };
+    // Where points are counted none is read again.
+    let mut goes_by_time = context.limits.max_select_point == 0;
+    let mut count = wanted.min(if goes_by_time { count_max } else { first_slice });
     let mut rounds = 0;
-    while !left.is_empty() && !within.is_empty() {
+    while !left.is_empty() && !nearest.within.is_empty() {
         if rounds == rounds_max {
             return Ok(None);
         }
-        rounds += 1;
-        let few = unit.extent.rows_within(within) <= context.tuning.gather_rows;
+        let few = unit.extent.rows_within(nearest.within) <= context.tuning.gather_rows;
+        let before = (left.taken, left.last);
         let next = left.take(if few { usize::MAX } else { count });
-        let slice = ScanSlice {
-            series: Some(next),
-            time: within,
-            rows_per_series: unit.inputs[0].rows_per_series,
-            ..ScanSlice::all()
-        };
-        let rows = unit.rows_within(0, &slice) as u64;
-        let slices = vec![(0, slice)];
-        let found = Gathered::read_slices(select, context, unit, slices, (rows, usize::MAX))?;
-        let found = found.expect("BUG: there is no limit");
-        let (found, ..) = found.sorted(select.ascending);
-        best = merged(best, &found, select.ascending, wanted);
-        let columns = best.slots.iter().map(Column::memory_bytes);
-        held.resize(listed + columns.sum::<usize>() + best.times.len() * size_of::<i64>())?;
-        if let Some(last) = best.times.last().filter(|_| best.times.len() == wanted) {
-            if select.ascending {
-                within.max = within.max.min(last.saturating_sub(1));
-            } else {
-                within.min = within.min.max(last.saturating_add(1));
+        if goes_by_time && !few && (2..=wanted).contains(&next.len()) {
+            match by_time::read(select, context, unit, (&next, nearest.within))? {
+                Some((block, _held)) => nearest.add(&block)?,
+                None => {
+                    (left.taken, left.last) = before;
+                    (goes_by_time, count) = (false, wanted.min(first_slice));
+                    continue;
+                }
             }
+        } else {
+            nearest.add(&rows_of(select, context, unit, (next, nearest.within))?)?;
         }
+        rounds += 1;
         let more = count.saturating_mul(GROWTH).max(first_slice);
         count = more.min(count_max.max(count));
     }
-    Ok(Some((best, held)))
+    Ok(Some((nearest.best, nearest.held)))
+}
+
+/// The rows of some series within a time, in order: of each no more than can be wanted.
+fn rows_of(
+    select: &Select,
+    context: &QueryContext,
+    unit: &Unit,
+    (series, time): (Arc<[u32]>, TimeRange),
+) -> Result<Block, QueryError> {
+    let slice = ScanSlice {
+        series: Some(series),
+        time,
+        rows_per_series: unit.inputs[0].rows_per_series,
+        ..ScanSlice::all()
+    };
+    let rows = unit.rows_within(0, &slice) as u64;
+    let slices = vec![(0, slice)];
+    let found = Gathered::read_slices(select, context, unit, slices, (rows, usize::MAX))?;
+    let (found, ..) = found.expect("BUG: there is no limit").sorted(select.ascending);
+    Ok(found)
+}
+
+/// The first rows of those that were read.
+struct Found {
+    best: Block,
+    wanted: usize,
+    ascending: bool,
+    /// Rows that others may have and that come before the last of these.
+    within: TimeRange,
+    /// Memory of these, and of the series that are left, each of which may be in a slice, and be put in order before.
+    held: Reservation,
+    listed: usize,
+}
+
+impl Found {
+    fn new(
+        select: &Select,
+        context: &QueryContext,
+        within: TimeRange,
+        left: &Left<'_>,
+    ) -> Result<Self, QueryError> {
+        let wanted = select.limit.saturating_add(select.offset);
+        let listed = left.len() * 2 * size_of::<u32>();
+        Ok(Self {
+            best: Block { times: Vec::new(), slots: Vec::new() },
+            wanted: usize::try_from(wanted).unwrap_or(usize::MAX),
+            ascending: select.ascending,
+            within,
+            held: context.budget.reserve(listed)?,
+            listed,
+        })
+    }
+
+    /// Adds rows, in order, of series that come behind all before.
+    fn add(&mut self, found: &Block) -> Result<(), QueryError> {
+        let none = Block { times: Vec::new(), slots: Vec::new() };
+        let best = std::mem::replace(&mut self.best, none);
+        self.best = merged(best, found, self.ascending, self.wanted);
+        let (times, slots) = (&self.best.times, &self.best.slots);
+        let columns: usize = slots.iter().map(Column::memory_bytes).sum();
+        self.held.resize(self.listed + columns + times.len() * size_of::<i64>())?;
+        if let Some(last) = times.last().filter(|_| times.len() == self.wanted) {
+            if self.ascending {
+                self.within.max = self.within.max.min(last.saturating_sub(1));
+            } else {
+                self.within.min = self.within.min.max(last.saturating_add(1));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Series that are left, in the order in which rows of one time come.
@@ -221,7 +283,7 @@ fn key_of(leading: &[LeadingTag], series: u32) -> u64 {
 const SELECTED_MIN: usize = 64;
 
 /// The first `wanted` rows of two blocks that are in order; of one time those of `a` come first.
-fn merged(a: Block, b: &Block, ascending: bool, wanted: usize) -> Block {
+pub(super) fn merged(a: Block, b: &Block, ascending: bool, wanted: usize) -> Block {
     let (from_a, from_b) = (a.times.len(), b.times.len());
     let mut order = Vec::with_capacity(wanted.min(from_a + from_b));
     let (mut at, mut other) = (0, 0);
