@@ -223,7 +223,8 @@ impl OpenSlice {
         let mut sources =
             open_some(plan, partitions, time, (few, of_memtables.as_ref()), counters)?;
         if let (Some(bounds), None) = (self.bounds(), few) {
-            candidates::leave_out(plan, partitions, &mut sources, (bounds, self.series()))?;
+            let series = (bounds, self.series());
+            candidates::leave_out(plan, partitions, &mut sources, series, &context.interrupt)?;
         }
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let rows_each = plan.rows_each(partitions);

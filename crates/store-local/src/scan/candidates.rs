@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use model::{SeriesId, TimeRange};
+use model::{Interrupt, SeriesId, TimeRange};
 use segment::LONG_SERIES_ROWS;
 use store::StoreError;
 
@@ -43,6 +43,7 @@ pub(super) fn leave_out(
     all: &[Arc<Partition>],
     partitions: &mut [PartitionSources],
     (series, count): ((SeriesId, SeriesId), usize),
+    interrupt: &Interrupt,
 ) -> Result<(), StoreError> {
     if plan.filters.is_empty() || partitions.len() < 2 || count < READ_ALONE {
         return Ok(());
@@ -52,6 +53,7 @@ pub(super) fn leave_out(
         if tried.is_in_vain() {
             break;
         }
+        interrupt.check()?;
         let partition = all.iter().find(|partition| partition.time == opened.time);
         let is_short = |partition: &Arc<Partition>| {
             plan.rows_each(std::slice::from_ref(partition)) < u64::from(LONG_SERIES_ROWS)
