@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use crate::{
-    DecodeError, Effort, Marks, NumbersOut, PagePart, TextPlace, Waypoint, decode_bool,
-    decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_range, decode_strings,
-    decode_strings_range, decode_together, decode_u64, decode_u64_range, decode_validity,
-    decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings, encode_u64,
-    encode_validity, float_at, integer_at, integer_from,
+    DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextPlace, Waypoint,
+    decode_bool, decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_range,
+    decode_strings, decode_strings_range, decode_together, decode_u64, decode_u64_range,
+    decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings,
+    encode_u64, encode_validity, float_at, integer_at, integer_from, restarts_i64,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -73,6 +73,11 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     } else {
         // Of a damaged page the row may be good.
         let _ = integer_at(page, count, range.start);
+    }
+
+    if let (Some(restarts), Ok(whole)) = (restarts_i64(page, count), &whole) {
+        let rows: Vec<i64> = whole.iter().step_by(RESTART_ROWS).copied().collect();
+        assert_eq!(restarts, rows, "BUG: a restart differs from the whole");
     }
 
     let whole = decoded(|out| decode_u64(page, count, out));

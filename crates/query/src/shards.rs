@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use catalog::{Database, PolicyInfo};
 use influxql::Timestamp;
-use model::{Column, DatabaseId, PolicyId, TagExpr, TimeRange, Values};
-use store::{DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter};
+use model::{Column, DatabaseId, PolicyId, TimeRange, Values};
+use store::{DeleteRequest, DeleteTarget, ListedPartition, list_partitions};
 
 use crate::answer::{header, text_column};
 use crate::exec::stream::Part;
@@ -84,8 +84,8 @@ pub(crate) fn drop(id: u64, context: &QueryContext) -> Result<Answer, QueryError
     }
     let catalog = context.catalog.snapshot();
     for database in catalog.databases() {
-        let found = partitions(database.id, context)?.into_iter().find(|p| p.0 == id);
-        if let Some((_, policy, time)) = found {
+        let found = partitions(database.id, context)?.into_iter().find(|p| p.number == id);
+        if let Some(ListedPartition { policy, time, .. }) = found {
             let target = DeleteTarget::Partition(policy, time);
             context.store.delete(&DeleteRequest { database: database.id, target })?;
             break;
@@ -118,7 +118,7 @@ fn shards_of<'a>(
     let places: HashMap<PolicyId, usize> =
         database.policies.iter().enumerate().map(|(at, policy)| (policy.id, at)).collect();
     let mut shards: Vec<(usize, Shard<'a>)> = Vec::new();
-    for (number, policy, time) in partitions(database.id, context)? {
+    for ListedPartition { number, policy, time } in partitions(database.id, context)? {
         // That of a policy which is being dropped has no name any more.
         let Some(at) = places.get(&policy).copied() else { continue };
         let number = i64::try_from(number).unwrap_or(i64::MAX);
@@ -128,35 +128,9 @@ fn shards_of<'a>(
     Ok(shards.into_iter().map(|(_, shard)| shard).collect())
 }
 
-/// Number, policy and bounds of the partitions of a database.
 fn partitions(
     database: DatabaseId,
     context: &QueryContext,
-) -> Result<Vec<(u64, PolicyId, TimeRange)>, QueryError> {
-    let request = MetadataRequest {
-        database,
-        kind: MetadataKind::Partitions,
-        measurements: NameFilter::All,
-        series: TagExpr::True,
-        facts_max: None,
-        context: context.scan_context(),
-    };
-    let mut cursor = context.store.metadata(&request)?;
-    let mut all = Vec::new();
-    while let Some(batch) = cursor.next()? {
-        for row in 0..batch.rows {
-            let cell = |at: usize| match batch.columns.get(at).map(|column| &column.values) {
-                Some(Values::String(texts)) => texts.get(row),
-                _ => "",
-            };
-            let fact = || {
-                let time = TimeRange::new(cell(2).parse().ok()?, cell(3).parse().ok()?);
-                Some((cell(0).parse().ok()?, PolicyId(cell(1).parse().ok()?), time))
-            };
-            all.push(fact().ok_or_else(|| {
-                QueryError::invalid("the store lists partitions that nobody can read")
-            })?);
-        }
-    }
-    Ok(all)
+) -> Result<Vec<ListedPartition>, QueryError> {
+    Ok(list_partitions(&*context.store, database, context.scan_context())?)
 }

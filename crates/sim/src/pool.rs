@@ -4,7 +4,7 @@ use model::{
     DatabaseId, FieldType, MAX_TIME_NS, MIN_TIME_NS, Name, PolicyId, Scalar, TagExpr, TimeRange,
 };
 use store::testing::{self, Row as StoreRow};
-use store::{DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Policy, Store, StoreError};
+use store::{DeleteTarget, NameFilter, Policy, Store, StoreError, list_partitions};
 
 use crate::operation::Row;
 
@@ -14,18 +14,8 @@ pub(crate) fn partitions(
     database: DatabaseId,
     policy: PolicyId,
 ) -> Result<Vec<TimeRange>, StoreError> {
-    let request = MetadataRequest {
-        database,
-        kind: MetadataKind::Partitions,
-        measurements: NameFilter::All,
-        series: TagExpr::True,
-        facts_max: None,
-        context: testing::unlimited(),
-    };
-    let number = |text: &str| text.parse().expect("BUG: partitions are listed by numbers");
-    let of_policy = |row: &Vec<String>| row[1] == policy.0.to_string();
-    let rows = testing::names(store, &request)?.into_iter().filter(of_policy);
-    Ok(rows.map(|row| TimeRange::new(number(&row[2]), number(&row[3]))).collect())
+    let listed = list_partitions(store, database, testing::unlimited())?.into_iter();
+    Ok(listed.filter(|partition| partition.policy == policy).map(|p| p.time).collect())
 }
 
 pub(crate) const HOUR_NS: i64 = 3_600_000_000_000;

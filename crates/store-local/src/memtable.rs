@@ -373,10 +373,12 @@ impl Memtable {
         ends: &mut FieldEnds,
     ) {
         let shard_no = shard_of(series);
+        // Nobody waits for it to be counted.
+        let fields = places.fields_there();
         let shard = self.shards[shard_no].lock();
         let Some(series) = shard.series(series) else { return };
         let (shard, arrived_before) = (&*shard, pin.0[shard_no]);
-        Wanted { shard, series, time, hidden, arrived_before, places }.field_ends(ends);
+        Wanted { shard, series, time, hidden, arrived_before, places }.field_ends(fields, ends);
     }
 
     /// All rows of a series within `time` but those with `hidden` times, which ascend, as far as the fields of `places` go:

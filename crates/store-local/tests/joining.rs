@@ -6,13 +6,8 @@ use std::collections::BTreeMap;
 use model::{PolicyId, Scalar, TagExpr, TimeRange};
 use platform::{FaultConfig, SimDisk};
 use store::reference::ReferenceStore;
-use store::testing::{
-    HOUR_NS, POLICY, Row, names, read, read_all, scan_everything, unlimited, write,
-};
-use store::{
-    DeleteRequest, DeleteTarget, MetadataKind, MetadataRequest, NameFilter, Policy, Store,
-    TimeOrder,
-};
+use store::testing::{HOUR_NS, POLICY, Row, read, read_all, scan_everything, unlimited, write};
+use store::{DeleteRequest, DeleteTarget, NameFilter, Policy, Store, TimeOrder, list_partitions};
 use store_local::{Kept, LocalStore};
 
 mod common;
@@ -129,18 +124,10 @@ impl Pair {
 
     /// First and last hour of each partition of a policy, by number.
     fn partitions(&self, policy: Policy) -> BTreeMap<u64, (i64, i64)> {
-        let request = MetadataRequest {
-            database: policy.database,
-            kind: MetadataKind::Partitions,
-            measurements: NameFilter::All,
-            series: TagExpr::True,
-            facts_max: None,
-            context: unlimited(),
-        };
-        let listed = names(self.store(), &request).unwrap();
-        let of_policy = listed.iter().filter(|fact| fact[1] == policy.id.0.to_string());
-        let hours = |time: &str| time.parse::<i64>().unwrap().div_euclid(HOUR_NS);
-        of_policy.map(|f| (f[0].parse().unwrap(), (hours(&f[2]), hours(&f[3])))).collect()
+        let listed = list_partitions(self.store(), policy.database, unlimited()).unwrap();
+        let of_policy = listed.into_iter().filter(|partition| partition.policy == policy.id);
+        let hour = |time: i64| time.div_euclid(HOUR_NS);
+        of_policy.map(|p| (p.number, (hour(p.time.min), hour(p.time.max)))).collect()
     }
 }
 

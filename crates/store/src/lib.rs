@@ -12,6 +12,7 @@ mod contract;
 mod error;
 mod matching;
 mod metadata;
+mod partitions;
 pub mod reference;
 mod request;
 mod scan;
@@ -21,6 +22,7 @@ pub use contract::{CatalogDocument, Metric, MetricKind, Revision, Store, SwapOut
 pub use error::StoreError;
 pub use matching::{Comparison, MatchingRows};
 pub use metadata::{MetadataCursor, MetadataKind, MetadataRequest, NameFilter};
+pub use partitions::{ListedPartition, list_partitions};
 pub use request::{
     DeleteRequest, DeleteTarget, Policy, RejectReason, RejectedRow, WriteOutcome, WriteRequest,
 };

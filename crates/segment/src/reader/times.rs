@@ -314,7 +314,7 @@ pub(super) fn find(
         return Ok(none);
     }
     let of_block = Times::open(reader, block)?;
-    let mut search = Search { of_block: &of_block, rows: 0..0, times: Vec::new() };
+    let mut search = Search::new(&of_block);
     let rows = search.rows_in(rows, time)?;
     if rows.is_empty() {
         return Ok(none);
@@ -331,7 +331,7 @@ fn search(
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<Range<usize>, SegmentError> {
-    Search { of_block, rows: 0..0, times: Vec::new() }.rows_in(rows, time)
+    Search::new(of_block).rows_in(rows, time)
 }
 
 /// The row of a block of one series that is nearest to an end of `time` inside of it, and its time.
@@ -345,7 +345,7 @@ pub(super) fn end_row(
         return Ok(None);
     }
     let of_block = Times::open(reader, block)?;
-    let mut search = Search { of_block: &of_block, rows: 0..0, times: Vec::new() };
+    let mut search = Search::new(&of_block);
     let rows = search.rows_in(0..block.rows(), time)?;
     if rows.is_empty() {
         return Ok(None);
@@ -371,7 +371,11 @@ struct Search<'a> {
     times: Vec<i64>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(of_block: &'a Times<'a>) -> Self {
+        Self { of_block, rows: 0..0, times: Vec::new() }
+    }
+
     fn read(&mut self, rows: Range<usize>) -> Result<&[i64], SegmentError> {
         if rows.start < self.rows.start || rows.end > self.rows.end {
             self.times.clear();

@@ -54,12 +54,11 @@ impl FieldEnds {
 }
 
 impl Wanted<'_> {
-    /// Adds what these rows have.
-    pub(super) fn field_ends(&self, ends: &mut FieldEnds) {
+    /// Adds what these rows have, which may have so many fields.
+    pub(super) fn field_ends(&self, mut unseen: usize, ends: &mut FieldEnds) {
         let places = self.places;
         let is_ascending = self.series.rows.is_ascending();
         let mut is_seen = vec![false; places.columns()];
-        let mut unseen = places.fields_there();
         // Where a time may come twice, what was written last is met first.
         let from_end = ends.from_end || !is_ascending;
         self.shard.rows_until_enough(self.series, self.time, from_end, |row| {

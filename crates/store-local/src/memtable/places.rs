@@ -3,6 +3,8 @@
 //! A row has the fields of its layout. A table of thousands of fields of which a row has a handful can have as many layouts
 //! as rows: what is kept here, and what a row costs, goes with the values that there are, not with fields times layouts.
 
+use std::sync::OnceLock;
+
 use hashbrown::HashMap;
 use model::FieldType;
 
@@ -29,6 +31,8 @@ pub(crate) struct FieldPlaces {
     pub(super) others: Vec<u32>,
     /// Of each field, layout by layout, the position or [`ABSENT`]; empty if that were too many.
     table: Vec<u32>,
+    /// See [`Self::fields_there`]: with many layouts it takes a while.
+    there: OnceLock<usize>,
 }
 
 const ABSENT: u32 = u32::MAX;
@@ -141,7 +145,17 @@ impl FieldPlaces {
         let has_any = |range: &[usize]| !steady.is_empty() || range[0] < range[1];
         let with_fields = starts.windows(2).map(has_any).collect();
         let types = fields.iter().map(|(_, t)| *t).collect();
-        Self { types, everywhere, steady, found, starts, with_fields, others, table }
+        Self {
+            types,
+            everywhere,
+            steady,
+            found,
+            starts,
+            with_fields,
+            others,
+            table,
+            there: OnceLock::new(),
+        }
     }
 
     /// Fields that were asked for.
@@ -158,10 +172,12 @@ impl FieldPlaces {
 
     /// How many of the fields there are rows with.
     pub(super) fn fields_there(&self) -> usize {
-        let mut is_there = vec![false; self.columns()];
-        let all = self.steady.iter().chain(&self.found);
-        all.for_each(|found| is_there[found.field as usize] = true);
-        is_there.into_iter().filter(|is_there| *is_there).count()
+        *self.there.get_or_init(|| {
+            let mut is_there = vec![false; self.columns()];
+            let all = self.steady.iter().chain(&self.found);
+            all.for_each(|found| is_there[found.field as usize] = true);
+            is_there.into_iter().filter(|is_there| *is_there).count()
+        })
     }
 
     /// Whether rows of a layout have one of the fields: others are nothing but their time.

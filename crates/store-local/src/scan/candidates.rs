@@ -49,12 +49,14 @@ pub(super) fn leave_out(
         return Ok(());
     }
     let mut tried = Tried::default();
+    // Both ascend.
+    let mut all = all.iter();
     for opened in partitions {
         if tried.is_in_vain() {
             break;
         }
         interrupt.check()?;
-        let partition = all.iter().find(|partition| partition.time == opened.time);
+        let partition = all.find(|partition| partition.time == opened.time);
         let is_short = |partition: &Arc<Partition>| {
             plan.rows_each(std::slice::from_ref(partition)) < u64::from(LONG_SERIES_ROWS)
         };

@@ -48,7 +48,10 @@ pub(super) fn field_ends(
             let series = plan.series.at(*ordinal as usize);
             let sources = partition.sources.iter_mut().zip(&mut blocks).rev();
             for (source, block) in sources {
-                source.field_ends(series, time, block, ends)?;
+                match source {
+                    Source::Memtable(memtable) => memtable.field_ends(series, time, ends),
+                    Source::Segment(segment) => segment.field_ends(series, time, block, ends)?,
+                }
             }
         }
     }
@@ -95,31 +98,8 @@ struct BlockColumns {
     columns: Vec<Option<SparseColumn>>,
 }
 
-impl Source {
-    /// Adds what each field has first in a series within `time`.
-    fn field_ends(
-        &mut self,
-        series: SeriesId,
-        time: TimeRange,
-        kept: &mut Option<BlockColumns>,
-        ends: &mut FieldEnds,
-    ) -> Result<(), StoreError> {
-        match self {
-            Self::Memtable(memtable) => {
-                let seen = visible(&memtable.tombstones, series, time);
-                let hidden = seen.hidden.as_deref().unwrap_or_default();
-                for part in seen.parts {
-                    let (pin, places) = (&memtable.pin, &memtable.places);
-                    memtable.table.field_ends((series, part), hidden, pin, places, ends);
-                }
-                Ok(())
-            }
-            Self::Segment(segment) => segment.field_ends(series, time, kept, ends),
-        }
-    }
-}
-
 impl SegmentSource {
+    /// Adds what each field has first in a series within `time`.
     fn field_ends(
         &mut self,
         series: SeriesId,

@@ -6,7 +6,7 @@ use model::{SeriesId, TimeRange};
 
 use super::piece::Piece;
 use super::span::{Span, SpanRows};
-use crate::memtable::{Few, FieldPlaces, Memtable, Pin};
+use crate::memtable::{Few, FieldEnds, FieldPlaces, Memtable, Pin};
 use crate::tombstone::{Tombstone, visible};
 
 /// A memtable as a source.
@@ -45,6 +45,15 @@ impl MemtableSource {
                 let time = TimeRange::new(*first, *last);
                 out.push(Span { source, time, rows: SpanRows::Held(piece), hidden: None });
             }
+        }
+    }
+
+    /// Adds what each field has first in a series within `time`.
+    pub(super) fn field_ends(&self, series: SeriesId, time: TimeRange, ends: &mut FieldEnds) {
+        let seen = visible(&self.tombstones, series, time);
+        let hidden = seen.hidden.as_deref().unwrap_or_default();
+        for part in seen.parts {
+            self.table.field_ends((series, part), hidden, &self.pin, &self.places, ends);
         }
     }
 

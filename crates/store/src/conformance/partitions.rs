@@ -3,19 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DatabaseId, PolicyId, TagExpr, TimeRange};
+use model::{DatabaseId, PolicyId, TimeRange};
 
 use super::apply::{failed, same};
-use super::compare::names_request;
-use crate::{MetadataKind, NameFilter, Store, testing};
-
-/// A partition as the store lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) number: u64,
-    pub(super) policy: PolicyId,
-    pub(super) time: TimeRange,
-}
+use crate::{ListedPartition, Store, list_partitions, testing};
 
 /// What was seen of numbers so far.
 #[derive(Debug, Default)]
@@ -23,7 +14,7 @@ pub(super) struct Numbers {
     /// Whose a number is, for ever.
     owners: BTreeMap<u64, (PolicyId, TimeRange)>,
     /// The numbers of partitions that had rows and lost none since.
-    lasting: Vec<Listed>,
+    lasting: Vec<ListedPartition>,
 }
 
 impl Numbers {
@@ -35,7 +26,7 @@ impl Numbers {
     /// Compares a database's partitions with what was seen, and with the times that rows have.
     pub(super) fn check(
         &mut self,
-        listed: &[Listed],
+        listed: &[ListedPartition],
         times: &BTreeSet<(PolicyId, i64)>,
     ) -> Result<(), String> {
         for pair in listed.windows(2) {
@@ -63,17 +54,15 @@ impl Numbers {
     }
 }
 
-/// The partitions of a database.
-pub(super) fn list(store: &dyn Store, database: DatabaseId) -> Result<Vec<Listed>, String> {
-    let kind = MetadataKind::Partitions;
-    let request = names_request(database, &kind, &NameFilter::All, &TagExpr::True);
-    let facts = testing::names(store, &request).map_err(failed("metadata"))?;
-    let parsed = facts.iter().map(|fact| {
-        let [number, policy, min, max] = &fact[..] else { return None };
-        let time = TimeRange::new(min.parse().ok()?, max.parse().ok()?);
-        let number = number.parse().ok().filter(|number| *number > 0)?;
-        let listed = Listed { number, policy: PolicyId(policy.parse().ok()?), time };
-        (!time.is_empty()).then_some(listed)
-    });
-    parsed.collect::<Option<_>>().ok_or_else(|| format!("these are no partitions: {facts:?}"))
+/// The partitions of a database, as the store lists them.
+pub(super) fn list(
+    store: &dyn Store,
+    database: DatabaseId,
+) -> Result<Vec<ListedPartition>, String> {
+    let listed = list_partitions(store, database, testing::unlimited());
+    let listed = listed.map_err(failed("partitions"))?;
+    match listed.iter().find(|partition| partition.number == 0 || partition.time.is_empty()) {
+        Some(wrong) => Err(format!("this is no partition: {wrong:?}")),
+        None => Ok(listed),
+    }
 }

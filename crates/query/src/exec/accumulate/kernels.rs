@@ -99,18 +99,17 @@ pub(crate) fn valid_stretches(
         return;
     };
     let mut at = start;
-    while let Some(from) = next_bit(validity, at, end, true) {
-        let to = next_bit(validity, from, end, false).unwrap_or(end);
+    while let Some(from) = validity.first_one_in(at..end) {
+        let to = first_gap(validity, from, end).unwrap_or(end);
         visit(from, to);
         at = to;
     }
 }
 
-/// The first row in `at..end` whose bit is `wanted`.
-fn next_bit(bits: &Bitmap, mut at: usize, end: usize, wanted: bool) -> Option<usize> {
+/// The first row in `at..end` without a value.
+fn first_gap(bits: &Bitmap, mut at: usize, end: usize) -> Option<usize> {
     while at < end {
-        let word = bits.words()[at / 64];
-        let word = (if wanted { word } else { !word }) >> (at % 64);
+        let word = !bits.words()[at / 64] >> (at % 64);
         if word != 0 {
             let found = at + word.trailing_zeros() as usize;
             return (found < end).then_some(found);

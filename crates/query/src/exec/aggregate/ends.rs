@@ -29,8 +29,8 @@ const ROWS_MAX: u64 = 4096;
 /// have any are read: of thousands of fields of which a row has a handful, each was another look at all of them otherwise.
 const COLUMNS_APART: usize = 8;
 
-/// Ends of fields that a store is asked for at once.
-const FIELD_ENDS_AT_ONCE: usize = 1 << 20;
+/// Ends of fields that a store is asked for at once: some MB.
+const FIELD_ENDS_AT_ONCE: usize = 1 << 17;
 
 /// How much more is read of series for several columns together: every row has all of them.
 const GROWTH_TOGETHER: u64 = 4;
