@@ -29,10 +29,12 @@ use crate::format::{
 use crate::reader::{SegmentReader, Source, Thawer};
 use crate::rows::{RowKey, RunPosition, SegmentRows};
 
+mod apart;
 pub(crate) mod block;
 mod cut;
 mod output;
 
+use apart::{Apart, Piece};
 use block::{BlockWriter, RowsView};
 use cut::BlockLimits;
 use output::Output;
@@ -113,6 +115,7 @@ struct OpenMeasurement {
     name: Name,
     fields: Fields,
     limits: BlockLimits,
+    apart: Apart,
     /// Rows not yet written: less than a block.
     pending: SegmentRows,
     /// No rows; the memory of those that were pending before.
@@ -329,6 +332,7 @@ impl OpenMeasurement {
             name: Arc::clone(name),
             fields: fields.into(),
             limits: BlockLimits::new(options, fields.len()),
+            apart: Apart::default(),
             pending: SegmentRows::empty(fields),
             spare: SegmentRows::empty(fields),
             last: None,
@@ -391,7 +395,21 @@ impl OpenMeasurement {
         written
     }
 
+    /// Writes the rows of a block, or what it is cut into.
     fn write_block(
+        &mut self,
+        out: &mut Output,
+        blocks: &mut BlockWriter,
+        view: &RowsView<'_>,
+    ) -> Result<(), SegmentError> {
+        for Piece { runs, rows } in self.apart.pieces(view, &self.fields, blocks.effort()) {
+            let piece = RowsView { rows: view.rows, runs: &view.runs[runs], range: rows };
+            self.write_piece(out, blocks, &piece)?;
+        }
+        Ok(())
+    }
+
+    fn write_piece(
         &mut self,
         out: &mut Output,
         blocks: &mut BlockWriter,

@@ -78,6 +78,11 @@ impl BlockWriter {
         }
     }
 
+    /// How much work goes into pages of numbers.
+    pub(super) fn effort(&self) -> Effort {
+        self.effort
+    }
+
     pub(crate) fn set_thawer(&mut self, thawer: Thawer) {
         self.thawer = Some(thawer);
     }
