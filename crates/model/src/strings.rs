@@ -2,7 +2,13 @@
 //!
 //! Equal strings may share their text (the entry of a dictionary, a state that stays): a column of a thousand rows and
 //! five states is a thousand places and five texts. So a place says more than its text: strings with one place are
-//! equal, and what was found for one holds for the other ([`Memo`]).
+//! equal, and what was found for one holds for the other ([`Numbered`]).
+
+mod memo;
+mod numbered;
+
+pub use memo::Memo;
+pub use numbered::Numbered;
 
 use crate::Bitmap;
 
@@ -50,7 +56,7 @@ impl Strings {
     /// Takes over decoded parts, after checking the invariant. `None` if it does not hold.
     #[must_use]
     pub fn from_places(places: Vec<TextPlace>, bytes: Vec<u8>) -> Option<Self> {
-        let text = std::str::from_utf8(&bytes).ok()?;
+        let is_ascii = bytes.is_ascii();
         let text_len = u32::try_from(bytes.len()).ok()?;
         let is_within = |(start, len): &TextPlace| {
             (*start <= text_len) & (*len <= text_len.wrapping_sub(*start))
@@ -59,11 +65,13 @@ impl Strings {
         if !places.iter().fold(true, |all, place| all & is_within(place)) {
             return None;
         }
-        let is_cut_well = |(start, len): &TextPlace| {
-            text.is_char_boundary(*start as usize) && text.is_char_boundary((start + len) as usize)
-        };
-        if !text.is_ascii() && !places.iter().all(is_cut_well) {
-            return None;
+        // Most texts are ASCII, which is found out many bytes at a time.
+        if !is_ascii {
+            let text = std::str::from_utf8(&bytes).ok()?;
+            let is_boundary = |at: u32| text.is_char_boundary(at as usize);
+            if !places.iter().all(|(start, len)| is_boundary(*start) && is_boundary(start + len)) {
+                return None;
+            }
         }
         let text_bytes = places.iter().map(|place| place.1 as usize).sum();
         Some(Self { places, bytes, text_bytes })
@@ -112,6 +120,18 @@ impl Strings {
     #[must_use]
     pub fn bytes_at(&self, (start, len): TextPlace) -> &[u8] {
         &self.bytes[start as usize..start as usize + len as usize]
+    }
+
+    /// The text, if the strings lie in it one after another, none shared with or within another. Empty ones may be anywhere.
+    #[must_use]
+    pub fn in_a_row(&self) -> Option<&[u8]> {
+        let mut end = 0;
+        let follow = self.places.iter().filter(|place| place.1 > 0).all(|(start, len)| {
+            let follows = *start >= end;
+            end = start + len;
+            follows
+        });
+        follow.then_some(&self.bytes)
     }
 
     fn all_bytes(&self) -> impl Iterator<Item = &[u8]> {
@@ -223,18 +243,23 @@ impl Strings {
         present.spread(rows, &mut self.places, at);
     }
 
+    /// A number for each string, by which what holds for one is known of all that share its text. `None` if hardly any do.
+    #[must_use]
+    pub fn numbered(&self) -> Option<Numbered> {
+        Numbered::of(self)
+    }
+
     /// The rows whose strings satisfy `holds`, which is asked once for most that share their text.
     #[must_use]
     pub fn matching(&self, mut holds: impl FnMut(&[u8]) -> bool) -> Bitmap {
-        if self.bytes.len() >= self.text_bytes {
-            return self.all_bytes().map(holds).collect();
+        match self.numbered() {
+            None => bits(&self.places, |place| holds(self.bytes_at(place))),
+            Some(Numbered { numbers, places }) => {
+                let holds: Vec<bool> =
+                    places.into_iter().map(|place| holds(self.bytes_at(place))).collect();
+                bits(&numbers, |number| holds[number as usize])
+            }
         }
-        let (mut known, mut rows) = (Memo::default(), Bitmap::new());
-        for run in self.places.chunk_by(|a, b| a == b) {
-            let holds = known.get(run[0], || holds(self.bytes_at(run[0])));
-            rows.extend_filled(run.len(), holds);
-        }
-        rows
     }
 
     /// Sum of the strings' lengths, as if none shared its text.
@@ -255,48 +280,16 @@ impl Strings {
     }
 }
 
+/// A bit for each of `values`.
+fn bits<T: Copy>(values: &[T], mut test: impl FnMut(T) -> bool) -> Bitmap {
+    let mut word = |values: &[T]| {
+        values.iter().enumerate().fold(0, |word, (at, value)| word | u64::from(test(*value)) << at)
+    };
+    Bitmap::from_words(values.chunks(64).map(&mut word).collect(), values.len())
+}
+
 /// The place of an empty string: in any text, the empty one as well.
 const EMPTY: TextPlace = (0, 0);
-
-/// Places a [`Memo`] remembers. A power of two.
-const REMEMBERED: usize = 64;
-
-/// What was found for strings of one column by their places: of those met before, the last ones. Each string is asked
-/// about once as long as there are not many.
-#[derive(Debug)]
-pub struct Memo<T> {
-    last: Option<(TextPlace, T)>,
-    found: [Option<(TextPlace, T)>; REMEMBERED],
-}
-
-impl<T: Copy> Default for Memo<T> {
-    fn default() -> Self {
-        Self { last: None, found: [None; REMEMBERED] }
-    }
-}
-
-impl<T: Copy> Memo<T> {
-    /// What `find` says of the string at `place`, or said before. All places must be of one column.
-    #[inline]
-    pub fn get(&mut self, place: TextPlace, find: impl FnOnce() -> T) -> T {
-        match self.last {
-            Some((last, found)) if last == place => return found,
-            _ => {}
-        }
-        // Fibonacci hashing of the first byte's place: that of two strings is one only if one is empty.
-        let entry = &mut self.found[(place.0.wrapping_mul(0x9e37_79b1) >> 26) as usize];
-        let found = match entry {
-            Some((known, found)) if *known == place => *found,
-            _ => {
-                let found = find();
-                *entry = Some((place, found));
-                found
-            }
-        };
-        self.last = Some((place, found));
-        found
-    }
-}
 
 impl<'a> FromIterator<&'a str> for Strings {
     fn from_iter<I: IntoIterator<Item = &'a str>>(texts: I) -> Self {
@@ -337,6 +330,23 @@ mod tests {
     }
 
     #[test]
+    fn strings_in_a_row_share_nothing() {
+        let in_a_row = |places: &[TextPlace]| {
+            Strings::from_places(places.to_vec(), b"abcdef".to_vec()).unwrap().in_a_row().is_some()
+        };
+        assert!(
+            in_a_row(&[])
+                && in_a_row(&[(0, 2), (2, 3), (0, 0), (5, 1)])
+                && in_a_row(&[(1, 1), (4, 2)])
+        );
+        assert!(
+            !in_a_row(&[(0, 2), (1, 3)])
+                && !in_a_row(&[(2, 1), (2, 1)])
+                && !in_a_row(&[(3, 1), (0, 2)])
+        );
+    }
+
+    #[test]
     fn parts_that_break_the_invariant_are_refused() {
         let text = || "aüb".as_bytes().to_vec();
         assert!(Strings::from_parts(&[0, 1, 3, 4], text()).is_some());
@@ -348,20 +358,6 @@ mod tests {
             assert_eq!(Strings::from_places(vec![place], text()), None, "{place:?}");
         }
         assert_eq!(Strings::from_places(Vec::new(), vec![0xff]), None);
-    }
-
-    #[test]
-    fn a_memo_asks_once_for_what_it_remembers() {
-        let mut asked = Vec::new();
-        let mut memo = Memo::default();
-        for place in [(0, 1), (0, 1), (7, 2), (0, 1), (7, 3), (7, 2)] {
-            let found = memo.get(place, || {
-                asked.push(place);
-                place.0 + place.1
-            });
-            assert_eq!(found, place.0 + place.1);
-        }
-        assert_eq!(asked, [(0, 1), (7, 2), (7, 3), (7, 2)]);
     }
 
     proptest! {
@@ -384,6 +380,11 @@ mod tests {
             let found = shared.matching(|text| text.starts_with(b"a"));
             let expected: Bitmap = model.iter().map(|text| text.starts_with('a')).collect();
             prop_assert_eq!(found, expected);
+            if let Some(numbered) = shared.numbered() {
+                let place = |number: &u32| numbered.places[*number as usize];
+                let places: Vec<TextPlace> = numbered.numbers.iter().map(place).collect();
+                prop_assert_eq!(&places, shared.places());
+            }
 
             let range = from.min(to).min(model.len())..from.max(to).min(model.len());
             let mut extended: Strings = ["x", "", "x"].into_iter().collect();

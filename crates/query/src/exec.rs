@@ -15,6 +15,7 @@ pub(crate) mod raw;
 pub(crate) mod rows;
 pub(crate) mod stream;
 pub(crate) mod subquery;
+pub(crate) mod text_search;
 pub(crate) mod transform;
 pub(crate) mod unit;
 pub(crate) mod window;

@@ -41,6 +41,7 @@ pub(crate) use resolve::{resolve_condition, slot_source};
 pub(crate) use sources::{matching, names_of};
 
 use crate::exec::expression::Expression;
+use crate::exec::text_search::TextSearch;
 use crate::exec::window::Windows;
 use crate::functions::Function;
 use crate::functions::transform::Transform;
@@ -364,8 +365,21 @@ fn widened(range: TimeRange, windows: Option<&Windows>, count: u64, ascending: b
 /// # Errors
 /// If it does not compile, or compiles to something huge.
 pub(crate) fn regex(source: &str) -> Result<Regex, QueryError> {
-    let translated = influxql::translate_regex(source)
-        .map_err(|error| QueryError::invalid(error.to_string()))?;
-    Regex::new(&translated)
-        .map_err(|error| QueryError::invalid(format!("invalid regular expression: {error}")))
+    Regex::new(&translated(source)?).map_err(|error| invalid_regex(&error))
+}
+
+/// The same, for looking through columns of texts.
+///
+/// # Errors
+/// As [`regex`].
+pub(crate) fn text_search(source: &str) -> Result<TextSearch, QueryError> {
+    TextSearch::new(&translated(source)?).map_err(|error| invalid_regex(&error))
+}
+
+fn translated(source: &str) -> Result<String, QueryError> {
+    influxql::translate_regex(source).map_err(|error| QueryError::invalid(error.to_string()))
+}
+
+fn invalid_regex(error: &regex::Error) -> QueryError {
+    QueryError::invalid(format!("invalid regular expression: {error}"))
 }

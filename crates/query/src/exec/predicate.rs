@@ -2,11 +2,14 @@
 //!
 //! A comparison with a missing value, or of values that cannot be compared, does not hold.
 
+use std::sync::Arc;
+
 use codec::kernels::{self, Comparison};
-use model::{Bitmap, Column, CompareOp, FieldType, Regex, Scalar, Strings, TagExpr, Values};
+use model::{Bitmap, Column, CompareOp, FieldType, Scalar, Strings, TagExpr, Values};
 
 use super::column::{self, both, cast, type_of};
 use super::expression::{Division, Expression};
+use super::text_search::TextSearch;
 
 /// A condition over columns.
 #[derive(Clone, Debug)]
@@ -24,7 +27,7 @@ pub(crate) enum Predicate {
     /// A comparison.
     Compare { op: CompareOp, lhs: Expression, rhs: Expression },
     /// A text matches (or, negated, is there and does not match).
-    Matches { value: Expression, regex: Regex, negated: bool },
+    Matches { value: Expression, search: Arc<TextSearch>, negated: bool },
 }
 
 /// What a predicate is evaluated over.
@@ -58,8 +61,8 @@ impl Predicate {
                 }
             }
             Self::Compare { op, lhs, rhs } => compare(*op, &value(lhs), &value(rhs)),
-            Self::Matches { value: text, regex, negated } => {
-                matches(&value(text), regex, *negated, input.rows)
+            Self::Matches { value: text, search, negated } => {
+                matches(&value(text), search, *negated, input.rows)
             }
         }
     }
@@ -198,10 +201,6 @@ fn text(values: &Values, row: usize) -> &[u8] {
     }
 }
 
-fn utf8(text: &[u8]) -> &str {
-    std::str::from_utf8(text).expect("BUG: a string column holds UTF-8")
-}
-
 /// A bit for each code whether its text is wanted; no text is asked about more often than it occurs.
 fn of_texts(codes: &[u32], texts: &Strings, is_wanted: impl Fn(&str) -> bool) -> Bitmap {
     if codes.len() < texts.len() {
@@ -211,11 +210,11 @@ fn of_texts(codes: &[u32], texts: &Strings, is_wanted: impl Fn(&str) -> bool) ->
     bits_of(codes, |code| holds[code as usize])
 }
 
-fn matches(column: &Column, regex: &Regex, negated: bool, rows: usize) -> Bitmap {
+fn matches(column: &Column, search: &TextSearch, negated: bool, rows: usize) -> Bitmap {
     let bits = match &column.values {
-        Values::String(v) => v.matching(|text| regex.is_match(utf8(text)) != negated),
+        Values::String(v) => search.select(v, negated),
         Values::Dictionary(codes, texts) => {
-            of_texts(codes, texts, |text| regex.is_match(text) != negated)
+            of_texts(codes, texts, |text| search.is_match(text.as_bytes()) != negated)
         }
         _ => return Bitmap::filled(rows, false),
     };

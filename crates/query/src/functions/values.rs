@@ -119,23 +119,6 @@ impl Occurrences {
         Self { count: 1, first: time, last: time }
     }
 
-    /// Those of neighbouring rows, one at least, whose times ascend or descend.
-    pub(crate) fn of(times: &[i64]) -> Self {
-        let (a, b) = (times[0], times[times.len() - 1]);
-        Self { count: times.len() as u64, first: a.min(b), last: a.max(b) }
-    }
-
-    /// Those of some rows, one at least.
-    pub(crate) fn of_any(times: &[i64]) -> Self {
-        let one = |all: Self, time: &i64| Self {
-            first: all.first.min(*time),
-            last: all.last.max(*time),
-            ..all
-        };
-        let all = Self { count: times.len() as u64, first: i64::MAX, last: i64::MIN };
-        times.iter().fold(all, one)
-    }
-
     /// Adds others of the same value.
     pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;

@@ -9,6 +9,8 @@ mod measurement;
 mod tags;
 mod truth;
 
+use std::sync::Arc;
+
 use influxql::{BinaryOp, Expr, LogicalOp, VarRef};
 use model::{CompareOp, FieldFilter, FieldType, Name, TagExpr};
 
@@ -18,7 +20,7 @@ pub(crate) use tags::{
 };
 
 use super::lower::{arithmetic, constant};
-use super::regex;
+use super::{regex, text_search};
 use crate::QueryError;
 use crate::exec::expression::{Expression, MathFunction};
 use crate::exec::predicate::Predicate;
@@ -174,7 +176,7 @@ impl Builder<'_> {
         if let Expr::Regex(source) = rhs {
             return Ok(Predicate::Matches {
                 value: self.expression(lhs)?,
-                regex: regex(source)?,
+                search: Arc::new(text_search(source)?),
                 negated: op == BinaryOp::NotEqRegex,
             });
         }

@@ -9,9 +9,10 @@
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use model::{Column, FieldType, Memo, Scalar, Strings, Values};
+use model::{Column, FieldType, Numbered, Scalar, Strings, TextPlace, Values};
 
 use super::kernels;
 use super::slots::{BySlot, Run, SEVERAL, targets};
@@ -87,6 +88,22 @@ struct Rows<'a> {
     are_in_order: bool,
 }
 
+/// The texts of a column whose rows share them.
+struct SharedTexts {
+    /// Of each row; less than there are `places`.
+    numbers: Vec<u64>,
+    places: Vec<TextPlace>,
+    /// What the tally calls the text at each place, once that was asked.
+    known: Vec<Option<u32>>,
+}
+
+impl SharedTexts {
+    fn new(Numbered { numbers, places }: Numbered) -> Self {
+        let numbers = numbers.into_iter().map(u64::from).collect();
+        Self { numbers, known: vec![None; places.len()], places }
+    }
+}
+
 /// Numbers for texts.
 #[derive(Clone, Debug, Default)]
 struct Texts {
@@ -116,7 +133,10 @@ impl Tally {
     /// Adds the rows of `runs` that have a value; those of a run of one series are in order of time, forwards or backwards.
     /// `column` has the tally's type.
     pub(crate) fn add_rows(&mut self, column: &Column, times: &[i64], runs: &[Run]) {
-        let mut numbers = Memo::default();
+        let mut shared = match &column.values {
+            Values::String(v) => v.numbered().map(SharedTexts::new),
+            _ => None,
+        };
         for run in runs {
             let (start, end) = (run.start as usize, run.end as usize);
             let (slot, are_in_order) = (run.slot, run.series != SEVERAL);
@@ -139,18 +159,13 @@ impl Tally {
                         self.add_whole(Rows { slot, times, are_in_order }, &bits, |v| v);
                     }
                     Values::String(v) => {
-                        let mut times = times;
-                        // A state stays for many rows.
-                        for same in v.places()[from..to].chunk_by(|a, b| a == b) {
-                            let (of_same, others) = times.split_at(same.len());
-                            let text = || self.texts.number(v.bytes_at(same[0]), &self.hasher);
-                            let number = numbers.get(same[0], text);
-                            let found = match are_in_order {
-                                true => Occurrences::of(of_same),
-                                false => Occurrences::of_any(of_same),
-                            };
-                            self.add(slot, number.into(), found);
-                            times = others;
+                        let rows = Rows { slot, times, are_in_order };
+                        match &mut shared {
+                            Some(shared) => self.add_shared_texts(rows, v, shared, from..to),
+                            None => {
+                                let texts = (from..to).map(|row| v.get_bytes(row));
+                                self.add_texts(slot, texts, times);
+                            }
                         }
                     }
                     Values::Dictionary(codes, texts) => {
@@ -205,7 +220,7 @@ impl Tally {
         Rows { slot, times, are_in_order }: Rows<'_>,
         values: &[T],
         bits: impl Fn(T) -> u64,
-        value: impl Fn(u64) -> u64,
+        mut value: impl FnMut(u64) -> u64,
     ) -> bool {
         let least = bits(kernels::min(values));
         let width = bits(kernels::max(values)).wrapping_sub(least);
@@ -242,6 +257,31 @@ impl Tally {
         }
         self.table = table;
         true
+    }
+
+    /// Adds texts of a column, rows `range` of it, by numbers that are less than their texts.
+    fn add_shared_texts(
+        &mut self,
+        rows: Rows<'_>,
+        column: &Strings,
+        shared: &mut SharedTexts,
+        range: Range<usize>,
+    ) {
+        let SharedTexts { numbers, places, known } = shared;
+        let mut texts = std::mem::take(&mut self.texts);
+        let hasher = self.hasher.clone();
+        let mut text = |number: u64| {
+            let known = &mut known[number as usize];
+            let find = || texts.number(column.bytes_at(places[number as usize]), &hasher);
+            (*known.get_or_insert_with(find)).into()
+        };
+        let numbers = &numbers[range];
+        if !self.add_close(rows, numbers, |number| number, &mut text) {
+            for (number, time) in numbers.iter().zip(rows.times) {
+                self.add(rows.slot, text(*number), Occurrences::one(*time));
+            }
+        }
+        self.texts = texts;
     }
 
     fn add_texts<'t>(&mut self, slot: u32, texts: impl Iterator<Item = &'t [u8]>, times: &[i64]) {

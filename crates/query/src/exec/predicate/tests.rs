@@ -55,9 +55,12 @@ fn what_cannot_be_compared_does_not_hold() {
 fn regexes_see_only_what_is_there() {
     let mut texts = Column::new(Values::String(["ab", "b"].into_iter().collect()));
     texts.extend_missing(1);
-    let regex = Regex::new("^a").unwrap();
-    let matches =
-        |negated| Predicate::Matches { value: Expression::Slot(0), regex: regex.clone(), negated };
+    let search = Arc::new(TextSearch::new("^a").unwrap());
+    let matches = |negated| Predicate::Matches {
+        value: Expression::Slot(0),
+        search: Arc::clone(&search),
+        negated,
+    };
     assert_eq!(select(&matches(false), &[&texts], 3), [true, false, false]);
     assert_eq!(select(&matches(true), &[&texts], 3), [false, true, false]);
     let either = Predicate::Any(vec![matches(false), matches(true)]);
