@@ -5,6 +5,7 @@
 //! hold `BLOCK_BYTES` bytes.
 
 use std::cell::RefCell;
+use std::io::Cursor;
 use std::ops::Range;
 
 use crate::{
@@ -114,6 +115,7 @@ impl Codec {
         for _ in 0..n_blocks {
             lengths.push(reader.uvarint()?);
         }
+        out.reserve(span.len());
         let mut buffer = Vec::new();
         for (index, &length) in lengths.iter().enumerate() {
             if length > reader.remaining() as u64 {
@@ -125,6 +127,16 @@ impl Codec {
             let end = (start + BLOCK_BYTES).min(total);
             let (from, to) = (span.start.max(start), span.end.min(end));
             if from >= to {
+                continue;
+            }
+            if self == Self::Zstd && (from, to) == (start, end) {
+                // All of it: to where it belongs.
+                let had = out.len() as u64;
+                let mut place = Cursor::new(&mut *out);
+                place.set_position(had);
+                if decompress_zstd(compressed, &mut place) != Some(end - start) {
+                    return Err(DecodeError::Corrupt("compressed block of strings"));
+                }
                 continue;
             }
             buffer.resize(end - start, 0);
@@ -140,13 +152,21 @@ impl Codec {
     fn decompress_block(self, compressed: &[u8], buffer: &mut [u8]) -> Option<usize> {
         match self {
             Self::Lz4 => lz4_flex::block::decompress_into(compressed, buffer).ok(),
-            Self::Zstd => DECOMPRESSOR.with_borrow_mut(|kept| {
-                let decompressor = match kept {
-                    Some(decompressor) => decompressor,
-                    None => kept.insert(zstd::bulk::Decompressor::new().ok()?),
-                };
-                decompressor.decompress_to_buffer(compressed, buffer).ok()
-            }),
+            Self::Zstd => decompress_zstd(compressed, buffer),
         }
     }
+}
+
+/// How many bytes were written, if the frame is sound and there is room for all of them.
+fn decompress_zstd<W: zstd::zstd_safe::WriteBuf + ?Sized>(
+    compressed: &[u8],
+    out: &mut W,
+) -> Option<usize> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        let decompressor = match kept {
+            Some(decompressor) => decompressor,
+            None => kept.insert(zstd::bulk::Decompressor::new().ok()?),
+        };
+        decompressor.decompress_to_buffer(compressed, out).ok()
+    })
 }

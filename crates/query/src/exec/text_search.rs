@@ -7,17 +7,20 @@
 //!
 //! Not here: what InfluxQL's expressions mean (`influxql::translate_regex`), conditions on tags (`model::TagExpr`).
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
+use aho_corasick::{Span, packed::Searcher};
 use memchr::memmem::Finder;
 use model::{Bitmap, Strings};
-use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::hir::literal::Extractor;
+use regex::bytes::Regex;
+use regex_syntax::hir::literal::{Extractor, Literal};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// Shorter pieces of text occur nearly everywhere.
 const PIECE_BYTES_MIN: usize = 2;
+
+/// As many pieces are looked for many bytes at a time (`aho_corasick::packed`); of more, fewer and shorter ones are made.
+const PIECES_MAX: usize = 64;
 
 /// A regular expression over texts.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct TextSearch {
 enum By {
     /// Exactly the texts with this piece match.
     Piece(Finder<'static>),
+    /// Exactly the texts with one of the pieces that this finds match.
+    Pieces(Searcher),
     /// Exactly the texts that begin with it.
     Start(Vec<u8>),
     /// Exactly the texts that end with it.
@@ -41,7 +46,7 @@ enum By {
     /// No other texts than those with this piece match.
     MaybePiece(Finder<'static>),
     /// No other texts than those with one of the pieces that this finds.
-    MaybePieces(Regex),
+    MaybePieces(Searcher),
     /// Who knows.
     Asking,
 }
@@ -59,14 +64,13 @@ impl TextSearch {
 
     /// The texts that match; if `negated`, the others.
     pub(crate) fn select(&self, texts: &Strings, negated: bool) -> Bitmap {
+        let sure = |_: &[u8]| true;
         let asked = |text: &[u8]| self.regex.is_match(text);
         let found = match &self.by {
-            By::Piece(finder) => with_pieces(texts, |text, at| piece(finder, text, at), |_| true),
-            By::MaybePiece(finder) => with_pieces(texts, |text, at| piece(finder, text, at), asked),
-            By::MaybePieces(pieces) => {
-                let next = |text: &[u8], at| pieces.find_at(text, at).map(|found| found.range());
-                with_pieces(texts, next, asked)
-            }
+            By::Piece(piece) => with_pieces(texts, next_piece(piece), sure),
+            By::Pieces(pieces) => with_pieces(texts, next_of(pieces), sure),
+            By::MaybePiece(piece) => with_pieces(texts, next_piece(piece), asked),
+            By::MaybePieces(pieces) => with_pieces(texts, next_of(pieces), asked),
             By::Start(_) | By::End(_) | By::Whole(_) | By::Asking => None,
         };
         match found {
@@ -81,7 +85,8 @@ impl TextSearch {
     /// Whether a text matches.
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
         match &self.by {
-            By::Piece(finder) => finder.find(text).is_some(),
+            By::Piece(piece) => piece.find(text).is_some(),
+            By::Pieces(pieces) => pieces.find(text).is_some(),
             By::Start(piece) => text.starts_with(piece),
             By::End(piece) => text.ends_with(piece),
             By::Whole(whole) => text == &**whole,
@@ -112,7 +117,7 @@ impl By {
         if let Some(piece) = needed(hir).filter(|piece| piece.len() >= PIECE_BYTES_MIN) {
             return Self::MaybePiece(Finder::new(piece).into_owned());
         }
-        Self::one_of(hir).map_or(Self::Asking, Self::MaybePieces)
+        Self::one_of(hir).unwrap_or(Self::Asking)
     }
 
     /// A piece of text at the start, the end or both.
@@ -128,20 +133,19 @@ impl By {
         }
     }
 
-    /// Finds pieces of text of which every match begins with one, if these are few.
-    fn one_of(hir: &Hir) -> Option<Regex> {
-        let pieces = Extractor::new().extract(hir);
+    /// Pieces of text of which every match begins with one, if these are few.
+    fn one_of(hir: &Hir) -> Option<Self> {
+        let mut pieces = Extractor::new().extract(hir);
+        if pieces.len().is_some_and(|pieces| pieces > PIECES_MAX) {
+            pieces.optimize_for_prefix_by_preference();
+        }
         if pieces.min_literal_len().is_none_or(|len| len < PIECE_BYTES_MIN) {
             return None;
         }
-        let mut pattern = String::new();
-        for piece in pieces.literals()? {
-            pattern.push_str(if pattern.is_empty() { "" } else { "|" });
-            for byte in piece.as_bytes() {
-                write!(pattern, r"\x{byte:02x}").expect("BUG: a string takes everything");
-            }
-        }
-        RegexBuilder::new(&pattern).unicode(false).build().ok()
+        let finder = Searcher::new(pieces.literals()?.iter().map(Literal::as_bytes))?;
+        // Where a piece has to be (`^`, `\b`) it does not say.
+        let is_exact = pieces.is_exact() && hir.properties().look_set().is_empty();
+        Some(if is_exact { Self::Pieces(finder) } else { Self::MaybePieces(finder) })
     }
 }
 
@@ -164,8 +168,15 @@ fn needed(hir: &Hir) -> Option<&[u8]> {
     }
 }
 
-fn piece(finder: &Finder<'_>, text: &[u8], at: usize) -> Option<Range<usize>> {
-    finder.find(&text[at..]).map(|found| at + found..at + found + finder.needle().len())
+/// Finds a piece of text behind a byte.
+fn next_piece(finder: &Finder<'_>) -> impl Fn(&[u8], usize) -> Option<Range<usize>> {
+    let len = finder.needle().len();
+    move |text, at| finder.find(&text[at..]).map(|found| at + found..at + found + len)
+}
+
+/// Finds one of some pieces behind a byte.
+fn next_of(pieces: &Searcher) -> impl Fn(&[u8], usize) -> Option<Range<usize>> {
+    |text, at| pieces.find_in(text, Span::from(at..text.len())).map(|found| found.range())
 }
 
 /// The texts in which `next` finds a piece, in what is behind a byte of them all, and for which `holds`. `None` if the texts do not
@@ -212,9 +223,8 @@ mod tests {
             By::End(piece) => format!("end {}", text(&piece)),
             By::Whole(piece) => format!("whole {}", text(&piece)),
             By::MaybePiece(finder) => format!("maybe {}", text(finder.needle())),
-            By::MaybePieces(pieces) => {
-                format!("maybe {} of them", pieces.as_str().split('|').count())
-            }
+            By::Pieces(_) => "pieces".into(),
+            By::MaybePieces(_) => "maybe pieces".into(),
             By::Asking => "asking".into(),
         }
     }
@@ -234,8 +244,10 @@ mod tests {
             ("[0-9]+ms [0-9]+", "maybe ms "),
             ("^.*ab", "maybe ab"),
             ("(?:ab)+c?", "maybe ab"),
-            ("timeout|slow", "maybe 2 of them"),
-            ("(?i)abc", "maybe 8 of them"),
+            ("timeout|slow", "pieces"),
+            ("(?i)abc", "pieces"),
+            ("(?i)abc.+", "maybe pieces"),
+            ("^(?:ab|cd)", "maybe pieces"),
             ("a|bc", "asking"),
             ("", "asking"),
             (".*", "asking"),
