@@ -36,6 +36,11 @@ pub(crate) trait MeasurementPart {
     fn postings(&self, key: u32, value: &str, posting: &mut Posting) -> SeriesResult<()>;
     /// Distinct values of the tag.
     fn value_count(&self, key: u32) -> u64;
-    /// Every value of the tag, in no particular order.
-    fn for_each_value(&self, key: u32, visitor: &mut ValueVisitor<'_>) -> SeriesResult<()>;
+    /// Every value of the tag that begins with `prefix`, in no particular order.
+    fn for_each_value(
+        &self,
+        key: u32,
+        prefix: &str,
+        visitor: &mut ValueVisitor<'_>,
+    ) -> SeriesResult<()>;
 }

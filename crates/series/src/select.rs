@@ -6,6 +6,8 @@
 use std::ops::ControlFlow;
 
 use model::{Name, Regex, TagExpr};
+use regex_syntax::hir::Look;
+use regex_syntax::hir::literal::Extractor;
 use roaring::RoaringTreemap;
 
 use crate::error::SeriesResult;
@@ -144,10 +146,11 @@ fn matches(part: &dyn MeasurementPart, key: &str, regex: &Regex) -> SeriesResult
     let Some(key) = part.find_key(key) else {
         return Ok(if matches_absent { Selected::all() } else { Selected::none() });
     };
+    let prefix = if matches_absent { String::new() } else { prefix_of(regex) };
     // Where absent tags match, gather the values that do not.
     let mut union = Union::default();
     let mut posting = Posting::default();
-    part.for_each_value(key, &mut |value, series| {
+    part.for_each_value(key, &prefix, &mut |value, series| {
         if regex.is_match(value) != matches_absent {
             series.load(&mut posting)?;
             posting.add_to(&mut union);
@@ -156,6 +159,19 @@ fn matches(part: &dyn MeasurementPart, key: &str, regex: &Regex) -> SeriesResult
     })?;
     let gathered = Selected::These(union.finish());
     Ok(if matches_absent { gathered.not() } else { gathered })
+}
+
+/// What every text that matches begins with: values are sorted, and few may begin so.
+fn prefix_of(regex: &Regex) -> String {
+    let Ok(hir) = regex_syntax::parse(regex.as_str()) else { return String::new() };
+    if !hir.properties().look_set_prefix().contains(Look::Start) {
+        return String::new();
+    }
+    let beginnings = Extractor::new().extract(&hir);
+    let shared = beginnings.longest_common_prefix().unwrap_or_default();
+    // A character that is cut in two is none.
+    let whole = std::str::from_utf8(shared).map_or_else(|e| &shared[..e.valid_up_to()], |_| shared);
+    String::from_utf8_lossy(whole).into_owned()
 }
 
 fn same_value(part: &dyn MeasurementPart, a: &str, b: &str) -> SeriesResult<Selected> {
@@ -171,7 +187,7 @@ fn same_value(part: &dyn MeasurementPart, a: &str, b: &str) -> SeriesResult<Sele
     let (mut left, mut right) = (Posting::default(), Posting::default());
     // Look up the values of the tag with fewer of them.
     let (few, many) = if part.value_count(a) <= part.value_count(b) { (a, b) } else { (b, a) };
-    part.for_each_value(few, &mut |value, series| {
+    part.for_each_value(few, "", &mut |value, series| {
         part.postings(many, value, &mut right)?;
         if !right.is_empty() {
             series.load(&mut left)?;
@@ -183,4 +199,29 @@ fn same_value(part: &dyn MeasurementPart, a: &str, b: &str) -> SeriesResult<Sele
     let same = Selected::These(union.finish());
     let both_absent = absent(part, a)?.and(absent(part, b)?);
     Ok(same.not().and(both_absent.not()).not())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_what_every_match_begins_with() {
+        for (pattern, prefix) in [
+            ("^host_1.*7$", "host_1"),
+            ("^(?:web-1|web-22)", "web-"),
+            ("^(web)[0-9]{3}x", "web"),
+            ("^a|^b", ""),
+            ("^(ü|û)x", ""),
+            ("host", ""),
+            ("^.*x", ""),
+            ("(^a)|b", ""),
+            ("(?i)^a", ""),
+            ("(?m)^a", ""),
+            ("^ab?", "a"),
+            ("^", ""),
+        ] {
+            assert_eq!(prefix_of(&Regex::new(pattern).unwrap()), prefix, "{pattern}");
+        }
+    }
 }

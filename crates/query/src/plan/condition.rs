@@ -6,6 +6,7 @@
 
 mod hints;
 mod measurement;
+mod tag_values;
 mod tags;
 mod truth;
 
@@ -20,7 +21,7 @@ pub(crate) use tags::{
 };
 
 use super::lower::{arithmetic, constant};
-use super::{regex, text_search};
+use super::text_search;
 use crate::QueryError;
 use crate::exec::expression::{Expression, MathFunction};
 use crate::exec::predicate::Predicate;
@@ -203,7 +204,7 @@ impl Builder<'_> {
     ) -> Result<Option<Predicate>, QueryError> {
         let positive = match other {
             Expr::String(value) => TagExpr::Equals(key.clone(), value.as_str().into()),
-            Expr::Regex(source) => TagExpr::Matches(key.clone(), regex(source)?),
+            Expr::Regex(source) => tag_values::matching(key.clone(), source)?,
             Expr::VarRef(var) => match (self.resolve)(var) {
                 SlotSource::Tag(second) => TagExpr::SameValue(key.clone(), second),
                 _ => return Ok(None),

@@ -100,8 +100,17 @@ fn name() -> impl Strategy<Value = Name> {
 
 fn expr() -> impl Strategy<Value = TagExpr> {
     let any_value = prop_oneof![value(), Just(String::new())].prop_map(Name::from);
-    let regex =
-        prop::sample::select(vec!["^host_1", "_[02]$", "^$", ".*", "^x", "x|^$", "nothing"]);
+    let regex = prop::sample::select(vec![
+        "^host_1",
+        "^host_(?:0|12)",
+        "^host_.$",
+        "_[02]$",
+        "^$",
+        ".*",
+        "^x",
+        "x|^$",
+        "nothing",
+    ]);
     let leaf = prop_oneof![
         Just(TagExpr::True),
         Just(TagExpr::False),
@@ -388,6 +397,10 @@ fn many_series_in_several_runs() {
         TagExpr::Equals("host".into(), "host_12345".into()),
         TagExpr::Equals("rack".into(), "77".into()),
         TagExpr::Not(Box::new(TagExpr::Equals("dc".into(), "dc3".into()))),
+        TagExpr::Matches("host".into(), Regex::new("^host_1.*7$").unwrap()),
+        TagExpr::Matches("host".into(), Regex::new("^host_999[0-9]?").unwrap()),
+        TagExpr::Matches("host".into(), Regex::new("^(a|zz)").unwrap()),
+        TagExpr::Matches("rack".into(), Regex::new("^77").unwrap()),
         TagExpr::And(vec![regex, TagExpr::In("dc".into(), vec!["dc1".into(), "dc2".into()])]),
     ];
     // What is asked again and again is read once.

@@ -142,10 +142,19 @@ impl MeasurementPart for MemMeasurementView<'_> {
         self.measurement.keys[key as usize].1.len() as u64
     }
 
-    fn for_each_value(&self, key: u32, visitor: &mut ValueVisitor<'_>) -> SeriesResult<()> {
+    fn for_each_value(
+        &self,
+        key: u32,
+        prefix: &str,
+        visitor: &mut ValueVisitor<'_>,
+    ) -> SeriesResult<()> {
         for term in &self.measurement.keys[key as usize].1 {
+            let value = self.measurement.value(*term);
+            if !value.starts_with(prefix) {
+                continue;
+            }
             let series = &self.measurement.terms[*term as usize].series;
-            if visitor(self.measurement.value(*term), series)? == ControlFlow::Break(()) {
+            if visitor(value, series)? == ControlFlow::Break(()) {
                 break;
             }
         }

@@ -86,6 +86,16 @@ impl<'a> RunMeasurement<'a> {
         Err(self.run.file.corrupt(self.found.block.offset, detail))
     }
 
+    /// The block that has `value`, a value of the key whose terms are `terms`, if any has. `None`: there are no terms.
+    fn block_with(&self, terms: &std::ops::Range<u32>, value: &[u8]) -> Option<usize> {
+        let meta = &self.run.meta;
+        let blocks = &meta.term_blocks;
+        let first = blocks.block_of(terms.start).filter(|_| !terms.is_empty())?;
+        // Blocks that begin behind the key's first value begin with one of its values.
+        let last = blocks.first.partition_point(|number| *number < terms.end);
+        Some(meta.term_values.upper_bound(first + 1, last, value) - 1)
+    }
+
     fn text(&self, range: &std::ops::Range<usize>) -> &str {
         self.found.text(range)
     }
@@ -138,12 +148,7 @@ impl MeasurementPart for RunMeasurement<'_> {
         let range = self.key_terms(key);
         let (run, meta) = (self.run, &self.run.meta);
         let blocks = &meta.term_blocks;
-        let Some(first) = blocks.block_of(range.start).filter(|_| !range.is_empty()) else {
-            return Ok(());
-        };
-        // Blocks that begin behind the key's first value begin with one of its values.
-        let last = blocks.first.partition_point(|number| *number < range.end);
-        let at = meta.term_values.upper_bound(first + 1, last, value.as_bytes()) - 1;
+        let Some(at) = self.block_with(&range, value.as_bytes()) else { return Ok(()) };
         let block = blocks.list.blocks[at];
         let page = run.file.page(block)?;
         let start = range.start.max(blocks.first[at]) - blocks.first[at];
@@ -160,10 +165,27 @@ impl MeasurementPart for RunMeasurement<'_> {
         self.key_terms(key).len() as u64
     }
 
-    fn for_each_value(&self, key: u32, visitor: &mut ValueVisitor<'_>) -> SeriesResult<()> {
-        let mut walk = ValueWalk::new(self.run, self.key_terms(key));
+    fn for_each_value(
+        &self,
+        key: u32,
+        prefix: &str,
+        visitor: &mut ValueVisitor<'_>,
+    ) -> SeriesResult<()> {
+        let mut terms = self.key_terms(key);
+        if let Some(at) = self.block_with(&terms, prefix.as_bytes()) {
+            // What is before this block is below the prefix.
+            terms.start = terms.start.max(self.run.meta.term_blocks.first[at]);
+        }
+        let mut walk = ValueWalk::new(self.run, terms);
         while walk.advance()? {
-            if visitor(walk.text()?, &walk)? == ControlFlow::Break(()) {
+            let value = walk.text()?;
+            if !value.starts_with(prefix) {
+                if value > prefix {
+                    break;
+                }
+                continue;
+            }
+            if visitor(value, &walk)? == ControlFlow::Break(()) {
                 break;
             }
         }

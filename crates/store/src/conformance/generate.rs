@@ -201,7 +201,16 @@ impl Generator {
     }
 
     fn regex(&mut self) -> Regex {
-        let text = self.random.pick(&["^a$", "b|web", ".*", "^$", "[0-9]+", "^web-1"]);
+        let text = self.random.pick(&[
+            "^a$",
+            "b|web",
+            ".*",
+            "^$",
+            "[0-9]+",
+            "^web-1",
+            "^(a|web)",
+            "^web-[02]$",
+        ]);
         Regex::new(text).expect("BUG: a regex of the pool is valid")
     }
 

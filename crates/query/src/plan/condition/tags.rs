@@ -3,9 +3,9 @@
 use influxql::{BinaryOp, Expr, LogicalOp};
 use model::{Name, TagExpr};
 
+use super::tag_values;
 use crate::QueryError;
 use crate::exec::predicate::Predicate;
-use crate::plan::regex;
 
 /// Whether a predicate says something about tags only.
 pub(super) fn is_decided(predicate: &Predicate) -> bool {
@@ -154,7 +154,7 @@ fn of_names(
             let key = Name::from(key.as_str());
             let positive = match other {
                 Expr::String(value) => TagExpr::Equals(key, value.as_str().into()),
-                Expr::Regex(source) => TagExpr::Matches(key, regex(source)?),
+                Expr::Regex(source) => tag_values::matching(key, source)?,
                 Expr::VarRef(second) => TagExpr::SameValue(key, second.name.as_str().into()),
                 _ => return otherwise(),
             };
