@@ -150,7 +150,7 @@ impl MeasurementPart for MemMeasurementView<'_> {
     ) -> SeriesResult<()> {
         for term in &self.measurement.keys[key as usize].1 {
             let value = self.measurement.value(*term);
-            if !value.starts_with(prefix) {
+            if !prefix.is_empty() && !value.starts_with(prefix) {
                 continue;
             }
             let series = &self.measurement.terms[*term as usize].series;
