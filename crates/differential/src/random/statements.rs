@@ -11,6 +11,27 @@ use super::rows::{HOSTS, HOUR_NS, RACKS, Shape, TEXTS};
 const NUMBERS: [&str; 4] = ["i", "j", "f", "g"];
 const FLOATS: [&str; 2] = ["f", "g"];
 const FIELDS: [&str; 6] = ["i", "j", "f", "g", "s", "b"];
+/// Regular expressions: pieces of text, lists of it, starts and ends, what lacks it, what none has.
+const EXPRESSIONS: [&str; 18] = [
+    "a",
+    "b|c",
+    "^$",
+    "x",
+    ".",
+    "^u",
+    "n$",
+    "^(a|b)$",
+    "^(a|d,e|)$",
+    "^a",
+    "^[a-c]$",
+    "^on$",
+    "(?i)ON",
+    "message|down",
+    ".*n.*e",
+    "^(up|off)",
+    "long.*age$",
+    "zz",
+];
 
 /// A statement.
 pub(super) fn select(shape: &Shape, random: &mut Random) -> String {
@@ -272,7 +293,7 @@ impl Draw<'_> {
             }
             "b" => format!("b {equality} {}", self.pick(&["true", "false"])),
             name if self.chance(0.3) => {
-                let expression = self.pick(&["a", "b|c", "^$", "x", ".", "^u", "n$"]);
+                let expression = self.pick(&EXPRESSIONS);
                 format!("{name} {} /{expression}/", self.pick(&["=~", "!~"]))
             }
             "s" => format!("s {equality} '{}'", self.pick(&TEXTS)),
