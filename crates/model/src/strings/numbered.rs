@@ -12,7 +12,7 @@ pub struct Numbered {
 }
 
 impl Numbered {
-    /// `None` if strings of the column hardly share their text, or it has so much of it that finding out takes longer.
+    /// `None` if the strings have more than half as much text as if none were shared.
     pub(super) fn of(strings: &Strings) -> Option<Self> {
         let rows = strings.places.len();
         if strings.bytes.len() * 2 > strings.text_bytes {
@@ -41,5 +41,26 @@ impl Numbered {
     }
 }
 
-/// The least that is worth it.
+/// The fewest slots of a table that has not one for each byte of the text.
 const SLOTS_MIN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More text than rows: two texts may then have one slot, and get new numbers whenever they take turns.
+    #[test]
+    fn long_texts_have_numbers_too() {
+        let texts: Vec<String> =
+            (0..40).map(|at| format!("{at}-{}", "x".repeat(100 + at))).collect();
+        let texts: Strings = texts.iter().map(String::as_str).collect();
+        let shared = texts.take((0..400).map(|row| row * 7 % 40));
+        let numbered = shared.numbered().unwrap();
+        assert_eq!(numbered.numbers.len(), 400);
+        assert!(numbered.places.len() < 400, "{} numbers", numbered.places.len());
+        for (row, number) in numbered.numbers.iter().enumerate() {
+            assert_eq!(numbered.places[*number as usize], shared.places()[row]);
+        }
+        assert!(texts.numbered().is_none());
+    }
+}
