@@ -34,6 +34,14 @@ impl Bitmap {
         map
     }
 
+    /// A bit for each of `values`, 64 at a time.
+    pub fn of<T: Copy>(values: &[T], mut test: impl FnMut(T) -> bool) -> Self {
+        let word = |values: &[T]| {
+            values.iter().enumerate().fold(0, |word, (at, v)| word | u64::from(test(*v)) << at)
+        };
+        Self::from_words(values.chunks(64).map(word).collect(), values.len())
+    }
+
     /// Removes all bits and keeps their memory for others.
     pub fn clear(&mut self) {
         self.words.clear();

@@ -253,11 +253,11 @@ impl Strings {
     #[must_use]
     pub fn matching(&self, mut holds: impl FnMut(&[u8]) -> bool) -> Bitmap {
         match self.numbered() {
-            None => bits(&self.places, |place| holds(self.bytes_at(place))),
+            None => Bitmap::of(&self.places, |place| holds(self.bytes_at(place))),
             Some(Numbered { numbers, places }) => {
                 let holds: Vec<bool> =
                     places.into_iter().map(|place| holds(self.bytes_at(place))).collect();
-                bits(&numbers, |number| holds[number as usize])
+                Bitmap::of(&numbers, |number| holds[number as usize])
             }
         }
     }
@@ -278,14 +278,6 @@ impl Strings {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
         (0..self.len()).map(|at| self.get(at))
     }
-}
-
-/// A bit for each of `values`.
-fn bits<T: Copy>(values: &[T], mut test: impl FnMut(T) -> bool) -> Bitmap {
-    let mut word = |values: &[T]| {
-        values.iter().enumerate().fold(0, |word, (at, value)| word | u64::from(test(*value)) << at)
-    };
-    Bitmap::from_words(values.chunks(64).map(&mut word).collect(), values.len())
 }
 
 /// The place of an empty string: in any text, the empty one as well.

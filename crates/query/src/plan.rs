@@ -365,7 +365,11 @@ fn widened(range: TimeRange, windows: Option<&Windows>, count: u64, ascending: b
 /// # Errors
 /// If it does not compile, or compiles to something huge.
 pub(crate) fn regex(source: &str) -> Result<Regex, QueryError> {
-    Regex::new(&translated(source)?).map_err(|error| invalid_regex(&error))
+    compiled(&translated(source)?)
+}
+
+fn compiled(translated: &str) -> Result<Regex, QueryError> {
+    Regex::new(translated).map_err(|error| invalid_regex(&error))
 }
 
 /// The same, for looking through columns of texts.

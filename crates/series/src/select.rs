@@ -14,6 +14,9 @@ use crate::error::SeriesResult;
 use crate::part::MeasurementPart;
 use crate::posting::{Posting, Union};
 
+/// Fewer values of a tag are matched sooner than it is known what an expression's matches begin with.
+const MANY_VALUES: u64 = 256;
+
 /// The series a condition holds for.
 pub(crate) fn select(part: &dyn MeasurementPart, expr: &TagExpr) -> SeriesResult<RoaringTreemap> {
     match evaluate(part, expr)? {
@@ -146,7 +149,8 @@ fn matches(part: &dyn MeasurementPart, key: &str, regex: &Regex) -> SeriesResult
     let Some(key) = part.find_key(key) else {
         return Ok(if matches_absent { Selected::all() } else { Selected::none() });
     };
-    let prefix = if matches_absent { String::new() } else { prefix_of(regex) };
+    let worth_it = !matches_absent && part.value_count(key) >= MANY_VALUES;
+    let prefix = if worth_it { prefix_of(regex) } else { String::new() };
     // Where absent tags match, gather the values that do not.
     let mut union = Union::default();
     let mut posting = Posting::default();

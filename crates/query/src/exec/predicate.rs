@@ -87,14 +87,6 @@ fn only_valid(bits: Bitmap, validity: Option<&Bitmap>) -> Bitmap {
     }
 }
 
-/// The bits of `test` on each value, 64 at a time.
-fn bits_of<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> Bitmap {
-    let word = |chunk: &[T]| {
-        chunk.iter().enumerate().fold(0u64, |word, (at, v)| word | u64::from(test(*v)) << at)
-    };
-    Bitmap::from_words(values.chunks(64).map(word).collect(), values.len())
-}
-
 /// One bit a value, as `compare` finds them many at a time.
 fn found(op: CompareOp, count: usize, compare: impl FnOnce(Comparison, &mut Vec<u64>)) -> Bitmap {
     let mut words = Vec::new();
@@ -114,12 +106,12 @@ fn compare_constant(op: CompareOp, column: &Column, constant: &Scalar) -> Option
         (Values::Integer(v), Scalar::Float(c)) => {
             let (op, c) = (op, *c);
             match op {
-                CompareOp::Greater => bits_of(v, |x| x as f64 > c),
-                CompareOp::GreaterOrEqual => bits_of(v, |x| x as f64 >= c),
-                CompareOp::Less => bits_of(v, |x| (x as f64) < c),
-                CompareOp::LessOrEqual => bits_of(v, |x| x as f64 <= c),
-                CompareOp::Equal => bits_of(v, |x| x as f64 == c),
-                CompareOp::NotEqual => bits_of(v, |x| x as f64 != c),
+                CompareOp::Greater => Bitmap::of(v, |x| x as f64 > c),
+                CompareOp::GreaterOrEqual => Bitmap::of(v, |x| x as f64 >= c),
+                CompareOp::Less => Bitmap::of(v, |x| (x as f64) < c),
+                CompareOp::LessOrEqual => Bitmap::of(v, |x| x as f64 <= c),
+                CompareOp::Equal => Bitmap::of(v, |x| x as f64 == c),
+                CompareOp::NotEqual => Bitmap::of(v, |x| x as f64 != c),
             }
         }
         (Values::Float(v), Scalar::Float(c)) => kernel!(compare_f64, v, *c),
@@ -204,10 +196,10 @@ fn text(values: &Values, row: usize) -> &[u8] {
 /// A bit for each code whether its text is wanted; no text is asked about more often than it occurs.
 fn of_texts(codes: &[u32], texts: &Strings, is_wanted: impl Fn(&str) -> bool) -> Bitmap {
     if codes.len() < texts.len() {
-        return bits_of(codes, |code| is_wanted(texts.get(code as usize)));
+        return Bitmap::of(codes, |code| is_wanted(texts.get(code as usize)));
     }
     let holds: Vec<bool> = texts.iter().map(is_wanted).collect();
-    bits_of(codes, |code| holds[code as usize])
+    Bitmap::of(codes, |code| holds[code as usize])
 }
 
 fn matches(column: &Column, search: &TextSearch, negated: bool, rows: usize) -> Bitmap {

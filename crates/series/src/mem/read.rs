@@ -8,7 +8,7 @@ use roaring::RoaringTreemap;
 use crate::error::SeriesResult;
 use crate::mem::posting::MemPosting;
 use crate::mem::{Mem, MemMeasurement};
-use crate::part::{LazyPosting, MeasurementPart, ValueVisitor};
+use crate::part::{LazyPosting, MeasurementPart, ValueVisitor, begins_with};
 use crate::posting::Posting;
 use std::hash::BuildHasher;
 
@@ -150,7 +150,7 @@ impl MeasurementPart for MemMeasurementView<'_> {
     ) -> SeriesResult<()> {
         for term in &self.measurement.keys[key as usize].1 {
             let value = self.measurement.value(*term);
-            if !prefix.is_empty() && !value.starts_with(prefix) {
+            if !begins_with(value, prefix) {
                 continue;
             }
             let series = &self.measurement.terms[*term as usize].series;
