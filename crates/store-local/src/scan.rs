@@ -16,6 +16,7 @@ mod ends;
 mod field_ends;
 mod filter;
 mod gathered;
+mod kept;
 mod memtable_source;
 mod merge;
 mod nearest;

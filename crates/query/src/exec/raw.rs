@@ -214,7 +214,7 @@ impl Raw {
             let many = rows_wanted > self.context.tuning.first_slice_rows;
             let cells = rows_wanted.saturating_mul(self.select.aux.len() as u64);
             let are_wide = cells / COLUMNS_USUAL > self.context.tuning.first_slice_rows;
-            if (many || are_wide)
+            if (many || are_wide || self.wants_fewer_than_series(unit, group))
                 && !self.select.shows_groups()
                 && first::is_possible(&self.select, &self.context, unit)
             {
@@ -238,6 +238,12 @@ impl Raw {
         self.gather(groups)?;
         self.done += count;
         Ok(())
+    }
+
+    /// Whether LIMIT wants fewer rows of a group than it has series: mostly some of these have them all.
+    fn wants_fewer_than_series(&self, unit: &Unit, group: usize) -> bool {
+        let enough = self.select.limit.saturating_add(self.select.offset);
+        enough < unit.groups.series_count(group..group + 1) as u64
     }
 
     /// Rows of the first slice of time of a group. A condition may leave so few that all are read at once: of many short

@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, BlockWalk, Directory, Edge, FieldCondition, FoundRows, Runs, SegmentReader};
+use segment::{Block, BlockWalk, Directory, Edge, FieldCondition, FoundRows, SegmentReader};
 use store::{StoreError, Windows};
 
 use super::ahead::Ahead;
 use super::counters::Counters;
 use super::edge::edge_of;
+use super::kept::SharedBlock;
 use super::memtable_source::MemtableSource;
 use super::piece::Piece;
 use super::span::{Span, SpanRows, hidden_within};
@@ -46,9 +47,9 @@ pub(crate) struct SegmentSource {
     pub(super) only_counts: bool,
     /// What the filters say of fields of the segment; `None`: no row satisfies them.
     pub(super) conditions: Option<Vec<FieldCondition>>,
-    shared: Option<SharedBlock>,
+    pub(super) shared: Option<SharedBlock>,
     /// The rows that were looked for last, and their block: their times are mostly read by then.
-    found: Option<(Block, FoundRows)>,
+    pub(super) found: Option<(Block, FoundRows)>,
     /// Everything is read once, to be written again.
     pub(super) merges: bool,
     /// The block that was read last for that, if its rows have few of the fields.
@@ -58,29 +59,8 @@ pub(crate) struct SegmentSource {
     pub(super) counters: Arc<Counters>,
 }
 
-/// The block of several series that was read last. The first series of it that is asked for is
-/// decoded alone; if a second one follows, whole columns are decoded and kept, unless few rows of each are wanted.
-#[derive(Debug)]
-struct SharedBlock {
-    block: Block,
-    runs: Arc<Runs>,
-    last_series: SeriesId,
-    several: bool,
-    /// The series that were asked for, their rows, and how many of these lie in the time range.
-    series: usize,
-    rows: usize,
-    wanted: usize,
-    times: Option<Vec<i64>>,
-    columns: Vec<Option<Column>>,
-}
-
 /// Cells of a series, missing ones included, that are copied at once: 8 MB of numbers.
 const PIECE_CELLS_MAX: usize = 1 << 20;
-
-/// Where one in so many rows of series that share a block is wanted, or more, whole columns are decoded; also where they have
-/// fewer rows than that in it: finding them takes longer than decoding them.
-const WHOLE_PART: usize = 8;
-const LONG_RUN_ROWS: usize = 64;
 
 /// So many rows of a series are read by themselves, not with those of all series of their block.
 const FEW_ROWS: u64 = 256;
@@ -331,9 +311,7 @@ impl SegmentSource {
         let to = times.partition_point(|t| *t <= time.max);
         let bounds = (from < to).then(|| TimeRange::new(times[from], times[to - 1]));
         if let Some(shared) = &mut self.shared {
-            shared.series += 1;
-            shared.rows += run.len();
-            shared.wanted += to.saturating_sub(from);
+            shared.count(run.len(), to.saturating_sub(from));
         }
         if let Some(bounds) = bounds {
             let rows = run.start + from..run.start + to;
@@ -372,73 +350,6 @@ impl SegmentSource {
         rows: &Range<usize>,
     ) -> Result<TimeRange, StoreError> {
         self.reader.bounds(block, rows).map_err(segment_error)
-    }
-
-    /// Makes `block` the shared block; returns the rows of `series` in it.
-    pub(super) fn share(
-        &mut self,
-        block: &Block,
-        series: SeriesId,
-    ) -> Result<Option<Range<usize>>, StoreError> {
-        match &mut self.shared {
-            Some(shared) if same(&shared.block, block) => {
-                shared.several |= shared.last_series != series;
-                shared.last_series = series;
-            }
-            _ => {
-                let runs = self.reader.runs(block).map_err(segment_error)?;
-                self.shared = Some(SharedBlock {
-                    block: block.clone(),
-                    runs,
-                    last_series: series,
-                    several: false,
-                    series: 0,
-                    rows: 0,
-                    wanted: 0,
-                    times: None,
-                    columns: vec![None; self.fields.len()],
-                });
-            }
-        }
-        let shared = self.shared.as_ref().expect("BUG: set above");
-        Ok(shared.runs.rows_of(series))
-    }
-
-    /// Whether whole columns of `block` are worth keeping: not if a small part of each series is wanted.
-    pub(super) fn keeps(&self, block: &Block) -> bool {
-        let is_worth_it = |shared: &SharedBlock| {
-            let are_short = shared.rows < shared.series * LONG_RUN_ROWS;
-            let are_many = are_short || shared.wanted * WHOLE_PART >= shared.rows;
-            shared.several && same(&shared.block, block) && are_many
-        };
-        !self.few && self.shared.as_ref().is_some_and(is_worth_it)
-    }
-
-    fn run_times<'a>(
-        &'a mut self,
-        block: &Block,
-        run: &Range<usize>,
-        decoded: &'a mut Vec<i64>,
-    ) -> Result<&'a [i64], StoreError> {
-        let reader = &self.reader;
-        if !self.keeps(block) {
-            let is_this = |(of, _): &&(Block, FoundRows)| same(of, block);
-            if let Some((_, found)) = self.found.as_ref().filter(is_this)
-                && let Some(times) = found.times(run)
-            {
-                return Ok(times);
-            }
-            reader.times(block, run.clone(), decoded).map_err(segment_error)?;
-            return Ok(decoded);
-        }
-        let shared = self.shared.as_mut().expect("BUG: keeps says so");
-        if shared.times.is_none() {
-            let mut times = Vec::with_capacity(block.rows());
-            reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
-            shared.times = Some(times);
-        }
-        let times = shared.times.as_ref().expect("BUG: set above");
-        Ok(&times[run.clone()])
     }
 
     fn read(
@@ -533,36 +444,8 @@ impl SegmentSource {
         read.map_err(segment_error).map(|()| columns)
     }
 
-    /// One requested field of some rows.
-    pub(super) fn column(
-        &mut self,
-        block: &Block,
-        rows: &Range<usize>,
-        at: usize,
-    ) -> Result<Column, StoreError> {
-        let (field, field_type) = self.fields[at];
-        let mut column = Column::new(Values::empty(field_type));
-        let Some(field) = field else {
-            column.extend_missing(rows.len());
-            return Ok(column);
-        };
-        if !self.keeps(block) {
-            self.decode(block, rows, field, &mut column)?;
-            return Ok(column);
-        }
-        let kept = self.shared.as_ref().expect("BUG: keeps says so").columns[at].is_some();
-        if !kept {
-            let mut whole = Column::new(Values::empty(field_type));
-            self.decode(block, &(0..block.rows()), field, &mut whole)?;
-            self.shared.as_mut().expect("BUG: keeps says so").columns[at] = Some(whole);
-        }
-        let shared = self.shared.as_ref().expect("BUG: keeps says so");
-        column.extend_from(shared.columns[at].as_ref().expect("BUG: set above"), rows.clone());
-        Ok(column)
-    }
-
     /// Adds the values of some rows of a field, or, where they are only counted, any in their place.
-    fn decode(
+    pub(super) fn decode(
         &self,
         block: &Block,
         rows: &Range<usize>,

@@ -5,6 +5,7 @@
 //! matter; where rows come at even times there are none, and nobody looks at the other series at all.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, Reservation, TimeRange};
@@ -22,6 +23,9 @@ use crate::{QueryContext, QueryError};
 
 /// How many times as many series are read each time.
 const GROWTH: usize = 4;
+
+/// Series that are asked for where they begin, to guess what all do.
+const SERIES_ASKED: usize = 8;
 
 /// Whether the first rows of a group can be found series by series. A condition on fields may find its rows anywhere in
 /// them: then it is better to go through time.
@@ -46,6 +50,7 @@ pub(super) fn read(
     let bounds = unit.extent.bounds();
     // Where rows come at even times the first few series have them all. Where points are counted none is read again.
     if context.limits.max_select_point == 0
+        && begin_together(unit, &all())?
         && let Some(found) = read_of(select, context, unit, all(), (bounds, 1))?
     {
         return Ok(found);
@@ -60,6 +65,15 @@ pub(super) fn read(
     }
     let found = read_of(select, context, unit, all(), (bounds, usize::MAX))?;
     Ok(found.expect("BUG: there is no limit"))
+}
+
+/// Whether series begin at the same time, as rows that come at even times do: most of a few, if it is known where these begin.
+fn begin_together(unit: &Unit, series: &Left<'_>) -> Result<bool, QueryError> {
+    let few: Vec<u32> = (0..series.count.min(SERIES_ASKED)).map(|place| series.at(place)).collect();
+    let Some(ends) = unit.inputs[0].scan.ends(Some(&few))? else { return Ok(true) };
+    let first = if series.ascending { ends.iter().min() } else { ends.iter().max() };
+    let with_first = ends.iter().filter(|end| Some(*end) == first).count();
+    Ok(with_first * 2 >= ends.len())
 }
 
 /// The first rows of some series, which have none outside of `within`; `None` if they are not known after `rounds_max`.
@@ -208,6 +222,12 @@ impl Left<'_> {
         self.len() == 0
     }
 
+    /// The series at a place among all, also those that were taken.
+    #[inline]
+    fn at(&self, place: usize) -> u32 {
+        self.series.as_ref().map_or(place as u32, |series| series[place])
+    }
+
     /// The first tags, as far as their ranks fit into one number: mostly these decide.
     fn leading(&self) -> &[LeadingTag<'_>] {
         let (mut count, mut all) = (0, 0);
@@ -221,6 +241,35 @@ impl Left<'_> {
         &self.tags[..count]
     }
 
+    /// The numbers of the series at some places, as [`key_of`] says.
+    fn fill_keys(&self, leading: &[LeadingTag], places: Range<usize>, keys: &mut Vec<u32>) {
+        keys.clear();
+        keys.resize(places.len(), 0);
+        for tag in leading {
+            match &self.series {
+                None => {
+                    for (key, rank) in keys.iter_mut().zip(tag.ranks(places.clone())) {
+                        *key = with_rank(*key, tag, rank);
+                    }
+                }
+                Some(series) => {
+                    for (key, series) in keys.iter_mut().zip(&series[places.clone()]) {
+                        *key = with_rank(*key, tag, tag.rank(*series));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether series with these numbers all come behind one with that, whether or not one with the same does.
+    fn are_behind(&self, keys: &[u32], bar: u32, same_is_behind: bool) -> bool {
+        let nearest = if self.ascending { keys.iter().min() } else { keys.iter().max() };
+        nearest.is_none_or(|nearest| match nearest.cmp(&bar) {
+            Ordering::Equal => same_is_behind,
+            order => order.is_gt() == self.ascending,
+        })
+    }
+
     fn compare(&self, a: u32, b: u32) -> Ordering {
         let order = compare_series(&self.tags, a, b).then(a.cmp(&b));
         if self.ascending { order } else { order.reverse() }
@@ -232,12 +281,11 @@ impl Left<'_> {
         if count == 0 {
             return Arc::from([]);
         }
-        let at = |at: usize| self.series.as_ref().map_or(at as u32, |series| series[at]);
         let leading = self.leading();
-        let key = |series: u32| key_of(leading, series);
+        let mut keys = Vec::with_capacity(SERIES_TOGETHER);
         let mut next: Vec<u32> = Vec::new();
         // As many as are wanted come before this one, or are it.
-        let mut bar: Option<(u64, u32)> = None;
+        let mut bar: Option<(u32, u32)> = None;
         let select = |next: &mut Vec<u32>| {
             if count < next.len() {
                 next.select_nth_unstable_by(count - 1, |a, b| self.compare(*a, *b));
@@ -245,19 +293,31 @@ impl Left<'_> {
             }
             next.last().copied()
         };
-        for series in (0..self.count).map(at) {
-            let is_behind = |(of_bar, bar): (u64, u32)| match key(series).cmp(&of_bar) {
-                Ordering::Equal => self.compare(bar, series).is_le(),
-                order => order.is_gt() == self.ascending,
-            };
-            if bar.is_some_and(is_behind)
-                || self.last.is_some_and(|last| self.compare(series, last).is_le())
-            {
+        // Where tags do not decide it is the number of a series, which those that are looked at later have behind it.
+        let same_is_behind = leading.len() == self.tags.len();
+        let parts = self.count.div_ceil(SERIES_TOGETHER);
+        for part in 0..parts {
+            let from = SERIES_TOGETHER * if self.ascending { part } else { parts - 1 - part };
+            let places = from..self.count.min(from + SERIES_TOGETHER);
+            self.fill_keys(leading, places.clone(), &mut keys);
+            // Mostly all of them are behind.
+            if bar.is_some_and(|(of_bar, _)| self.are_behind(&keys, of_bar, same_is_behind)) {
                 continue;
             }
-            next.push(series);
-            if next.len() >= count.saturating_mul(2).max(SELECTED_MIN) {
-                bar = select(&mut next).map(|series| (key(series), series));
+            for (key, series) in keys.iter().zip(places.map(|place| self.at(place))) {
+                let is_behind = |(of_bar, bar): (u32, u32)| match key.cmp(&of_bar) {
+                    Ordering::Equal => self.compare(bar, series).is_le(),
+                    order => order.is_gt() == self.ascending,
+                };
+                if bar.is_some_and(is_behind)
+                    || self.last.is_some_and(|last| self.compare(series, last).is_le())
+                {
+                    continue;
+                }
+                next.push(series);
+                if next.len() >= count.saturating_mul(2).max(SELECTED_MIN) {
+                    bar = select(&mut next).map(|series| (key_of(leading, series), series));
+                }
             }
         }
         select(&mut next);
@@ -270,13 +330,23 @@ impl Left<'_> {
 }
 
 /// Bits of a number that series are compared by first, and after which no more tags are looked at.
-const KEY_BITS: u32 = 64;
+const KEY_BITS: u32 = u32::BITS;
 const KEY_BITS_ENOUGH: u32 = 16;
+
+/// Series that are looked at together, one tag after another.
+const SERIES_TOGETHER: usize = 1024;
 
 /// The ranks of the first tags as a number that orders as they do.
 #[inline]
-fn key_of(leading: &[LeadingTag], series: u32) -> u64 {
-    leading.iter().fold(0, |key, tag| key << tag.bits | tag.rank(series))
+fn key_of(leading: &[LeadingTag], series: u32) -> u32 {
+    leading.iter().fold(0, |key, tag| with_rank(key, tag, tag.rank(series)))
+}
+
+/// A number with the rank of one more tag.
+#[inline]
+fn with_rank(key: u32, tag: &LeadingTag, rank: u32) -> u32 {
+    // The first tag may have all bits.
+    key.unbounded_shl(tag.bits) | rank
 }
 
 /// So many series are found before it is asked which of them are the first.
@@ -359,7 +429,9 @@ mod tests {
     proptest! {
         #[test]
         fn all_series_are_taken_in_order(
-            codes in prop::collection::vec((0u32..5, 0u32..9), 1..400),
+            // Also of more series than are looked at together.
+            codes in prop::collection::vec((0u32..5, 0u32..9), 1..SERIES_TOGETHER * 5 / 2),
+            tags in 0usize..3,
             counts in prop::collection::vec(1usize..90, 1..20),
             ascending in any::<bool>(),
             every in 1usize..3,
@@ -371,14 +443,18 @@ mod tests {
             let place = |code: u32| (has_missing && code == 0, code);
             sorted.sort_by_key(|series| {
                 let (a, b) = codes[*series as usize];
-                (place(a), place(b), *series)
+                let places = [place(a), place(b)].map(Some);
+                let used = |at: usize| places[at].filter(|_| at < tags);
+                (used(0), used(1), *series)
             });
             if !ascending {
                 sorted.reverse();
             }
             let listed = (every > 1).then(|| Arc::from(series.as_slice()));
             let (a, b) = (tag(a, has_missing), tag(b, has_missing));
-            let (tags, count) = (vec![LeadingTag::of(&a), LeadingTag::of(&b)], series.len());
+            let (mut tags, used) = (vec![LeadingTag::of(&a), LeadingTag::of(&b)], tags);
+            tags.truncate(used);
+            let count = series.len();
             let mut left = Left { series: listed, count, taken: 0, last: None, tags, ascending };
             let mut rest = sorted.as_slice();
             for count in counts {

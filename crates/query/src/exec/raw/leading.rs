@@ -2,6 +2,7 @@
 //! behind those that have it.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use model::{Column, FieldType, Values};
 use store::TagColumn;
@@ -49,22 +50,34 @@ pub(super) struct LeadingTag<'a> {
     codes: &'a [u32],
     /// 1 if the first code stands for no text, which comes behind all others.
     missing: u32,
-    /// Bits of a rank.
+    /// Bits of a rank, at least one and at most 32, and all of them.
     pub(super) bits: u32,
+    mask: u32,
 }
 
 impl<'a> LeadingTag<'a> {
     pub(super) fn of(tag: &'a TagColumn) -> Self {
         let has_missing = !tag.values.is_empty() && tag.values.get_bytes(0).is_empty();
-        let bits = usize::BITS - tag.values.len().leading_zeros();
-        Self { codes: &tag.codes, missing: has_missing.into(), bits }
+        let bits = (usize::BITS - tag.values.len().leading_zeros()).clamp(1, u32::BITS);
+        let mask = u32::MAX >> (u32::BITS - bits);
+        Self { codes: &tag.codes, missing: has_missing.into(), bits, mask }
     }
 
     /// A number that orders series as their texts do.
     #[inline]
-    pub(super) fn rank(&self, series: u32) -> u64 {
-        let rank = self.codes[series as usize].wrapping_sub(self.missing);
-        u64::from(rank) & ((1 << self.bits) - 1)
+    pub(super) fn rank(&self, series: u32) -> u32 {
+        self.rank_of(self.codes[series as usize])
+    }
+
+    /// The same of neighbouring series.
+    #[inline]
+    pub(super) fn ranks(&self, series: Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        self.codes[series].iter().map(|code| self.rank_of(*code))
+    }
+
+    #[inline]
+    fn rank_of(&self, code: u32) -> u32 {
+        code.wrapping_sub(self.missing) & self.mask
     }
 }
 
