@@ -24,6 +24,9 @@ use crate::{QueryContext, QueryError};
 /// How many times as many series are read each time.
 const GROWTH: usize = 4;
 
+/// How often a few series are read where it is a guess that they have all rows.
+const GUESSES: usize = 2;
+
 /// Series that are asked for where they begin, to guess what all do.
 const SERIES_ASKED: usize = 8;
 
@@ -48,41 +51,42 @@ pub(super) fn read(
 ) -> Result<(Block, Reservation), QueryError> {
     let all = || series_in_order(select, unit, unit.groups.ordinals(0, group..group + 1));
     let bounds = unit.extent.bounds();
-    // Where rows come at even times the first few series have them all. Where points are counted none is read again.
+    // Where rows come at even times the first few series have them all, or some more if these lack a few. Where points are
+    // counted none is read again.
     if context.limits.max_select_point == 0
-        && begin_together(unit, &all())?
-        && let Some(found) = read_of(select, context, unit, all(), (bounds, 1))?
+        && let Some(found) = read_of(select, context, unit, all(), (bounds, true))?
     {
         return Ok(found);
     }
     if let Some(nearest) = Nearest::of(select, context, unit, group..group + 1)? {
         let left = series_in_order(select, unit, Some(Arc::clone(&nearest.series)));
         let within = nearest.within(bounds);
-        let found = read_of(select, context, unit, left, (within, usize::MAX))?;
+        let found = read_of(select, context, unit, left, (within, false))?;
         if let Some(found) = found.filter(|(block, _)| nearest.are_first(0, &block.times)) {
             return Ok(found);
         }
     }
-    let found = read_of(select, context, unit, all(), (bounds, usize::MAX))?;
+    let found = read_of(select, context, unit, all(), (bounds, false))?;
     Ok(found.expect("BUG: there is no limit"))
 }
 
-/// Whether series begin at the same time, as rows that come at even times do: most of a few, if it is known where these begin.
-fn begin_together(unit: &Unit, series: &Left<'_>) -> Result<bool, QueryError> {
-    let few: Vec<u32> = (0..series.count.min(SERIES_ASKED)).map(|place| series.at(place)).collect();
-    let Some(ends) = unit.inputs[0].scan.ends(Some(&few))? else { return Ok(true) };
-    let first = if series.ascending { ends.iter().min() } else { ends.iter().max() };
+/// Whether series begin at the same time, as rows that come at even times do: most of some of them, if it is known where they begin.
+fn begin_together(unit: &Unit, series: &[u32], ascending: bool) -> Result<bool, QueryError> {
+    let some = &series[..series.len().min(SERIES_ASKED)];
+    let Some(ends) = unit.inputs[0].scan.ends(Some(some))? else { return Ok(true) };
+    let first = if ascending { ends.iter().min() } else { ends.iter().max() };
     let with_first = ends.iter().filter(|end| Some(*end) == first).count();
     Ok(with_first * 2 >= ends.len())
 }
 
-/// The first rows of some series, which have none outside of `within`; `None` if they are not known after `rounds_max`.
+/// The first rows of some series, which have none outside of `within`. `None`: it was a guess that few of these have them, and
+/// they do not.
 fn read_of(
     select: &Select,
     context: &QueryContext,
     unit: &Unit,
     mut left: Left<'_>,
-    (within, rounds_max): (TimeRange, usize),
+    (within, is_guess): (TimeRange, bool),
 ) -> Result<Option<(Block, Reservation)>, QueryError> {
     let mut nearest = Found::new(select, context, within, &left)?;
     let wanted = nearest.wanted;
@@ -96,12 +100,16 @@ fn read_of(
     let mut count = wanted.min(if goes_by_time { count_max } else { first_slice });
     let mut rounds = 0;
     while !left.is_empty() && !nearest.within.is_empty() {
-        if rounds == rounds_max {
+        if is_guess && rounds == GUESSES {
             return Ok(None);
         }
         let few = unit.extent.rows_within(nearest.within) <= context.tuning.gather_rows;
         let before = (left.taken, left.last);
-        let next = left.take(if few { usize::MAX } else { count });
+        let takes_all = few && rounds > 0 && !is_guess;
+        let next = left.take(if takes_all { usize::MAX } else { count });
+        if is_guess && rounds == 0 && !begin_together(unit, &next, select.ascending)? {
+            return Ok(None);
+        }
         if goes_by_time && !few && (2..=wanted).contains(&next.len()) {
             match by_time::read(select, context, unit, (&next, nearest.within))? {
                 Some((block, _held)) => nearest.add(&block)?,
@@ -115,7 +123,7 @@ fn read_of(
             nearest.add(&rows_of(select, context, unit, (next, nearest.within))?)?;
         }
         rounds += 1;
-        let more = count.saturating_mul(GROWTH).max(first_slice);
+        let more = count.saturating_mul(GROWTH).max(if is_guess { 0 } else { first_slice });
         count = more.min(count_max.max(count));
     }
     Ok(Some((nearest.best, nearest.held)))
@@ -261,9 +269,10 @@ impl Left<'_> {
         }
     }
 
-    /// Whether series with these numbers all come behind one with that, whether or not one with the same does.
+    /// Whether series with these numbers all come behind one with that; `same_is_behind`: one with the same number does.
     fn are_behind(&self, keys: &[u32], bar: u32, same_is_behind: bool) -> bool {
-        let nearest = if self.ascending { keys.iter().min() } else { keys.iter().max() };
+        let keys = keys.iter().copied();
+        let nearest = if self.ascending { keys.min() } else { keys.max() };
         nearest.is_none_or(|nearest| match nearest.cmp(&bar) {
             Ordering::Equal => same_is_behind,
             order => order.is_gt() == self.ascending,

@@ -50,17 +50,15 @@ pub(super) struct LeadingTag<'a> {
     codes: &'a [u32],
     /// 1 if the first code stands for no text, which comes behind all others.
     missing: u32,
-    /// Bits of a rank, at least one and at most 32, and all of them.
+    /// Bits of a rank: 1 to 32.
     pub(super) bits: u32,
-    mask: u32,
 }
 
 impl<'a> LeadingTag<'a> {
     pub(super) fn of(tag: &'a TagColumn) -> Self {
         let has_missing = !tag.values.is_empty() && tag.values.get_bytes(0).is_empty();
         let bits = (usize::BITS - tag.values.len().leading_zeros()).clamp(1, u32::BITS);
-        let mask = u32::MAX >> (u32::BITS - bits);
-        Self { codes: &tag.codes, missing: has_missing.into(), bits, mask }
+        Self { codes: &tag.codes, missing: has_missing.into(), bits }
     }
 
     /// A number that orders series as their texts do.
@@ -77,7 +75,7 @@ impl<'a> LeadingTag<'a> {
 
     #[inline]
     fn rank_of(&self, code: u32) -> u32 {
-        code.wrapping_sub(self.missing) & self.mask
+        code.wrapping_sub(self.missing) & (u32::MAX >> (u32::BITS - self.bits))
     }
 }
 

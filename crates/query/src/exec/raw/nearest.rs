@@ -18,9 +18,9 @@ pub(super) struct Nearest {
     pub(super) series: Arc<[u32]>,
     /// Of each group where the others begin, as [`place`] says; `None`: there are no others.
     others: Vec<Option<i64>>,
-    /// Where the first series begins, as [`place`] says, and where as many of the only group begin as rows are wanted, if
-    /// there are others behind.
+    /// Where the first series begins, as [`place`] says.
     first: Option<i64>,
+    /// Where as many series of the only group have begun as rows are wanted, if there are others behind.
     enough: Option<i64>,
     wanted: usize,
     ascending: bool,
