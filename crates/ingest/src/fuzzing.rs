@@ -19,8 +19,8 @@ const PRECISIONS: [Precision; 6] = [
 ];
 
 /// Parses `data` as a body of line protocol, whose first byte picks the precision. The fast path and
-/// the exact one must agree on every line, rows must lie within the body, and a body in pieces must
-/// say what the whole says.
+/// the exact one must agree on every line, rows must lie within the body, a body in pieces must
+/// say what the whole says, and two bodies together what each says alone.
 ///
 /// # Panics
 /// When that is not so, which is a bug.
@@ -38,8 +38,25 @@ pub fn line_protocol(data: &[u8]) {
         assert_eq!(pieced.problems, fast.problems, "BUG: pieces are refused otherwise");
         assert_eq!(rows(&pieced), rows(&fast), "BUG: pieces are read otherwise");
     }
+    together(body.split_at(body.len() / 2), options);
     let lines = body.split(|byte| *byte == b'\n').count();
     assert!(fast.batch.rows.len() + fast.problems.len() <= lines, "BUG: more rows than lines");
+}
+
+/// Two bodies that are parsed together say what each says alone.
+fn together((first, second): (&[u8], &[u8]), options: ParseOptions) {
+    let together = LineParser::new().parse_bodies(&[(first, options), (second, options)]);
+    let [first_alone, mut second_alone] =
+        [first, second].map(|body| LineParser::new().parse(body, &options));
+    let start = first.len() as u32;
+    second_alone.problems.iter_mut().for_each(|problem| problem.line_start += start);
+    let problems = [first_alone.problems.clone(), second_alone.problems.clone()].concat();
+    assert_eq!(together.problems, problems, "BUG: bodies are refused otherwise together");
+    let mut alone = rows(&first_alone);
+    alone.extend(rows(&second_alone).into_iter().map(|(row, measurement, fields)| {
+        (LineRow { line_start: row.line_start + start, ..row }, measurement, fields)
+    }));
+    assert_eq!(rows(&together), alone, "BUG: bodies are read otherwise together");
 }
 
 /// Reads the first line of `data` as a template of Graphite and the others as its lines.

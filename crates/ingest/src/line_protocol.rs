@@ -96,6 +96,18 @@ impl LineParser {
         self.parse_with(pieces, options, false)
     }
 
+    /// Parses several bodies into one batch, each with what it does not say about itself. A body ends with its last
+    /// line, whatever is open there; rows and problems come body after body, and their lines start where they would
+    /// if the bodies stood one behind the other.
+    ///
+    /// # Panics
+    /// If they are longer than [`BODY_BYTES_MAX`] together.
+    pub fn parse_bodies<'a>(&mut self, bodies: &[(&'a [u8], ParseOptions)]) -> Parsed<'a> {
+        let piece = |&(text, options)| Piece { text, options, is_last: true };
+        let parsed = self.parse_each(bodies.iter().map(piece), false);
+        parsed.expect("BUG: a line goes on behind its body")
+    }
+
     /// As [`LineParser::parse_pieces`]; with `exact_only` no line takes the fast path. Both give the same.
     pub(crate) fn parse_with<'a>(
         &mut self,
@@ -103,14 +115,25 @@ impl LineParser {
         options: &ParseOptions,
         exact_only: bool,
     ) -> Option<Parsed<'a>> {
-        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
-        assert!(len <= BODY_BYTES_MAX, "BUG: a body of 4 GiB or more");
+        let pieces = pieces.iter().enumerate().map(|(at, &text)| Piece {
+            text,
+            options: *options,
+            is_last: at + 1 == pieces.len(),
+        });
+        self.parse_each(pieces, exact_only)
+    }
+
+    fn parse_each<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = Piece<'a>>,
+        exact_only: bool,
+    ) -> Option<Parsed<'a>> {
         let mut body = Body {
             text: &[],
             offset: 0,
             is_last: false,
             is_open: false,
-            options,
+            options: ParseOptions::at(Precision::Nanosecond, 0),
             exact_only,
             layouts: Layouts::default(),
             last_time: time::LastTime::default(),
@@ -120,10 +143,10 @@ impl LineParser {
             problems: Vec::new(),
         };
         let mut text = LineText::default();
-        for (at, piece) in pieces.iter().enumerate() {
-            body.offset = text.push(*piece);
-            body.is_last = at + 1 == pieces.len();
-            body.piece(piece, exact_only);
+        for piece in pieces {
+            body.offset = text.push(piece.text);
+            assert!(text.len() <= BODY_BYTES_MAX, "BUG: a body of 4 GiB or more");
+            body.piece(&piece, exact_only);
         }
         let Body { is_open, layouts, rows, values, strings, problems, .. } = body;
         let layouts = layouts.into_layouts();
@@ -145,17 +168,25 @@ impl LineParser {
     }
 }
 
-/// The state while one body is parsed.
-struct Body<'a, 'o> {
+/// What is parsed at a time.
+struct Piece<'a> {
+    text: &'a [u8],
+    options: ParseOptions,
+    /// No piece of the same body is behind it.
+    is_last: bool,
+}
+
+/// The state while bodies are parsed.
+struct Body<'a> {
     /// The piece that is being parsed.
     text: &'a [u8],
-    /// Where it starts in the body.
+    /// Where it starts in the whole text.
     offset: u32,
-    /// No piece is behind it.
+    /// No piece of the same body is behind it.
     is_last: bool,
     /// Some line does not end with its piece: what was made of it is wrong.
     is_open: bool,
-    options: &'o ParseOptions,
+    options: ParseOptions,
     /// No line takes the fast path: the piece as a whole is not UTF-8, so each has to be looked at.
     exact_only: bool,
     layouts: Layouts<'a>,
@@ -174,10 +205,11 @@ enum Fast {
     Unsure,
 }
 
-impl<'a> Body<'a, '_> {
+impl<'a> Body<'a> {
     /// Handles a piece. One at a time is made ready and read, so that it stays in a cache meanwhile.
-    fn piece(&mut self, text: &'a [u8], exact_only: bool) {
-        self.text = text;
+    fn piece(&mut self, piece: &Piece<'a>, exact_only: bool) {
+        let text = piece.text;
+        (self.text, self.options, self.is_last) = (text, piece.options, piece.is_last);
         self.exact_only = exact_only || (!text.is_ascii() && std::str::from_utf8(text).is_err());
         self.last_time = time::LastTime::default();
         let mut at = 0;
@@ -236,7 +268,8 @@ impl<'a> Body<'a, '_> {
         let fields_end =
             fields::verify(text, key_end + 1, expected, &mut self.values, &mut self.strings);
         let Some(fields_end) = fields_end else { return Fast::Unsure };
-        let Some((time_ns, end, next)) = self.last_time.read(text, fields_end, self.options) else {
+        let Some((time_ns, end, next)) = self.last_time.read(text, fields_end, &self.options)
+        else {
             return Fast::Unsure;
         };
         self.layouts.seen(layout);
@@ -299,7 +332,7 @@ impl<'a> Body<'a, '_> {
         if key_len <= KEY_BYTES_MAX && together > KEY_BYTES_MAX {
             return Err(blame(KeyError::TooLong(together).to_string()));
         }
-        let time_ns = time::exact(&self.text[parsed.end..end], self.options).map_err(blame)?;
+        let time_ns = time::exact(&self.text[parsed.end..end], &self.options).map_err(blame)?;
         let key = &self.text[start..start + key_len];
         let layout = self
             .layouts

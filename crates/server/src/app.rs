@@ -20,6 +20,7 @@ use crate::query::{QueryCache, QueryGate};
 use crate::request_id::RequestIds;
 use crate::room::BodyRoom;
 use crate::subscriber::{ForwardingStore, Outbox};
+use crate::write::WriteGroups;
 
 /// Of the memory for bodies such a part is for copies that wait for subscribers.
 const FORWARDED_PART: usize = 8;
@@ -53,6 +54,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) room: BodyRoom,
     pub(crate) parsers: Pool<LineParser>,
+    pub(crate) write_groups: WriteGroups,
     pub(crate) queries: QueryGate,
     pub(crate) query_cache: QueryCache,
     pub(crate) registry: Arc<QueryRegistry>,
@@ -82,6 +84,7 @@ impl App {
             metrics,
             room: BodyRoom::new(bodies_bytes, config.admission_wait),
             parsers: Pool::new(config.threads + PARSERS_MORE),
+            write_groups: WriteGroups::default(),
             queries: QueryGate::new(&config),
             query_cache: QueryCache::new(config.query_cache_bytes),
             registry: Arc::default(),

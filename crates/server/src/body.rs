@@ -40,7 +40,7 @@ pub(crate) struct PiecedBody {
 }
 
 /// Text packs so well; more room is asked for when it turns out to be.
-const PACKED_FACTOR: usize = 10;
+pub(crate) const PACKED_FACTOR: usize = 10;
 
 impl BodyLimits {
     /// For a text of which so many times its length is held, packed with gzip or not.

@@ -2,14 +2,16 @@
 //!
 //! The order of the checks is InfluxDB's and can be seen from outside.
 
+mod groups;
 mod outcome;
+mod target;
 
 use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
-use ingest::line_protocol::{ParseOptions, Precision};
-use store::WriteRequest;
+use ingest::line_protocol::{ParseOptions, Parsed};
+use store::{RejectedRow, WriteRequest};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -19,7 +21,10 @@ use crate::error::HttpError;
 use crate::params::Params;
 use crate::response::{self, Response};
 use crate::routes::Route;
-use crate::v2::split_bucket;
+
+pub(crate) use groups::WriteGroups;
+use outcome::Report;
+pub(crate) use target::{Place, Target};
 
 /// Rows and values take up to about this many times the bytes of the text they come from, the text
 /// included; rows of two or three characters take twice as much again.
@@ -51,92 +56,13 @@ pub(crate) async fn handle(
             }
         })?;
     // The store waits for the disk: that is no work for a thread that has connections to serve.
-    let worker = Arc::clone(app);
-    blocking(move || worker.write(&target, body, packed)).await??;
+    if groups::suits(&target, &body, packed) {
+        groups::store(app, target, body, packed).await?;
+    } else {
+        let worker = Arc::clone(app);
+        blocking(move || worker.write(&target, body, packed)).await??;
+    }
     Ok(response::empty(StatusCode::NO_CONTENT))
-}
-
-/// Where rows go and how they are read.
-#[derive(Debug)]
-pub(crate) struct Target {
-    database: String,
-    policy: String,
-    precision: Precision,
-    consistency_known: bool,
-}
-
-impl Target {
-    /// Database, policy and precision as InfluxDB 1 names them.
-    fn of_database(app: &App, caller: &Caller, params: &Params) -> Result<Self, HttpError> {
-        let precision = match params.get("precision") {
-            "" => Precision::Nanosecond,
-            name => Precision::from_name(name).ok_or_else(|| {
-                HttpError::bad_request(format!(
-                    "invalid precision {name:?} (use n, u, ms, s, m or h)"
-                ))
-            })?,
-        };
-        let consistency = params.get("consistency").to_ascii_lowercase();
-        let target = Self {
-            precision,
-            consistency_known: matches!(&*consistency, "" | "any" | "one" | "quorum" | "all"),
-            ..Self::of_samples(app, caller, params)?
-        };
-        Ok(target)
-    }
-
-    /// A bucket and a precision as InfluxDB 2 names them.
-    fn of_bucket(app: &App, caller: &Caller, params: &Params) -> Result<Self, HttpError> {
-        let precision = match params.get("precision") {
-            "" | "ns" => Precision::Nanosecond,
-            "us" => Precision::Microsecond,
-            "ms" => Precision::Millisecond,
-            "s" => Precision::Second,
-            name => {
-                let text = format!("invalid precision {name:?} (use ns, us, ms or s)");
-                return Err(HttpError::bad_request(text));
-            }
-        };
-        let (database, policy) = split_bucket(params.get("bucket"))?;
-        Ok(Self { precision, ..Self::new(app, caller, database, policy)? })
-    }
-
-    /// Database and policy alone, for rows that say the rest themselves.
-    pub(crate) fn of_samples(
-        app: &App,
-        caller: &Caller,
-        params: &Params,
-    ) -> Result<Self, HttpError> {
-        Self::new(app, caller, params.get("db"), params.get("rp"))
-    }
-
-    /// Where a listener puts what nobody is asked about.
-    pub(crate) fn of_listener(database: &str, policy: &str) -> Self {
-        Self {
-            database: database.to_owned(),
-            policy: policy.to_owned(),
-            precision: Precision::Nanosecond,
-            consistency_known: true,
-        }
-    }
-
-    /// The database.
-    pub(crate) fn database(&self) -> &str {
-        &self.database
-    }
-
-    fn new(app: &App, caller: &Caller, database: &str, policy: &str) -> Result<Self, HttpError> {
-        if database.is_empty() {
-            return Err(HttpError::bad_request("database is required"));
-        }
-        let catalog = app.catalog.snapshot();
-        if catalog.database(database).is_none() {
-            let text = format!("database not found: {database:?}");
-            return Err(HttpError::new(StatusCode::NOT_FOUND, text));
-        }
-        caller.may_write(&catalog, database)?;
-        Ok(Self::of_listener(database, policy))
-    }
 }
 
 impl App {
@@ -199,44 +125,84 @@ impl App {
     pub(crate) fn store_parsed(
         &self,
         target: &Target,
-        parsed: &ingest::line_protocol::Parsed<'_>,
+        parsed: &Parsed<'_>,
         now_ns: i64,
     ) -> Result<(), HttpError> {
-        let unparsable = outcome::unparsable(&parsed.problems);
-        self.metrics.lines_unparsable.add(unparsable as u64);
+        self.count_unparsable(parsed);
         if parsed.batch.rows.is_empty() {
-            outcome::report(parsed, &[])
+            Report::of(parsed, &[]).answer()
         } else if target.consistency_known {
-            self.store_rows(target, parsed, now_ns)
+            let rejected = self.store_rows(&target.place, parsed, now_ns, 1)?;
+            Report::of(parsed, &rejected).answer()
         } else {
             Err(HttpError::bad_request("invalid consistency level"))
         }
     }
 
+    /// Stores several bodies in one write, and says of each what became of it. `now_ns` is when one of them arrived.
+    fn store_bodies(
+        &self,
+        place: &Place,
+        bodies: &[(&[u8], ParseOptions)],
+        now_ns: i64,
+    ) -> Vec<Result<(), HttpError>> {
+        let mut parser = self.parsers.take().unwrap_or_default();
+        let parsed = parser.parse_bodies(bodies);
+        self.count_unparsable(&parsed);
+        let stored = if parsed.batch.rows.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.store_rows(place, &parsed, now_ns, bodies.len())
+        };
+        let mut start = 0;
+        let answers = bodies.iter().map(|(text, _)| {
+            let lines = start..start + text.len() as u32;
+            start = lines.end;
+            match &stored {
+                Ok(rejected) => Report::within(&parsed, rejected, lines).answer(),
+                Err(refusal) => {
+                    let report = Report::within(&parsed, &[], lines);
+                    if report.has_rows() { Err(refusal.clone()) } else { report.answer() }
+                }
+            }
+        });
+        let answers = answers.collect();
+        parser.recycle(parsed.batch);
+        self.parsers.give_back(parser);
+        answers
+    }
+
+    fn count_unparsable(&self, parsed: &Parsed<'_>) {
+        let unparsable = outcome::unparsable(&parsed.problems);
+        self.metrics.lines_unparsable.add(unparsable as u64);
+    }
+
+    /// Stores the rows of so many bodies; says which the store refused.
     fn store_rows(
         &self,
-        target: &Target,
-        parsed: &ingest::line_protocol::Parsed<'_>,
+        place: &Place,
+        parsed: &Parsed<'_>,
         now_ns: i64,
-    ) -> Result<(), HttpError> {
+        bodies: usize,
+    ) -> Result<Vec<RejectedRow>, HttpError> {
         let snapshot = self.catalog.snapshot();
         let policy = snapshot
-            .resolve(&target.database, Some(&target.policy))
+            .resolve(&place.database, Some(&place.policy))
             .map_err(|error| HttpError::internal(error.to_string()))?;
         let request = WriteRequest { policy, batch: &parsed.batch, now_ns };
         let outcome = self.store.write(&request).map_err(|error| {
             self.metrics.rows_failed.add(parsed.batch.rows.len() as u64);
             let refusal = HttpError::from(error);
             if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
-                self.metrics.writes_refused.add(1);
+                self.metrics.writes_refused.add(bodies as u64);
             } else if refusal.status.is_server_error() {
-                tracing::error!(database = target.database, "write failed: {}", refusal.text);
+                tracing::error!(database = place.database, "write failed: {}", refusal.text);
             }
             refusal
         })?;
         self.metrics.rows_written.add(outcome.rows_written);
         self.metrics.rows_rejected.add(outcome.rejected.len() as u64);
-        outcome::report(parsed, &outcome.rejected)
+        Ok(outcome.rejected)
     }
 }
 

@@ -226,6 +226,25 @@ fn a_quoted_newline_at_the_end_of_a_piece_is_seen() {
 }
 
 #[test]
+fn bodies_parsed_together_stay_apart() {
+    let at = |default_time_ns| ParseOptions { precision: Precision::Nanosecond, default_time_ns };
+    let seconds = ParseOptions { precision: Precision::Second, default_time_ns: 9 };
+    let open = b"m s=\"a\nm v=1 1";
+    let bodies =
+        [(&b"m v=1"[..], at(5)), (open, at(6)), (b"", at(7)), (b"m v=2 3\nm v=4", seconds)];
+    let parsed = LineParser::new().parse_bodies(&bodies);
+    let batch = &parsed.batch;
+    let times: Vec<i64> = batch.rows.iter().map(|row| row.time_ns).collect();
+    assert_eq!(times, [5, 1, 3_000_000_000, 9]);
+    let lines: Vec<&[u8]> = batch.rows.iter().map(|row| batch.line(row)).collect();
+    assert_eq!(lines, [&b"m v=1"[..], b"m v=1 1", b"m v=2 3", b"m v=4"]);
+    let starts: Vec<u32> = batch.rows.iter().map(|row| row.line_start).collect();
+    assert_eq!((starts, batch.layouts.len()), (vec![0, 12, 19, 27], 1));
+    let problems: Vec<u32> = parsed.problems.iter().map(|problem| problem.line_start).collect();
+    assert_eq!(problems, [5], "what is open at the end of a body goes on in no other");
+}
+
+#[test]
 fn names_are_compared_to_the_last_byte() {
     for len in 0..30 {
         let name = vec![b'x'; len];

@@ -5,8 +5,10 @@
 //! reported. A bad key is found by the store but is a line that cannot be read all the same.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use ingest::line_protocol::{Parsed, Problem, ProblemKind};
+use model::LineBatch;
 use store::{RejectReason, RejectedRow};
 
 use crate::error::HttpError;
@@ -21,64 +23,112 @@ pub(super) fn unparsable(problems: &[Problem]) -> usize {
     problems.iter().filter(|p| matches!(p.kind, ProblemKind::Unparsable(_))).count()
 }
 
-/// The refusal that tells of all that went wrong; none if nothing did.
-pub(super) fn report(parsed: &Parsed<'_>, rejected: &[RejectedRow]) -> Result<(), HttpError> {
-    if parsed.problems.is_empty() && rejected.is_empty() {
-        return Ok(());
-    }
-    if let Some(text) = dropped(parsed, rejected) {
-        return Err(HttpError::bad_request(text));
-    }
-    let bad_keys = rejected.len();
-    let lines = unreadable_lines(parsed, rejected);
-    Err(HttpError::bad_request(if parsed.batch.rows.len() > bad_keys {
-        format!("partial write: {lines} dropped=0")
-    } else {
-        lines
-    }))
+/// What became of a body's lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report<'a> {
+    batch: &'a LineBatch<'a>,
+    /// How many of the batch's rows are of the body.
+    rows: usize,
+    problems: &'a [Problem],
+    rejected: &'a [RejectedRow],
 }
 
-/// The message for rows that may not be stored, if there are any.
-fn dropped(parsed: &Parsed<'_>, rejected: &[RejectedRow]) -> Option<String> {
-    // What is too old is told only if nothing else is wrong, as InfluxDB does.
-    let is_old = |row: &RejectedRow| matches!(row.reason, RejectReason::BeyondRetention);
-    let by_rows = |row: &&RejectedRow| !matches!(row.reason, RejectReason::Key(_));
-    let only_old = rejected.iter().filter(by_rows).all(is_old)
-        && !parsed.problems.iter().any(|p| matches!(p.kind, ProblemKind::Dropped(_)));
-    let by_store = rejected.iter().filter(by_rows).filter(|row| only_old || !is_old(row));
-    let by_parser = parsed.problems.iter().filter_map(|problem| match &problem.kind {
-        ProblemKind::Dropped(reason) => Some((problem.line_start, reason)),
-        ProblemKind::Unparsable(_) => None,
-    });
-    let count = by_store.clone().count() + by_parser.clone().count();
-    let start_of = |row: &RejectedRow| parsed.batch.rows[row.row as usize].line_start;
-    let of_store = by_store.clone().next().map(|row| (start_of(row), row.reason.to_string()));
-    let of_parser = by_parser.clone().next().map(|(start, reason)| (start, reason.clone()));
-    let (_, reason) = of_store.into_iter().chain(of_parser).min_by_key(|(start, _)| *start)?;
-    Some(format!("partial write: {reason} dropped={count}"))
-}
+impl<'a> Report<'a> {
+    /// Of a body that was parsed alone.
+    pub(super) fn of(parsed: &'a Parsed<'a>, rejected: &'a [RejectedRow]) -> Self {
+        let Parsed { batch, problems } = parsed;
+        Self { batch, rows: batch.rows.len(), problems, rejected }
+    }
 
-/// All lines that could not be read, in the order they came in.
-fn unreadable_lines(parsed: &Parsed<'_>, rejected: &[RejectedRow]) -> String {
-    let mut problems = parsed.problems.iter().peekable();
-    let mut keys = rejected.iter().peekable();
-    let mut list = List::default();
-    loop {
-        let key_row = keys.peek().map(|r| &parsed.batch.rows[r.row as usize]);
-        let problem_first = match (problems.peek(), key_row) {
-            (None, None) => return list.finish(),
-            (Some(problem), Some(row)) => problem.line_start < row.line_start,
-            (problem, _) => problem.is_some(),
-        };
-        if problem_first {
-            match problems.next().map(|problem| &problem.kind) {
-                Some(ProblemKind::Unparsable(text) | ProblemKind::Dropped(text)) => list.add(text),
-                None => {}
-            }
-        } else if let (Some(row), Some(rejected)) = (key_row, keys.next()) {
-            list.add(&bad_key(parsed.batch.line(row), &rejected.reason));
+    /// Of one of several: its lines start where `lines` says.
+    pub(super) fn within(
+        parsed: &'a Parsed<'a>,
+        rejected: &'a [RejectedRow],
+        lines: Range<u32>,
+    ) -> Self {
+        let batch = &parsed.batch;
+        let start_of = |rejected: &RejectedRow| batch.rows[rejected.row as usize].line_start;
+        Self {
+            batch,
+            rows: within(&batch.rows, &lines, |row| row.line_start).len(),
+            problems: within(&parsed.problems, &lines, |problem| problem.line_start),
+            rejected: within(rejected, &lines, start_of),
         }
     }
+
+    /// Whether there are rows that could be read.
+    pub(super) fn has_rows(&self) -> bool {
+        self.rows > 0
+    }
+
+    /// The refusal that tells of all that went wrong; none if nothing did.
+    pub(super) fn answer(&self) -> Result<(), HttpError> {
+        if self.problems.is_empty() && self.rejected.is_empty() {
+            return Ok(());
+        }
+        if let Some(text) = self.dropped() {
+            return Err(HttpError::bad_request(text));
+        }
+        let bad_keys = self.rejected.len();
+        let lines = self.unreadable_lines();
+        Err(HttpError::bad_request(if self.rows > bad_keys {
+            format!("partial write: {lines} dropped=0")
+        } else {
+            lines
+        }))
+    }
+
+    /// The message for rows that may not be stored, if there are any.
+    fn dropped(&self) -> Option<String> {
+        // What is too old is told only if nothing else is wrong, as InfluxDB does.
+        let is_old = |row: &RejectedRow| matches!(row.reason, RejectReason::BeyondRetention);
+        let by_rows = |row: &&RejectedRow| !matches!(row.reason, RejectReason::Key(_));
+        let only_old = self.rejected.iter().filter(by_rows).all(is_old)
+            && !self.problems.iter().any(|p| matches!(p.kind, ProblemKind::Dropped(_)));
+        let by_store = self.rejected.iter().filter(by_rows).filter(|row| only_old || !is_old(row));
+        let by_parser = self.problems.iter().filter_map(|problem| match &problem.kind {
+            ProblemKind::Dropped(reason) => Some((problem.line_start, reason)),
+            ProblemKind::Unparsable(_) => None,
+        });
+        let count = by_store.clone().count() + by_parser.clone().count();
+        let start_of = |row: &RejectedRow| self.batch.rows[row.row as usize].line_start;
+        let of_store = by_store.clone().next().map(|row| (start_of(row), row.reason.to_string()));
+        let of_parser = by_parser.clone().next().map(|(start, reason)| (start, reason.clone()));
+        let (_, reason) = of_store.into_iter().chain(of_parser).min_by_key(|(start, _)| *start)?;
+        Some(format!("partial write: {reason} dropped={count}"))
+    }
+
+    /// All lines that could not be read, in the order they came in.
+    fn unreadable_lines(&self) -> String {
+        let mut problems = self.problems.iter().peekable();
+        let mut keys = self.rejected.iter().peekable();
+        let mut list = List::default();
+        loop {
+            let key_row = keys.peek().map(|r| &self.batch.rows[r.row as usize]);
+            let problem_first = match (problems.peek(), key_row) {
+                (None, None) => return list.finish(),
+                (Some(problem), Some(row)) => problem.line_start < row.line_start,
+                (problem, _) => problem.is_some(),
+            };
+            if problem_first {
+                match problems.next().map(|problem| &problem.kind) {
+                    Some(ProblemKind::Unparsable(text) | ProblemKind::Dropped(text)) => {
+                        list.add(text);
+                    }
+                    None => {}
+                }
+            } else if let (Some(row), Some(rejected)) = (key_row, keys.next()) {
+                list.add(&bad_key(self.batch.line(row), &rejected.reason));
+            }
+        }
+    }
+}
+
+/// The part of `all`, which ascend by line, whose lines start within `lines`.
+fn within<'a, T>(all: &'a [T], lines: &Range<u32>, start_of: impl Fn(&T) -> u32) -> &'a [T] {
+    let first = all.partition_point(|one| start_of(one) < lines.start);
+    let behind = all.partition_point(|one| start_of(one) < lines.end);
+    &all[first..behind]
 }
 
 fn bad_key(line: &[u8], reason: &RejectReason) -> String {
@@ -131,7 +181,9 @@ mod tests {
             .iter()
             .map(|(row, reason)| RejectedRow { row: *row, reason: reason.clone() })
             .collect();
-        report(&parsed, &rejected).map_or_else(|error| error.text, |()| "fine".to_owned())
+        Report::of(&parsed, &rejected)
+            .answer()
+            .map_or_else(|error| error.text, |()| "fine".to_owned())
     }
 
     #[test]

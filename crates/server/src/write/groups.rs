@@ -1,0 +1,243 @@
+//! Short bodies of many connections become one write.
+//!
+//! A write waits for the disk. With a thread for each that waits, a crowd of clients keeps the kernel switching
+//! threads; and a store that is handed a row at a time does for each what it could do once for many. So bodies
+//! for the same policy queue up, and a few workers store what has gathered as one batch, which waits once.
+//! Nobody waits for more to gather: a worker takes what there is, and while it waits for the disk others come.
+//!
+//! Invariants
+//! - A queue that is not empty has a worker, at work or about to begin.
+//! - A body in a group is read, stored and answered for as if it came alone: its lines end with it, it has its own
+//!   precision and time of arrival, and what is wrong with it is told to its client only. What keeps the
+//!   store from taking any rows (no memory, no disk) holds for all of a group, and a panic of ours does.
+//!
+//! Not here: connections with threads of their own, which wait for the disk by themselves (`threads`), and long
+//! bodies, which are worth a thread each.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use ingest::line_protocol::ParseOptions;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::{MEMORY_FACTOR, Place, Target};
+use crate::app::App;
+use crate::body::{PACKED_FACTOR, PiecedBody, WholeBody};
+use crate::error::HttpError;
+use crate::panic::text_of;
+use crate::room::Room;
+use crate::threads;
+
+/// Bodies up to here, bytes, share a write with others.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// So many bodies, and about so many bytes, are a group at most: the first of them waits for the last.
+const GROUP_BODIES_MAX: usize = 256;
+const GROUP_BYTES_MAX: usize = 256 << 10;
+/// Workers of a queue for each thread that serves connections: one waits for the disk while another is at work.
+const WORKERS_PER_THREAD: usize = 2;
+
+/// What a client is told, or what a panic said.
+type Answer = Result<Result<(), HttpError>, String>;
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(crate) struct WriteGroups {
+    queues: Mutex<HashMap<Place, Queue>>,
+}
+
+/// Bodies for one policy.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    workers: usize,
+}
+
+/// A body that waits to be stored.
+#[derive(Debug)]
+struct Waiting {
+    body: PiecedBody,
+    packed: bool,
+    options: ParseOptions,
+    now_ns: i64,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// A body ready to be parsed.
+struct Ready {
+    text: Bytes,
+    /// Held until it is stored.
+    _room: Room,
+    options: ParseOptions,
+    now_ns: i64,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl Waiting {
+    /// The body as text; nothing if it cannot be unpacked, which the client is told.
+    fn ready(self, app: &App) -> Option<Ready> {
+        let Self { body, packed, options, now_ns, answer } = self;
+        let whole = body.joined();
+        let whole = if packed { whole.unpacked(app, MEMORY_FACTOR) } else { Ok(whole) };
+        match whole {
+            Ok(WholeBody { bytes: text, room }) => {
+                app.metrics.write_bytes.add(text.len() as u64);
+                Some(Ready { text, _room: room, options, now_ns, answer })
+            }
+            Err(refusal) => {
+                // A client that is gone asks no more.
+                let _ = answer.send(Ok(Err(refusal)));
+                None
+            }
+        }
+    }
+}
+
+impl Ready {
+    fn body(&self) -> (&[u8], ParseOptions) {
+        (&self.text, self.options)
+    }
+
+    fn tell(self, answer: Answer) {
+        // A client that is gone asks no more.
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// Whether a body goes to a group.
+pub(super) fn suits(target: &Target, body: &PiecedBody, packed: bool) -> bool {
+    let is_short = text_bytes(body, packed) <= BODY_BYTES_MAX;
+    is_short && target.consistency_known && threads::own_runtime().is_none()
+}
+
+/// Stores a body together with others.
+pub(super) async fn store(
+    app: &Arc<App>,
+    target: Target,
+    body: PiecedBody,
+    packed: bool,
+) -> Result<(), HttpError> {
+    let now_ns = app.clock.now_ns();
+    let options = ParseOptions::at(target.precision, now_ns);
+    let (answer, answered) = oneshot::channel();
+    let waiting = Waiting { body, packed, options, now_ns, answer };
+    let workers_max = WORKERS_PER_THREAD * app.config.threads;
+    if app.write_groups.push(&target.place, waiting, workers_max) {
+        let worker = Worker { app: Arc::clone(app), place: target.place, is_done: false };
+        tokio::task::spawn_blocking(move || worker.run());
+    }
+    match answered.await {
+        Ok(Ok(answer)) => answer,
+        // It goes on here, where a request ends with it.
+        Ok(Err(panic)) => std::panic::resume_unwind(Box::new(panic)),
+        Err(_) => Err(HttpError::overloaded("the server stops", Duration::from_secs(5))),
+    }
+}
+
+/// About how long a body is as text, bytes.
+fn text_bytes(body: &PiecedBody, packed: bool) -> usize {
+    body.pieces.len() * if packed { PACKED_FACTOR } else { 1 }
+}
+
+impl WriteGroups {
+    /// Adds a body; says whether one more worker shall begin.
+    fn push(&self, place: &Place, waiting: Waiting, workers_max: usize) -> bool {
+        let mut queues = self.queues.lock();
+        if !queues.contains_key(place) {
+            queues.insert(place.clone(), Queue::default());
+        }
+        let queue = queues.get_mut(place).expect("BUG: it was just made");
+        queue.waiting.push_back(waiting);
+        let more = queue.workers < workers_max;
+        queue.workers += usize::from(more);
+        more
+    }
+
+    /// What one write shall hold. If that is nothing, the worker that asks is done.
+    fn next(&self, place: &Place) -> Option<Vec<Waiting>> {
+        let mut queues = self.queues.lock();
+        let queue = queues.get_mut(place).expect("BUG: a worker without a queue");
+        let mut bytes = 0;
+        let taken = queue.waiting.iter().take(GROUP_BODIES_MAX).take_while(|next| {
+            let goes_on = bytes < GROUP_BYTES_MAX;
+            bytes += text_bytes(&next.body, next.packed);
+            goes_on
+        });
+        let taken = taken.count();
+        if taken == 0 {
+            Self::leave(&mut queues, place);
+            return None;
+        }
+        Some(queue.waiting.drain(..taken).collect())
+    }
+
+    /// One worker less. With the last one goes what waits: there is nobody to store it.
+    fn leave(queues: &mut HashMap<Place, Queue>, place: &Place) {
+        let queue = queues.get_mut(place).expect("BUG: a worker without a queue");
+        queue.workers -= 1;
+        if queue.workers == 0 {
+            queues.remove(place);
+        }
+    }
+}
+
+/// Stores what waits in a queue, until nothing does.
+struct Worker {
+    app: Arc<App>,
+    place: Place,
+    is_done: bool,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Some(group) = self.app.write_groups.next(&self.place) {
+            self.app.store_group(&self.place, group);
+        }
+        self.is_done = true;
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It never ran: the runtime ends.
+        if !self.is_done {
+            WriteGroups::leave(&mut self.app.write_groups.queues.lock(), &self.place);
+        }
+    }
+}
+
+impl App {
+    fn store_group(&self, place: &Place, group: Vec<Waiting>) {
+        let mut together = Vec::with_capacity(group.len());
+        for waiting in group {
+            match waiting.ready(self) {
+                // Nobody has to wait for what turned out to be long.
+                Some(ready) if ready.text.len() > BODY_BYTES_MAX => {
+                    self.store_ready(place, vec![ready]);
+                }
+                ready => together.extend(ready),
+            }
+        }
+        self.store_ready(place, together);
+    }
+
+    /// Stores bodies in one write and answers for each.
+    fn store_ready(&self, place: &Place, group: Vec<Ready>) {
+        let Some(first) = group.first() else { return };
+        let bodies: Vec<(&[u8], ParseOptions)> = group.iter().map(Ready::body).collect();
+        let stored =
+            catch_unwind(AssertUnwindSafe(|| self.store_bodies(place, &bodies, first.now_ns)));
+        match stored {
+            Ok(answers) => {
+                group.into_iter().zip(answers).for_each(|(r, answer)| r.tell(Ok(answer)))
+            }
+            Err(panic) => {
+                let text = text_of(&*panic);
+                group.into_iter().for_each(|ready| ready.tell(Err(text.clone())));
+            }
+        }
+    }
+}
