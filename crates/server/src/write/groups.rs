@@ -232,7 +232,8 @@ impl App {
             catch_unwind(AssertUnwindSafe(|| self.store_bodies(place, &bodies, first.now_ns)));
         match stored {
             Ok(answers) => {
-                group.into_iter().zip(answers).for_each(|(r, answer)| r.tell(Ok(answer)))
+                let told = group.into_iter().zip(answers);
+                told.for_each(|(ready, answer)| ready.tell(Ok(answer)));
             }
             Err(panic) => {
                 let text = text_of(&*panic);
