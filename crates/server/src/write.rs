@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
-use ingest::line_protocol::{ParseOptions, Parsed};
+use ingest::line_protocol::{LineParser, ParseOptions, Parsed};
 use store::{RejectedRow, WriteRequest};
 
 use crate::app::App;
@@ -112,10 +112,15 @@ impl App {
         };
         let answer = self.store_parsed(target, &parsed, now_ns);
         parser.recycle(parsed.batch);
-        if len_of(pieces) <= KEPT_BODY_BYTES_MAX {
+        self.keep_parser(parser, len_of(pieces));
+        answer
+    }
+
+    /// Keeps a parser for the next, unless it has grown too much with what it read last.
+    fn keep_parser(&self, parser: LineParser, bytes: usize) {
+        if bytes <= KEPT_BODY_BYTES_MAX {
             self.parsers.give_back(parser);
         }
-        answer
     }
 
     /// Stores what was parsed, and says what became of it.
@@ -168,7 +173,7 @@ impl App {
         });
         let answers = answers.collect();
         parser.recycle(parsed.batch);
-        self.parsers.give_back(parser);
+        self.keep_parser(parser, start as usize);
         answers
     }
 

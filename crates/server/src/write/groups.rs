@@ -17,7 +17,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 use ingest::line_protocol::ParseOptions;
@@ -36,9 +36,13 @@ use crate::threads;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// So many bodies, and about so many bytes, are a group at most: the first of them waits for the last.
 const GROUP_BODIES_MAX: usize = 256;
-const GROUP_BYTES_MAX: usize = 256 << 10;
-/// Workers of a queue for each thread that serves connections: one waits for the disk while another is at work.
-const WORKERS_PER_THREAD: usize = 2;
+const GROUP_BYTES_MAX: usize = 128 << 10;
+/// A queue has as many workers as there are threads that serve connections, two at least, so that one is at work while
+/// another waits for the disk. More begin as long as a store takes so long that nothing was begun for this long ...
+const PAUSE_MAX: Duration = Duration::from_millis(4);
+/// ... up to so many: heavy queries and long writes need threads as well.
+const WORKERS_MIN: usize = 2;
+const WORKERS_MAX: usize = 64;
 
 /// What a client is told, or what a panic said.
 type Answer = Result<Result<(), HttpError>, String>;
@@ -50,10 +54,12 @@ pub(crate) struct WriteGroups {
 }
 
 /// Bodies for one policy.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     waiting: VecDeque<Waiting>,
     workers: usize,
+    /// When a worker came or took something last.
+    begun: Instant,
 }
 
 /// A body that waits to be stored.
@@ -124,8 +130,7 @@ pub(super) async fn store(
     let options = ParseOptions::at(target.precision, now_ns);
     let (answer, answered) = oneshot::channel();
     let waiting = Waiting { body, packed, options, now_ns, answer };
-    let workers_max = WORKERS_PER_THREAD * app.config.threads;
-    if app.write_groups.push(&target.place, waiting, workers_max) {
+    if app.write_groups.push(&target.place, waiting, app.config.threads) {
         let worker = Worker { app: Arc::clone(app), place: target.place, is_done: false };
         tokio::task::spawn_blocking(move || worker.run());
     }
@@ -142,18 +147,33 @@ fn text_bytes(body: &PiecedBody, packed: bool) -> usize {
     body.pieces.len() * if packed { PACKED_FACTOR } else { 1 }
 }
 
+impl Queue {
+    fn new(now: Instant) -> Self {
+        Self { waiting: VecDeque::new(), workers: 0, begun: now }
+    }
+
+    fn wants_worker(&self, threads: usize, now: Instant) -> bool {
+        let is_slow = || now.saturating_duration_since(self.begun) > PAUSE_MAX;
+        self.workers < threads.max(WORKERS_MIN) || self.workers < WORKERS_MAX && is_slow()
+    }
+}
+
 impl WriteGroups {
     /// Adds a body; says whether one more worker shall begin.
-    fn push(&self, place: &Place, waiting: Waiting, workers_max: usize) -> bool {
+    fn push(&self, place: &Place, waiting: Waiting, threads: usize) -> bool {
+        let now = Instant::now();
         let mut queues = self.queues.lock();
         if !queues.contains_key(place) {
-            queues.insert(place.clone(), Queue::default());
+            queues.insert(place.clone(), Queue::new(now));
         }
         let queue = queues.get_mut(place).expect("BUG: it was just made");
         queue.waiting.push_back(waiting);
-        let more = queue.workers < workers_max;
-        queue.workers += usize::from(more);
-        more
+        let begins = queue.wants_worker(threads, now);
+        if begins {
+            queue.workers += 1;
+            queue.begun = now;
+        }
+        begins
     }
 
     /// What one write shall hold. If that is nothing, the worker that asks is done.
@@ -171,6 +191,7 @@ impl WriteGroups {
             Self::leave(&mut queues, place);
             return None;
         }
+        queue.begun = Instant::now();
         Some(queue.waiting.drain(..taken).collect())
     }
 

@@ -1,6 +1,8 @@
 //! A server over a store that fails, panics or never ends.
 #![allow(clippy::unwrap_used, reason = "what fails in a test is to be seen")]
 
+mod crowd;
+
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -28,6 +30,8 @@ enum Fault {
     Overloaded,
     ReadOnly,
     Invalid,
+    /// Writes wait until it is another.
+    Held,
     /// Scans look large and hand out the same rows for ever.
     Endless,
 }
@@ -36,6 +40,8 @@ enum Fault {
 struct FaultyStore {
     inner: ReferenceStore,
     fault: Mutex<Fault>,
+    /// Calls of `write` that have begun.
+    writes: AtomicU64,
     expired: AtomicU64,
     /// Endless cursors that are alive.
     endless: Arc<AtomicU64>,
@@ -55,7 +61,7 @@ impl FaultyStore {
     fn check(&self) -> Result<Fault, StoreError> {
         let fault = *self.fault.lock().unwrap();
         match fault {
-            Fault::None | Fault::Endless => Ok(fault),
+            Fault::None | Fault::Held | Fault::Endless => Ok(fault),
             Fault::Panic => panic!("BUG: as ordered"),
             Fault::Overloaded => Err(StoreError::Overloaded {
                 reason: "no room".to_owned(),
@@ -69,7 +75,10 @@ impl FaultyStore {
 
 impl Store for FaultyStore {
     fn write(&self, request: &WriteRequest<'_>) -> Result<WriteOutcome, StoreError> {
-        self.check()?;
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        while self.check()? == Fault::Held {
+            sleep(Duration::from_millis(1));
+        }
         self.inner.write(request)
     }
 
@@ -182,6 +191,7 @@ impl Tested {
         let store = Arc::new(FaultyStore {
             inner: ReferenceStore::default(),
             fault: Mutex::new(Fault::None),
+            writes: AtomicU64::new(0),
             expired: AtomicU64::new(0),
             endless: Arc::default(),
         });
