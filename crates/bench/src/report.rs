@@ -21,6 +21,7 @@ use crate::system::{Running, System};
 use crate::workload::{SECOND_NS, Spec, Workload};
 
 mod ceiling;
+mod crowd;
 mod growth;
 mod large;
 mod published;
@@ -50,13 +51,15 @@ pub enum Section {
     Published,
     /// Single rows and small batches of text under pressure.
     Ycsb,
+    /// Many connections that write, every system.
+    Crowd,
     /// Cost of a value as data and series grow; of the loads of the sections before it.
     Growth,
 }
 
 impl Section {
     /// Every section with its name on the command line, in their order on the page.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("queries", Self::Queries),
         ("scans", Self::Scans),
         ("trucks", Self::Trucks),
@@ -65,6 +68,7 @@ impl Section {
         ("series", Self::Series),
         ("published", Self::Published),
         ("ycsb", Self::Ycsb),
+        ("crowd", Self::Crowd),
         ("growth", Self::Growth),
     ];
 }
@@ -145,6 +149,7 @@ pub fn report(options: &ReportOptions) -> Result<()> {
             Section::Series => report.series(),
             Section::Published => report.published(),
             Section::Ycsb => report.ycsb(),
+            Section::Crowd => report.crowd(),
             Section::Growth => report.growth(),
         }
         .with_context(|| format!("section {name}"))?;
