@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use model::{Budget, Interrupt};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::ServerConfig;
 use crate::app::App;
@@ -19,7 +19,7 @@ use crate::error::HttpError;
 use crate::metrics::Metrics;
 
 /// Worker threads that queries may hold beyond one a processor: those that wait for a turn, for the
-/// disk, or for a slow client.
+/// disk, or for a slow client. Those that find no place wait for one, as long as for a turn.
 const PLACES_BEYOND: usize = 256;
 
 /// What an execution waits for before it goes on.
@@ -90,25 +90,22 @@ impl QueryGate {
         threads_of(self.slots_total, self.slots.available_permits(), has_slot)
     }
 
-    /// A place, and a slot if one is needed.
+    /// A place, and a slot if one is needed; both are waited for without a thread.
     pub(crate) async fn turn(&self, need: Need, metrics: &Metrics) -> Result<Turn, HttpError> {
-        let refuse = |what: &str| {
-            metrics.queries_refused.add(1);
-            let text = format!("overloaded: {what}; try again in 1 s");
-            HttpError::overloaded(text, Duration::from_secs(1))
+        let waiting = async {
+            let _place = Arc::clone(&self.places).acquire_owned().await?;
+            let slot = match need {
+                Need::Thread => None,
+                Need::Processor => Some(Arc::clone(&self.slots).acquire_owned().await?),
+            };
+            Ok::<_, AcquireError>(Turn { _place, slot })
         };
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let mut turn = Turn {
-            _place: place.map_err(|_| refuse("too many queries wait for their turn"))?,
-            slot: None,
-        };
-        if need == Need::Processor {
-            let slot = Arc::clone(&self.slots).acquire_owned();
-            let slot = tokio::time::timeout(self.wait_max, slot).await;
-            let refusal = |_| refuse("all processors are busy with other queries");
-            turn.slot = slot.map_err(refusal)?.ok();
+        if let Ok(Ok(turn)) = tokio::time::timeout(self.wait_max, waiting).await {
+            return Ok(turn);
         }
-        Ok(turn)
+        metrics.queries_refused.add(1);
+        let text = "overloaded: all processors are busy with other queries; try again in 1 s";
+        Err(HttpError::overloaded(text, Duration::from_secs(1)))
     }
 
     /// Gives `turn` a slot if it has none. For worker threads, which wait as long as it takes.

@@ -1,4 +1,4 @@
-//! Many connections that write at once.
+//! Many connections at once.
 
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use server::{ServerConfig, Stopped};
 
-use super::{Fault, Tested};
+use super::{Fault, Tested, hold_slots};
 
 /// Sends bodies, each of which has rows, over a connection each while the store holds all writes; once all have arrived it does as
 /// `then` says. Gives the answers and the number of the store's writes.
@@ -74,5 +74,25 @@ fn what_fails_a_write_fails_all_that_share_it() {
         }
     }
     assert!(tested.metric("nyala_http_panics_total 30"));
+    assert_eq!(tested.stop(), Stopped::Gracefully);
+}
+
+#[test]
+fn heavy_queries_wait_for_their_turn_however_many_they_are() {
+    const QUERIES: usize = 400;
+    let tested = Tested::start(ServerConfig::default());
+    let held = hold_slots(&tested);
+    tested.store.set(Fault::Large);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let ask = || tested.query("SELECT stddev(v) FROM m");
+        let asks: Vec<_> = (0..QUERIES).map(|_| scope.spawn(ask)).collect();
+        tested.wait_for(|t| t.metric(&format!("nyala_queries_active {}", QUERIES + 2)));
+        drop(held);
+        asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+    });
+    for (status, text) in answers {
+        assert!(status == 200 && text.contains("\"values\":[["), "{text}");
+    }
+    assert!(tested.metric("nyala_queries_refused_total 0"));
     assert_eq!(tested.stop(), Stopped::Gracefully);
 }

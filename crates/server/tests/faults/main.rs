@@ -32,7 +32,9 @@ enum Fault {
     Invalid,
     /// Writes wait until it is another.
     Held,
-    /// Scans look large and hand out the same rows for ever.
+    /// Scans look large.
+    Large,
+    /// And hand out the same rows for ever.
     Endless,
 }
 
@@ -61,7 +63,7 @@ impl FaultyStore {
     fn check(&self) -> Result<Fault, StoreError> {
         let fault = *self.fault.lock().unwrap();
         match fault {
-            Fault::None | Fault::Held | Fault::Endless => Ok(fault),
+            Fault::None | Fault::Held | Fault::Large | Fault::Endless => Ok(fault),
             Fault::Panic => panic!("BUG: as ordered"),
             Fault::Overloaded => Err(StoreError::Overloaded {
                 reason: "no room".to_owned(),
@@ -85,10 +87,11 @@ impl Store for FaultyStore {
     fn scan(&self, request: &ScanRequest) -> Result<Box<dyn Scan>, StoreError> {
         let fault = self.check()?;
         let inner = self.inner.scan(request)?;
-        if fault == Fault::Endless {
-            return Ok(Box::new(EndlessScan { inner, alive: Arc::clone(&self.endless) }));
+        let alive = (fault == Fault::Endless).then(|| Arc::clone(&self.endless));
+        match fault {
+            Fault::Large | Fault::Endless => Ok(Box::new(LargeScan { inner, alive })),
+            _ => Ok(inner),
         }
-        Ok(inner)
     }
 
     fn metadata(&self, request: &MetadataRequest) -> Result<Box<dyn MetadataCursor>, StoreError> {
@@ -134,12 +137,13 @@ impl Store for FaultyStore {
     }
 }
 
-struct EndlessScan {
+struct LargeScan {
     inner: Box<dyn Scan>,
-    alive: Arc<AtomicU64>,
+    /// Counts its cursors, which do not end; without it they do.
+    alive: Option<Arc<AtomicU64>>,
 }
 
-impl Scan for EndlessScan {
+impl Scan for LargeScan {
     fn series(&self) -> &SeriesTable {
         self.inner.series()
     }
@@ -149,10 +153,11 @@ impl Scan for EndlessScan {
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
-        self.alive.fetch_add(1, Ordering::Relaxed);
         let mut cursor = self.inner.open(slice)?;
+        let Some(alive) = &self.alive else { return Ok(cursor) };
+        alive.fetch_add(1, Ordering::Relaxed);
         let Some(ScanItem::Rows(rows)) = cursor.next()? else { panic!("the model has rows") };
-        Ok(Box::new(EndlessCursor { rows, alive: Arc::clone(&self.alive) }))
+        Ok(Box::new(EndlessCursor { rows, alive: Arc::clone(alive) }))
     }
 
     fn stats(&self) -> ScanStats {
@@ -368,21 +373,25 @@ fn deadlines_and_the_limit_of_queries() {
     assert_eq!(tested.stop(), Stopped::Gracefully);
 }
 
+/// As many endless queries as may compute, until the connections are dropped.
+fn hold_slots(tested: &Tested) -> [TcpStream; 2] {
+    tested.store.set(Fault::Endless);
+    let streams = [(); 2].map(|()| {
+        let mut stream = connect(tested.address);
+        let head = query_head("SELECT stddev(v) FROM m");
+        stream.write_all(format!("{head}Host: x\r\n\r\n").as_bytes()).unwrap();
+        stream
+    });
+    tested.wait_for(|t| t.store.endless.load(Ordering::Relaxed) >= 2);
+    streams
+}
+
 #[test]
 fn too_many_heavy_queries_are_refused() {
     let config =
         ServerConfig { admission_wait: Duration::from_millis(50), ..ServerConfig::default() };
     let tested = Tested::start(config);
-    tested.store.set(Fault::Endless);
-    let held: Vec<TcpStream> = (0..2)
-        .map(|_| {
-            let mut stream = connect(tested.address);
-            let head = query_head("SELECT stddev(v) FROM m");
-            stream.write_all(format!("{head}Host: x\r\n\r\n").as_bytes()).unwrap();
-            stream
-        })
-        .collect();
-    tested.wait_for(|t| t.store.endless.load(Ordering::Relaxed) >= 2);
+    let held = hold_slots(&tested);
     let (status, text) = tested.query("SELECT stddev(v) FROM m");
     assert_eq!(status, 503, "{text}");
     assert!(text.contains("all processors are busy with other queries"), "{text}");
