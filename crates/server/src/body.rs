@@ -40,7 +40,9 @@ pub(crate) struct PiecedBody {
 }
 
 /// Text packs so well; more room is asked for when it turns out to be.
-pub(crate) const PACKED_FACTOR: usize = 10;
+const PACKED_FACTOR: usize = 10;
+/// And hardly ever worse than so.
+const PACKED_FACTOR_MIN: usize = 4;
 
 impl BodyLimits {
     /// For a text of which so many times its length is held, packed with gzip or not.
@@ -74,6 +76,29 @@ impl PiecedBody {
     /// The same in one place.
     pub(crate) fn joined(self) -> WholeBody {
         WholeBody { bytes: self.pieces.joined(), room: self.room }
+    }
+
+    /// What is packed in it, with room for so many times its length; `None` if that is more than `bytes_max`, or
+    /// if it is not worth trying.
+    pub(crate) fn unpacked_short(
+        &mut self,
+        bytes_max: usize,
+        memory_factor: usize,
+    ) -> Result<Option<Bytes>, HttpError> {
+        let Self { pieces, room } = self;
+        let Some(packed) = pieces.only().filter(|p| p.len() <= bytes_max / PACKED_FACTOR_MIN)
+        else {
+            return Ok(None);
+        };
+        let grow = |bytes: usize| {
+            room.grow(bytes.saturating_mul(memory_factor)).map_err(Unpacking::NoRoom)
+        };
+        match gzip::unpack(packed, bytes_max, grow) {
+            // A copy, so that what unpacks is free for the next while this one waits.
+            Ok(text) => Ok(Some(Bytes::copy_from_slice(text.as_ref()))),
+            Err(Unpacking::Failed(UnpackError::TooLong(_))) => Ok(None),
+            Err(why) => Err(why.into()),
+        }
     }
 }
 

@@ -49,15 +49,15 @@ pub(crate) async fn handle(
     let (head, body) = request.into_parts();
     let packed = body::is_packed(&head.headers);
     let limits = BodyLimits::of_text(app, MEMORY_FACTOR, packed);
-    let body =
+    let mut body =
         body::collect_pieces(app, &head.headers, body, limits).await.inspect_err(|error| {
             if error.status == StatusCode::SERVICE_UNAVAILABLE {
                 app.metrics.writes_refused.add(1);
             }
         })?;
     // The store waits for the disk: that is no work for a thread that has connections to serve.
-    if groups::suits(&target, &body, packed) {
-        groups::store(app, target, body, packed).await?;
+    if let Some(text) = groups::short_text(&target, &mut body, packed)? {
+        groups::store(app, target, text, body.room).await?;
     } else {
         let worker = Arc::clone(app);
         blocking(move || worker.write(&target, body, packed)).await??;

@@ -75,15 +75,20 @@ fn gzip_both_ways() {
     let answer = server.query_with("d", "SELECT v FROM cpu", "&chunked=true&chunk_size=1", gzip);
     assert_eq!(unpacked(&answer).lines().count(), 3);
 
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut encoder, b"packed v=7 1\n").unwrap();
-    let body = encoder.finish().unwrap();
-    let head = format!(
-        "POST /write?db=d HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n",
-        body.len()
-    );
-    assert_eq!(server.request(&head, &body).status, 204);
-    assert!(server.query("d", "SELECT v FROM packed").text().contains("00.000000001Z\",7]"));
+    // Short, longer than it looks, and long.
+    let rows: String = (3..10_000).map(|at| format!("packed v={at} {at}\n")).collect();
+    for text in ["packed v=7 1\n".to_owned(), "packed v=8 2\n".repeat(10_000), rows] {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        let body = encoder.finish().unwrap();
+        let head = format!(
+            "POST /write?db=d HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        assert_eq!(server.request(&head, &body).status, 204);
+    }
+    let stored = server.query("d", "SELECT first(v), count(v) FROM packed");
+    assert!(stored.text().contains(",7,9999]"), "{}", stored.text());
 }
 
 #[test]

@@ -47,6 +47,15 @@ impl Pieces {
         self.len
     }
 
+    /// All bytes, if they stand in one place.
+    pub(super) fn only(&mut self) -> Option<&[u8]> {
+        self.seal();
+        match &*self.pieces {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     /// All of them in one place.
     pub(crate) fn joined(mut self) -> Bytes {
         self.seal();

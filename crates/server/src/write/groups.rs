@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 use super::{MEMORY_FACTOR, Place, Target};
 use crate::app::App;
-use crate::body::{PACKED_FACTOR, PiecedBody, WholeBody};
+use crate::body::PiecedBody;
 use crate::error::HttpError;
 use crate::panic::text_of;
 use crate::room::Room;
@@ -65,15 +65,6 @@ struct Queue {
 /// A body that waits to be stored.
 #[derive(Debug)]
 struct Waiting {
-    body: PiecedBody,
-    packed: bool,
-    options: ParseOptions,
-    now_ns: i64,
-    answer: oneshot::Sender<Answer>,
-}
-
-/// A body ready to be parsed.
-struct Ready {
     text: Bytes,
     /// Held until it is stored.
     _room: Room,
@@ -83,26 +74,6 @@ struct Ready {
 }
 
 impl Waiting {
-    /// The body as text; nothing if it cannot be unpacked, which the client is told.
-    fn ready(self, app: &App) -> Option<Ready> {
-        let Self { body, packed, options, now_ns, answer } = self;
-        let whole = body.joined();
-        let whole = if packed { whole.unpacked(app, MEMORY_FACTOR) } else { Ok(whole) };
-        match whole {
-            Ok(WholeBody { bytes: text, room }) => {
-                app.metrics.write_bytes.add(text.len() as u64);
-                Some(Ready { text, _room: room, options, now_ns, answer })
-            }
-            Err(refusal) => {
-                // A client that is gone asks no more.
-                let _ = answer.send(Ok(Err(refusal)));
-                None
-            }
-        }
-    }
-}
-
-impl Ready {
     fn body(&self) -> (&[u8], ParseOptions) {
         (&self.text, self.options)
     }
@@ -113,23 +84,35 @@ impl Ready {
     }
 }
 
-/// Whether a body goes to a group.
-pub(super) fn suits(target: &Target, body: &PiecedBody, packed: bool) -> bool {
-    let is_short = text_bytes(body, packed) <= BODY_BYTES_MAX;
-    is_short && target.consistency_known && threads::own_runtime().is_none()
+/// The text of a body that shall share a write; it is unpacked here, so that workers only store. `None`: the body
+/// is as it was, for a thread of its own.
+pub(super) fn short_text(
+    target: &Target,
+    body: &mut PiecedBody,
+    packed: bool,
+) -> Result<Option<Bytes>, HttpError> {
+    let is_short = body.pieces.len() <= BODY_BYTES_MAX;
+    if !is_short || !target.consistency_known || threads::own_runtime().is_some() {
+        return Ok(None);
+    }
+    if packed {
+        return body.unpacked_short(BODY_BYTES_MAX, MEMORY_FACTOR);
+    }
+    Ok(Some(std::mem::take(&mut body.pieces).joined()))
 }
 
 /// Stores a body together with others.
 pub(super) async fn store(
     app: &Arc<App>,
     target: Target,
-    body: PiecedBody,
-    packed: bool,
+    text: Bytes,
+    room: Room,
 ) -> Result<(), HttpError> {
+    app.metrics.write_bytes.add(text.len() as u64);
     let now_ns = app.clock.now_ns();
     let options = ParseOptions::at(target.precision, now_ns);
     let (answer, answered) = oneshot::channel();
-    let waiting = Waiting { body, packed, options, now_ns, answer };
+    let waiting = Waiting { text, _room: room, options, now_ns, answer };
     if app.write_groups.push(&target.place, waiting, app.config.threads) {
         let worker = Worker { app: Arc::clone(app), place: target.place, is_done: false };
         tokio::task::spawn_blocking(move || worker.run());
@@ -140,11 +123,6 @@ pub(super) async fn store(
         Ok(Err(panic)) => std::panic::resume_unwind(Box::new(panic)),
         Err(_) => Err(HttpError::overloaded("the server stops", Duration::from_secs(5))),
     }
-}
-
-/// About how long a body is as text, bytes.
-fn text_bytes(body: &PiecedBody, packed: bool) -> usize {
-    body.pieces.len() * if packed { PACKED_FACTOR } else { 1 }
 }
 
 impl Queue {
@@ -183,7 +161,7 @@ impl WriteGroups {
         let mut bytes = 0;
         let taken = queue.waiting.iter().take(GROUP_BODIES_MAX).take_while(|next| {
             let goes_on = bytes < GROUP_BYTES_MAX;
-            bytes += text_bytes(&next.body, next.packed);
+            bytes += next.text.len();
             goes_on
         });
         let taken = taken.count();
@@ -231,34 +209,20 @@ impl Drop for Worker {
 }
 
 impl App {
-    fn store_group(&self, place: &Place, group: Vec<Waiting>) {
-        let mut together = Vec::with_capacity(group.len());
-        for waiting in group {
-            match waiting.ready(self) {
-                // Nobody has to wait for what turned out to be long.
-                Some(ready) if ready.text.len() > BODY_BYTES_MAX => {
-                    self.store_ready(place, vec![ready]);
-                }
-                ready => together.extend(ready),
-            }
-        }
-        self.store_ready(place, together);
-    }
-
     /// Stores bodies in one write and answers for each.
-    fn store_ready(&self, place: &Place, group: Vec<Ready>) {
+    fn store_group(&self, place: &Place, group: Vec<Waiting>) {
         let Some(first) = group.first() else { return };
-        let bodies: Vec<(&[u8], ParseOptions)> = group.iter().map(Ready::body).collect();
+        let bodies: Vec<(&[u8], ParseOptions)> = group.iter().map(Waiting::body).collect();
         let stored =
             catch_unwind(AssertUnwindSafe(|| self.store_bodies(place, &bodies, first.now_ns)));
         match stored {
             Ok(answers) => {
                 let told = group.into_iter().zip(answers);
-                told.for_each(|(ready, answer)| ready.tell(Ok(answer)));
+                told.for_each(|(waiting, answer)| waiting.tell(Ok(answer)));
             }
             Err(panic) => {
                 let text = text_of(&*panic);
-                group.into_iter().for_each(|ready| ready.tell(Err(text.clone())));
+                group.into_iter().for_each(|waiting| waiting.tell(Err(text.clone())));
             }
         }
     }
