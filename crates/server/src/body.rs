@@ -16,13 +16,27 @@ use crate::gzip::{self, UnpackError};
 use crate::room::{Room, START_BYTES};
 use pieces::Pieces;
 
+/// How a body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// Not at all.
+    Plain,
+    /// With gzip.
+    Gzip,
+    /// With snappy, as one block.
+    Snappy,
+}
+
 /// What a body may become.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimits {
-    /// Longest body, bytes.
-    pub(crate) bytes_max: usize,
-    /// Memory set aside for it and for what is made of it, as a multiple of its length.
-    pub(crate) memory_factor: usize,
+    /// Longest body as it comes, bytes.
+    bytes_max: usize,
+    /// Longest unpacked, bytes.
+    unpacked_max: usize,
+    packing: Packing,
+    /// Memory set aside for it and for what is made of it, as a multiple of its unpacked length.
+    memory_factor: usize,
 }
 
 /// A whole body, with the room it was given.
@@ -39,25 +53,48 @@ pub(crate) struct PiecedBody {
     pub(crate) room: Room,
 }
 
-/// Text packs so well; more room is asked for when it turns out to be.
+/// Text packs so well, where a body does not say; more room is asked for when it turns out to be.
 const PACKED_FACTOR: usize = 10;
-/// And hardly ever worse than so.
-const PACKED_FACTOR_MIN: usize = 4;
+/// Snappy packs 64 bytes into three at best.
+const SNAPPY_RATIO_MAX: usize = 22;
 
 impl BodyLimits {
-    /// For a text of which so many times its length is held, packed with gzip or not.
-    pub(crate) fn of_text(app: &App, memory_factor: usize, is_packed: bool) -> Self {
-        let packed_factor = if is_packed { PACKED_FACTOR } else { 1 };
-        let memory_factor = memory_factor * packed_factor;
-        Self { bytes_max: app.config.body_bytes_max(), memory_factor }
+    /// For a body of which so many times its unpacked length is held.
+    pub(crate) fn new(app: &App, memory_factor: usize, packing: Packing) -> Self {
+        Self {
+            bytes_max: app.config.body_bytes_max(),
+            unpacked_max: app.config.unpacked_bytes_max(),
+            packing,
+            memory_factor,
+        }
+    }
+
+    /// Memory for a body that has come so far and is to have `len` bytes, and for what is made of it. One that is here
+    /// says how long it is unpacked.
+    fn memory(&self, pieces: &mut Pieces, len: usize) -> usize {
+        let here = (pieces.len() == len).then(|| pieces.only()).flatten();
+        let announced = match self.packing {
+            Packing::Plain => return len.saturating_mul(self.memory_factor),
+            Packing::Gzip => here.and_then(gzip::announced_len),
+            Packing::Snappy => here.and_then(|body| {
+                let announced = snap::raw::decompress_len(body).ok()?;
+                Some(announced.min(len.saturating_mul(SNAPPY_RATIO_MAX)))
+            }),
+        };
+        let unpacked = announced.unwrap_or(len.saturating_mul(PACKED_FACTOR));
+        let made = unpacked.min(self.unpacked_max).saturating_mul(self.memory_factor);
+        made.saturating_add(len)
     }
 }
 
-/// Whether a body is packed with gzip.
-pub(crate) fn is_packed(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_ENCODING)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"))
+impl Packing {
+    /// Of a body that may be packed with gzip.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let is_gzip = headers
+            .get(CONTENT_ENCODING)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"));
+        if is_gzip { Self::Gzip } else { Self::Plain }
+    }
 }
 
 impl WholeBody {
@@ -78,18 +115,18 @@ impl PiecedBody {
         WholeBody { bytes: self.pieces.joined(), room: self.room }
     }
 
-    /// What is packed in it, with room for so many times its length; `None` if that is more than `bytes_max`, or
-    /// if it is not worth trying.
+    /// What is packed in it, with room for so many times its length; `None` if it does not say that it is at most
+    /// `bytes_max` bytes.
     pub(crate) fn unpacked_short(
         &mut self,
         bytes_max: usize,
         memory_factor: usize,
     ) -> Result<Option<Bytes>, HttpError> {
         let Self { pieces, room } = self;
-        let Some(packed) = pieces.only().filter(|p| p.len() <= bytes_max / PACKED_FACTOR_MIN)
-        else {
+        let Some(packed) = pieces.only() else { return Ok(None) };
+        if gzip::announced_len(packed).is_none_or(|len| len > bytes_max) {
             return Ok(None);
-        };
+        }
         let grow = |bytes: usize| {
             room.grow(bytes.saturating_mul(memory_factor)).map_err(Unpacking::NoRoom)
         };
@@ -161,10 +198,13 @@ pub(crate) async fn collect_pieces(
         patience: app.config.patience.body,
     };
     let room = match read_start(app, &mut arriving).await? {
-        Start::Whole => app.room.whole(arriving.pieces.len() * limits.memory_factor).await?,
+        Start::Whole => {
+            let len = arriving.pieces.len();
+            app.room.whole(limits.memory(&mut arriving.pieces, len)).await?
+        }
         Start::Part(held) => {
             let len = announced.unwrap_or(limits.bytes_max);
-            let mut room = app.room.whole(len.saturating_mul(limits.memory_factor)).await?;
+            let mut room = app.room.whole(limits.memory(&mut arriving.pieces, len)).await?;
             drop(held);
             while let Some(piece) = arriving.next().await? {
                 if arriving.pieces.len() + piece.len() > limits.bytes_max {
@@ -172,7 +212,8 @@ pub(crate) async fn collect_pieces(
                 }
                 arriving.pieces.push(piece);
             }
-            room.shrink(arriving.pieces.len().saturating_mul(limits.memory_factor));
+            let len = arriving.pieces.len();
+            room.shrink(limits.memory(&mut arriving.pieces, len));
             room
         }
     };

@@ -4,4 +4,4 @@ mod pack;
 mod unpack;
 
 pub(crate) use pack::{Packer, pack};
-pub(crate) use unpack::{UnpackError, both_ways_agree, unpack};
+pub(crate) use unpack::{UnpackError, announced_len, both_ways_agree, unpack};

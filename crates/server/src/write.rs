@@ -15,8 +15,8 @@ use store::{RejectedRow, WriteRequest};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::blocking::blocking;
-use crate::body::{self, BodyLimits, PiecedBody};
+use crate::blocking::storing;
+use crate::body::{self, BodyLimits, Packing, PiecedBody};
 use crate::error::HttpError;
 use crate::params::Params;
 use crate::response::{self, Response};
@@ -47,8 +47,8 @@ pub(crate) async fn handle(
         Target::of_database(app, caller, &params)?
     };
     let (head, body) = request.into_parts();
-    let packed = body::is_packed(&head.headers);
-    let limits = BodyLimits::of_text(app, MEMORY_FACTOR, packed);
+    let packing = Packing::of(&head.headers);
+    let limits = BodyLimits::new(app, MEMORY_FACTOR, packing);
     let mut body =
         body::collect_pieces(app, &head.headers, body, limits).await.inspect_err(|error| {
             if error.status == StatusCode::SERVICE_UNAVAILABLE {
@@ -56,20 +56,20 @@ pub(crate) async fn handle(
             }
         })?;
     // The store waits for the disk: that is no work for a thread that has connections to serve.
-    if let Some(text) = groups::short_text(&target, &mut body, packed)? {
+    if let Some(text) = groups::short_text(&target, &mut body, packing)? {
         groups::store(app, target, text, body.room).await?;
     } else {
         let worker = Arc::clone(app);
-        blocking(move || worker.write(&target, body, packed)).await??;
+        storing(app, move || worker.write(&target, body, packing)).await??;
     }
     Ok(response::empty(StatusCode::NO_CONTENT))
 }
 
 impl App {
     /// Everything that is done with a body once it is here.
-    fn write(&self, target: &Target, body: PiecedBody, packed: bool) -> Result<(), HttpError> {
+    fn write(&self, target: &Target, body: PiecedBody, packing: Packing) -> Result<(), HttpError> {
         // The room is held until all is stored.
-        let (pieces, _room) = if packed {
+        let (pieces, _room) = if packing == Packing::Gzip {
             let body = body.joined().unpacked(self, MEMORY_FACTOR)?;
             (vec![body.bytes], body.room)
         } else {

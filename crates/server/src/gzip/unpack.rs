@@ -103,7 +103,7 @@ pub(crate) fn unpack<E: From<UnpackError>>(
 
 /// The length of what is in `packed`, if it is one usual file: to unpack that many bytes from its beginning
 /// proves that it is.
-fn announced_len(packed: &[u8]) -> Option<usize> {
+pub(crate) fn announced_len(packed: &[u8]) -> Option<usize> {
     let (before, announced) = packed.split_last_chunk::<LENGTH_BYTES>()?;
     let is_usual = before.starts_with(MAGIC) && before.get(MAGIC.len())? & FLAGS_UNUSUAL == 0;
     // Bytes behind a file, another one perhaps, are not noticed by who unpacks the first alone. But then the

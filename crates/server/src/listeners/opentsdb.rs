@@ -21,8 +21,8 @@ use super::batches::{self, Sender};
 use super::connections::{self, LineReader, texts};
 use super::{InFlight, ListenerStats, ListenerTarget};
 use crate::app::App;
-use crate::blocking::blocking;
-use crate::body::{self, BodyLimits};
+use crate::blocking::storing;
+use crate::body::{self, BodyLimits, Packing};
 use crate::error::HttpError;
 use crate::panic::CatchPanic;
 use crate::response::{self, Response};
@@ -171,14 +171,18 @@ async fn dispatch(shared: &Shared, request: Request<Incoming>) -> Result<Respons
         _ => return Err(HttpError::new(StatusCode::NOT_FOUND, "404 page not found")),
     }
     let (head, incoming) = request.into_parts();
-    let packed = body::is_packed(&head.headers);
+    let packing = Packing::of(&head.headers);
     let app = &shared.app;
-    let limits = BodyLimits::of_text(app, MEMORY_FACTOR, packed);
+    let limits = BodyLimits::new(app, MEMORY_FACTOR, packing);
     let body = body::collect(app, &head.headers, incoming, limits).await?;
     shared.stats.bytes.add(body.bytes.len() as u64);
     let worker = shared.clone();
-    let stored = blocking(move || {
-        let body = if packed { body.unpacked(&worker.app, MEMORY_FACTOR)? } else { body };
+    let stored = storing(app, move || {
+        let body = if packing == Packing::Gzip {
+            body.unpacked(&worker.app, MEMORY_FACTOR)?
+        } else {
+            body
+        };
         worker.store(&body.bytes)
     });
     stored.await??;

@@ -20,11 +20,14 @@ use super::{PROTOBUF, SNAPPY, unpack};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::blocking::blocking;
-use crate::body::{self, BodyLimits};
+use crate::body::{self, BodyLimits, Packing};
 use crate::error::HttpError;
 use crate::params::Params;
 use crate::query::{Active, Need};
 use crate::response::{self, CancelOnDrop, Response, ResponseBody};
+
+/// What is made of a request takes so many times its length.
+const MEMORY_FACTOR: usize = 40;
 
 /// Answers a remote read.
 pub(crate) async fn handle(
@@ -46,9 +49,9 @@ pub(crate) async fn handle(
     let policy = state.resolve(database, Some(params.get("rp")));
     let policy = policy.map_err(|error| HttpError::internal(error.to_string()))?;
     let (head, incoming) = request.into_parts();
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 5 };
+    let limits = BodyLimits::new(app, MEMORY_FACTOR, Packing::Snappy);
     let mut body = body::collect(app, &head.headers, incoming, limits).await?;
-    let unpacked = unpack(app, &body.bytes, &mut body.room, 40)?;
+    let unpacked = unpack(app, &body.bytes, &mut body.room, MEMORY_FACTOR)?;
     let queries = read_queries(&unpacked);
     let queries = queries.map_err(|error| HttpError::bad_request(error.to_string()))?;
     let [query] = queries.as_slice() else {

@@ -9,15 +9,15 @@ use ingest::prometheus::{BodyError, ROW_BYTES_FACTOR, write_rows};
 use super::unpack;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::blocking::blocking;
-use crate::body::{self, BodyLimits};
+use crate::blocking::storing;
+use crate::body::{self, BodyLimits, Packing};
 use crate::error::HttpError;
 use crate::params::Params;
 use crate::response::{self, Response};
 use crate::write::Target;
 
-/// Snappy packs label names and times about so well.
-const PACKED_FACTOR: usize = 6;
+/// The unpacked body is held, and its rows.
+const MEMORY_FACTOR: usize = ROW_BYTES_FACTOR + 1;
 
 /// Answers a remote write.
 pub(crate) async fn handle(
@@ -28,13 +28,11 @@ pub(crate) async fn handle(
     let params = Params::of_url(request.uri().query());
     let target = Target::of_samples(app, caller, &params)?;
     let (head, incoming) = request.into_parts();
-    let memory_factor = PACKED_FACTOR * (ROW_BYTES_FACTOR + 1);
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor };
+    let limits = BodyLimits::new(app, MEMORY_FACTOR, Packing::Snappy);
     let mut body = body::collect(app, &head.headers, incoming, limits).await?;
     let worker = Arc::clone(app);
-    let stored = blocking(move || {
-        let factor = ROW_BYTES_FACTOR + 1;
-        let unpacked = unpack(&worker, &body.bytes, &mut body.room, factor)?;
+    let stored = storing(app, move || {
+        let unpacked = unpack(&worker, &body.bytes, &mut body.room, MEMORY_FACTOR)?;
         let parsed = write_rows(&unpacked).map_err(|error| match error {
             BodyError::Malformed(text) => HttpError::bad_request(text),
             BodyError::TooLarge => HttpError::too_large(),

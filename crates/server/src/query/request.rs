@@ -14,7 +14,7 @@ use super::kinds::check_zones;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::binding::bound_values;
-use crate::body::{self, BodyLimits};
+use crate::body::{self, BodyLimits, Packing};
 use crate::error::HttpError;
 use crate::params::{FormKind, Params};
 
@@ -59,8 +59,7 @@ impl Asked {
         let params = match kind.and_then(FormKind::of_content_type).filter(|_| !is_get) {
             None => Params::of_url(head.uri.query()),
             Some(kind) => {
-                let limits =
-                    BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 3 };
+                let limits = BodyLimits::new(app, 3, Packing::Plain);
                 let body = body::collect(app, &head.headers, body, limits).await?;
                 Params::of_form(&kind, &body.bytes, head.uri.query())
             }

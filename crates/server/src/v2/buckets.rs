@@ -13,7 +13,7 @@ use super::split_bucket;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::blocking::blocking;
-use crate::body::{self, BodyLimits};
+use crate::body::{self, BodyLimits, Packing};
 use crate::error::HttpError;
 use crate::params::Params;
 use crate::response::{self, JSON, Response, ResponseBody};
@@ -69,7 +69,7 @@ pub(crate) async fn handle(
         return drop_bucket(app, &name).await;
     }
     let (head, incoming) = request.into_parts();
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 4 };
+    let limits = BodyLimits::new(app, 4, Packing::Plain);
     let body = body::collect(app, &head.headers, incoming, limits).await?;
     let asked: Asked = serde_json::from_slice(&body.bytes)
         .map_err(|error| HttpError::bad_request(format!("body is no bucket: {error}")))?;

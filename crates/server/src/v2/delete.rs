@@ -14,7 +14,7 @@ use super::{predicate, split_bucket};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::blocking::blocking;
-use crate::body::{self, BodyLimits};
+use crate::body::{self, BodyLimits, Packing};
 use crate::error::HttpError;
 use crate::params::Params;
 use crate::response::{self, Response};
@@ -48,7 +48,7 @@ pub(crate) async fn handle(
     caller.may(Privilege::Write, "delete from", &state, database)?;
     let id = found.id;
     let (head, incoming) = request.into_parts();
-    let limits = BodyLimits { bytes_max: app.config.body_bytes_max(), memory_factor: 4 };
+    let limits = BodyLimits::new(app, 4, Packing::Plain);
     let body = body::collect(app, &head.headers, incoming, limits).await?;
     let asked: Asked = serde_json::from_slice(&body.bytes)
         .map_err(|e| HttpError::bad_request(format!("delete - body is no JSON object: {e}")))?;

@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 use super::{MEMORY_FACTOR, Place, Target};
 use crate::app::App;
-use crate::body::PiecedBody;
+use crate::body::{Packing, PiecedBody};
 use crate::error::HttpError;
 use crate::panic::text_of;
 use crate::room::Room;
@@ -89,13 +89,13 @@ impl Waiting {
 pub(super) fn short_text(
     target: &Target,
     body: &mut PiecedBody,
-    packed: bool,
+    packing: Packing,
 ) -> Result<Option<Bytes>, HttpError> {
     let is_short = body.pieces.len() <= BODY_BYTES_MAX;
     if !is_short || !target.consistency_known || threads::own_runtime().is_some() {
         return Ok(None);
     }
-    if packed {
+    if packing == Packing::Gzip {
         return body.unpacked_short(BODY_BYTES_MAX, MEMORY_FACTOR);
     }
     Ok(Some(std::mem::take(&mut body.pieces).joined()))

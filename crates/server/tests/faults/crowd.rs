@@ -1,12 +1,15 @@
 //! Many connections at once.
 
+use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use server::{ServerConfig, Stopped};
 
-use super::{Fault, Tested, hold_slots};
+use super::{Fault, Tested, connect, exchange, hold_slots};
 
 /// Sends bodies, each of which has rows, over a connection each while the store holds all writes; once all have arrived it does as
 /// `then` says. Gives the answers and the number of the store's writes.
@@ -94,5 +97,28 @@ fn heavy_queries_wait_for_their_turn_however_many_they_are() {
         assert!(status == 200 && text.contains("\"values\":[["), "{text}");
     }
     assert!(tested.metric("nyala_queries_refused_total 0"));
+    assert_eq!(tested.stop(), Stopped::Gracefully);
+}
+
+#[test]
+fn packed_bodies_wait_for_memory_however_well_they_are_packed() {
+    // Two at a time have room, of what comes of 400 bytes.
+    let config = ServerConfig { body_memory_bytes: 2 << 20, ..ServerConfig::default() };
+    let tested = Tested::start(config);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all("packed,host=a value=1 1\n".repeat(5000).as_bytes()).unwrap();
+    let body = encoder.finish().unwrap();
+    let head = format!(
+        "POST /write?db=d HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..50 {
+            scope.spawn(|| {
+                let (status, text) = exchange(connect(tested.address), &head, &body);
+                assert_eq!(status, 204, "{text}");
+            });
+        }
+    });
     assert_eq!(tested.stop(), Stopped::Gracefully);
 }

@@ -275,9 +275,9 @@ fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// Status, and head and body as one text.
-fn exchange(mut stream: TcpStream, head: &str, body: &str) -> (u16, String) {
-    let request = format!("{head}Host: x\r\nConnection: close\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).unwrap();
+fn exchange(mut stream: TcpStream, head: &str, body: impl AsRef<[u8]>) -> (u16, String) {
+    let head = format!("{head}Host: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(&[head.as_bytes(), body.as_ref()].concat()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     (text.split(' ').nth(1).unwrap().parse().unwrap(), text)
