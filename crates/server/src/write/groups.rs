@@ -12,7 +12,7 @@
 //!   store from taking any rows (no memory, no disk) holds for all of a group, and a panic of ours does.
 //!
 //! Not here: connections with threads of their own, which wait for the disk by themselves (`threads`), and long
-//! bodies, which are worth a thread each.
+//! bodies, which are worth a thread each (`blocking`).
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -225,5 +225,80 @@ impl App {
                 group.into_iter().for_each(|waiting| waiting.tell(Err(text.clone())));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ingest::line_protocol::Precision;
+
+    use super::*;
+    use crate::room::BodyRoom;
+
+    fn place() -> Place {
+        Place { database: "d".to_owned(), policy: String::new() }
+    }
+
+    /// Adds so many bodies of so many bytes; says how many workers shall begin.
+    fn push(groups: &WriteGroups, bodies: usize, bytes: usize) -> usize {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let room = BodyRoom::new(16 << 20, Duration::from_secs(1));
+        let begins = (0..bodies).filter(|_| {
+            let waiting = Waiting {
+                text: Bytes::from(vec![b'#'; bytes]),
+                _room: runtime.block_on(room.start(1)).unwrap(),
+                options: ParseOptions::at(Precision::Second, 0),
+                now_ns: 0,
+                answer: oneshot::channel().0,
+            };
+            // Whoever has begun long ago is slow: not here.
+            groups.queues.lock().values_mut().for_each(|queue| queue.begun = Instant::now());
+            groups.push(&place(), waiting, 3)
+        });
+        begins.count()
+    }
+
+    fn taken(groups: &WriteGroups) -> Option<usize> {
+        groups.next(&place()).map(|group| group.len())
+    }
+
+    #[test]
+    fn groups_are_bounded_and_a_queue_ends_with_its_last_worker() {
+        let groups = WriteGroups::default();
+        assert_eq!(push(&groups, GROUP_BODIES_MAX + 1, 1), 3);
+        assert_eq!(push(&groups, 3, BODY_BYTES_MAX), 0);
+        assert_eq!(taken(&groups), Some(GROUP_BODIES_MAX));
+        assert_eq!(taken(&groups), Some(3), "a row, and then as long as the bytes allow one more");
+        assert_eq!(taken(&groups), Some(1));
+        assert_eq!([taken(&groups), taken(&groups)], [None; 2], "two workers leave");
+        assert_eq!(push(&groups, 1, 1), 1, "and one is wanted again");
+        assert_eq!(taken(&groups), Some(1));
+        assert_eq!([taken(&groups), taken(&groups)], [None; 2]);
+        assert!(groups.queues.lock().is_empty());
+    }
+
+    #[test]
+    fn a_worker_more_begins_where_a_store_is_slow() {
+        let now = Instant::now();
+        let queue = |workers| Queue { workers, ..Queue::new(now) };
+        let soon = now + PAUSE_MAX;
+        let late = soon + Duration::from_micros(1);
+        assert!(queue(1).wants_worker(1, now), "two on any machine");
+        assert!(!queue(2).wants_worker(1, soon));
+        assert!(queue(2).wants_worker(1, late));
+        assert!(queue(WORKERS_MAX - 1).wants_worker(1, late));
+        assert!(!queue(WORKERS_MAX).wants_worker(1, late));
+    }
+
+    #[test]
+    fn who_waits_for_a_worker_that_never_runs_is_told() {
+        let groups = WriteGroups::default();
+        push(&groups, 1, 1);
+        let (answer, mut answered) = oneshot::channel();
+        let mut queues = groups.queues.lock();
+        queues.get_mut(&place()).unwrap().waiting[0].answer = answer;
+        WriteGroups::leave(&mut queues, &place());
+        assert!(queues.is_empty());
+        assert_eq!(answered.try_recv(), Err(oneshot::error::TryRecvError::Closed));
     }
 }
