@@ -104,6 +104,9 @@ pub trait File: Send + Sync + fmt::Debug {
     fn start_writeback(&self, offset: u64, len: u64);
     /// Makes content and length durable (fdatasync).
     fn sync(&self) -> DiskResult<()>;
+    /// Has the system start to read a range into its memory, without waiting: a hint. What is read of it later is there by
+    /// then, or on its way together with what else was asked for.
+    fn read_ahead(&self, _offset: u64, _len: u64) {}
     /// Has the system keep no content in memory that is on the disk: a hint, for long files that were written and
     /// are not read soon. Without it they fill all memory, and whoever wants some then waits for it.
     fn leave_memory(&self) {}

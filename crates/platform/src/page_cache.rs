@@ -177,6 +177,14 @@ impl PageCache {
         }
     }
 
+    /// Whether the bytes of a range are in memory. That it was asked for does not count.
+    #[must_use]
+    pub fn has_page(&self, file: &CacheFile, range: &PageRange) -> bool {
+        let key = Key::page(file.id, range.offset);
+        let hash = key.hash();
+        self.shard(hash).lock().has(hash, &key)
+    }
+
     /// The bytes of ranges. Those that are not in memory and lie close to one another are read with one
     /// call.
     pub fn get_or_read_all(

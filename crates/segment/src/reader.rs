@@ -12,6 +12,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use model::{Column, FieldType, SeriesId, TimeRange};
 use platform::{Disk, File, PageCache};
@@ -32,6 +33,7 @@ mod blocks;
 pub(crate) mod column;
 mod fields;
 mod pieces;
+mod read_ahead;
 mod ready;
 mod source;
 mod thaw;
@@ -44,6 +46,7 @@ pub use ahead::Expected;
 pub(crate) use ahead::Known;
 pub use blocks::{BlockWalk, Blocks};
 pub(crate) use column::PageShape;
+pub use read_ahead::ReadAhead;
 pub(crate) use ready::Thawer;
 pub(crate) use thaw::is_entropy_coded;
 pub use times::FoundRows;
@@ -81,6 +84,8 @@ struct Shared {
     source: Source,
     info: SegmentInfo,
     list: Extent,
+    /// Length of the windows that were read last, nanoseconds; 0: none were.
+    window_ns: AtomicI64,
 }
 
 impl SegmentReader {
@@ -119,7 +124,7 @@ impl SegmentReader {
         if info.sequence != sequence {
             return Err(damaged(trailer_at, "header and trailer are of two segments"));
         }
-        let shared = Arc::new(Shared { source, info, list });
+        let shared = Arc::new(Shared { source, info, list, window_ns: AtomicI64::new(0) });
         Ok(Self { shared, keep_pages: true, is_checking: false })
     }
 
@@ -228,17 +233,26 @@ impl SegmentReader {
 
     /// Gets ready for what is `expected` to be read of `blocks`, at times inside `time`: what reading a block waits for
     /// is on its way from memory for all of them then. No result is another for that, and nothing is read from the
-    /// disk. Worth it if the blocks are of several series.
+    /// disk. Worth it if the blocks are of several series. Says whether all of it is in memory, as far as is seen here.
     pub fn look_ahead(
         &self,
         blocks: &mut [&mut Block],
         fields: &[(Option<usize>, FieldType)],
         time: TimeRange,
         expected: Expected,
-    ) {
-        if self.keep_pages {
-            ahead::look_ahead(self, blocks, fields, time, expected);
-        }
+    ) -> bool {
+        !self.keep_pages || ahead::look_ahead(self, blocks, fields, time, expected)
+    }
+
+    /// To ask the disk for what is `expected` to be read of blocks at times inside `time`.
+    #[must_use]
+    pub fn read_ahead<'a>(
+        &'a self,
+        fields: &[(Option<usize>, FieldType)],
+        time: TimeRange,
+        expected: Expected,
+    ) -> ReadAhead<'a> {
+        ReadAhead::new(self, fields, time, expected)
     }
 
     fn chunk(&self, directory: &Directory, index: usize) -> Result<Arc<Chunk>, SegmentError> {
@@ -475,6 +489,7 @@ impl SegmentReader {
         let runs = self.runs(block)?;
         let decode = |bytes: &[u8]| {
             let index = WindowIndex::decode(bytes, block.entry().rows, runs)?;
+            self.shared.window_ns.store(index.window_ns(), Ordering::Relaxed);
             Ok(BlockWindows::new(index, block.pages().len()))
         };
         source

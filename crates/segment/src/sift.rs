@@ -15,7 +15,7 @@ use crate::reader::SegmentReader;
 use crate::windows::BlockWindows;
 
 /// Fewer rows are read faster than the summaries that would spare some of them.
-const SIFTED_ROWS_MIN: usize = 2048;
+pub(crate) const SIFTED_ROWS_MIN: usize = 2048;
 
 /// A comparison of a field with something, the fields by their numbers in a directory.
 #[derive(Clone, Debug, PartialEq)]

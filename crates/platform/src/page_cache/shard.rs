@@ -145,6 +145,11 @@ impl Shard {
         self.slots[found? as usize].value.clone()
     }
 
+    /// Whether there is such an entry; nothing counts.
+    pub(super) fn has(&self, hash: u64, key: &Key) -> bool {
+        self.find(hash, key).is_some()
+    }
+
     /// Keeps an entry. Returns the one that is there already, if it is, and what had to go, which
     /// the caller drops without the lock.
     pub(super) fn insert(

@@ -118,6 +118,45 @@ fn what_may_leave_memory_does() {
     }
 }
 
+/// Bytes that the disk was asked for by this thread. Not every system tells.
+#[cfg(target_os = "linux")]
+fn bytes_read_by_thread() -> Option<u64> {
+    let io = fs::read_to_string("/proc/thread-self/io").ok()?;
+    io.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
+}
+
+/// More than Linux takes at once, and nothing of what was not asked for.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_read_ahead_is_asked_for_at_once() {
+    let dir = TempDir::new("ahead");
+    let path = dir.path("a");
+    let file = SystemDisk.create(&path).unwrap();
+    file.write_at(&vec![1; 24 << 20], 0).unwrap();
+    file.sync().unwrap();
+    file.leave_memory();
+    let read = |at: u64, len: usize| file.read_at(&mut vec![0; len], at).unwrap();
+    let asked_by = |action: &dyn Fn()| {
+        let before = bytes_read_by_thread()?;
+        action();
+        bytes_read_by_thread()?.checked_sub(before)
+    };
+    // Files in memory alone, and those of other machines, are read without the disk.
+    if asked_by(&|| read(20 << 20, 1)).is_none_or(|bytes| bytes == 0) {
+        return;
+    }
+    let asked = asked_by(&|| {
+        file.read_ahead(0, 0);
+        file.read_ahead(1 << 20, 12 << 20);
+        // Past the end there is nothing, and no failure.
+        file.read_ahead(24 << 20, 12 << 20);
+    });
+    let asked = asked.unwrap();
+    assert!((11 << 20..14 << 20).contains(&asked), "{asked} bytes");
+    let more = asked_by(&|| read(1 << 20, 12 << 20)).unwrap();
+    assert!(more < 1 << 20, "{more} bytes were asked for again");
+}
+
 #[test]
 fn reserving_leaves_the_length_alone() {
     let dir = TempDir::new("reserve");

@@ -59,7 +59,7 @@ pub(super) fn look_ahead(
     fields: &[(Option<usize>, FieldType)],
     time: TimeRange,
     expected: Expected,
-) {
+) -> bool {
     // What one group has: of wide tables the others would be waited for in vain, or pushed out again.
     let fields = &fields[..fields.len().min(GROUP_PAGES)];
     for block in blocks.iter() {
@@ -104,6 +104,8 @@ pub(super) fn look_ahead(
         }),
         Expected::Rows | Expected::Summaries(_) => each_page(Thawed::prefetch_pieces),
     }
+    let mut each = blocks.iter().zip(&wanted);
+    each.all(|(block, wanted)| wanted.is_there(block, (first_place(block, fields), time), expected))
 }
 
 /// What is probably read of a block.
@@ -135,6 +137,29 @@ impl Wanted {
         }
     }
 
+    /// Whether it was found in the cache, as far as one field tells: of rows, whether any of their pages was read before.
+    fn is_there(
+        &self,
+        block: &Block,
+        (first_place, time): (Option<usize>, TimeRange),
+        expected: Expected,
+    ) -> bool {
+        let Some(place) = first_place else { return true };
+        if let Expected::Summaries(windows_ns_max) = expected
+            && is_in_one_window(block, time, windows_ns_max)
+        {
+            return true;
+        }
+        if let (Expected::Summaries(windows_ns_max), true) = (expected, block.has_windows()) {
+            let Some(windows) = block.known.windows() else { return false };
+            let is_used = windows.index().window_ns() <= windows_ns_max;
+            if is_used && windows.cell(place).is_none_or(|cell| cell.get().is_none()) {
+                return false;
+            }
+        }
+        self.rows.iter().all(Range::is_empty) || block.known.group.is_some()
+    }
+
     /// What no summary covers of some rows, at least one.
     fn around(index: &WindowIndex, rows: Range<usize>) -> Self {
         let (first, last) = (index.span_at(rows.start), index.span_at(rows.end - 1));
@@ -144,6 +169,12 @@ impl Wanted {
         let behind = if of_last.end > rows.end { of_last.start } else { rows.end }..rows.end;
         Self { rows: [before, behind], span: Some(first + usize::from(is_cut)) }
     }
+}
+
+/// Whether a block lies wholly in a window of that length, nearly always: its directory has the summary then.
+pub(super) fn is_in_one_window(block: &Block, time: TimeRange, windows_ns_max: i64) -> bool {
+    let of_block = block.time();
+    time.covers(&of_block) && of_block.max.saturating_sub(of_block.min) < windows_ns_max
 }
 
 /// Where the first of some fields is that a block has.

@@ -123,6 +123,15 @@ impl BlockWalk {
         Ok(self.peeked())
     }
 
+    /// Whether there may be more blocks behind the one that was given last.
+    #[must_use]
+    pub fn may_have_more(&self) -> bool {
+        self.peeked.is_some()
+            || self.front.is_some()
+            || self.back.is_some()
+            || !self.chunks.is_empty()
+    }
+
     /// The block that was found by [`peek_from`](Self::peek_from).
     pub fn peeked(&mut self) -> Option<&mut Block> {
         self.peeked.as_mut().map(|(_, block)| block)

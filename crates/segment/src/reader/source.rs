@@ -70,6 +70,11 @@ impl Source {
         pages.map_err(|error| self.failed(error))
     }
 
+    /// Whether the cache has a part of the file as it stands there.
+    pub(crate) fn has_page(&self, extent: &Extent) -> bool {
+        self.cache.has_page(&self.file, extent)
+    }
+
     /// Whether what the cache has of the file goes with this.
     pub(crate) fn set_removed(&self, is_removed: bool) {
         self.removed.store(is_removed, Ordering::Relaxed);

@@ -108,27 +108,46 @@ impl SeriesReader {
         }
     }
 
-    /// Gets ready for `series` to be read, one after another.
-    pub(crate) fn look_ahead(&mut self, series: &[SeriesId]) {
+    /// The same reader, whose segments know what will be read of most of their blocks.
+    pub(crate) fn expecting(mut self) -> Self {
         let edge = self.edge();
         let expected = match (self.rows_per_series, &self.windows) {
-            // Filters leave out most of what would be looked at.
-            _ if !self.filters.is_empty() => return,
             (None, None) => Expected::Rows,
             (None, Some(windows)) => Expected::Summaries(windows.every_ns.unwrap_or(i64::MAX)),
             (Some(1), None) => Expected::Row(edge),
-            (Some(_), _) => return,
+            (Some(_), _) => return self,
         };
         let is_row = matches!(expected, Expected::Row(_));
         // One row is mostly in the first partition, if it is read from one end there at all.
-        let only = is_row
-            .then(|| if edge == Edge::First { 0 } else { self.partitions.len().saturating_sub(1) });
+        let first = if edge == Edge::First { 0 } else { self.partitions.len().saturating_sub(1) };
         for (at, partition) in self.partitions.iter_mut().enumerate() {
-            let is_left_out = is_row && (only != Some(at) || partition.sources.len() > 1);
+            if is_row && (first != at || partition.sources.len() > 1) {
+                continue;
+            }
+            partition.sources.iter_mut().for_each(|source| source.expect(expected));
+        }
+        self
+    }
+
+    /// Gets ready for `series` to be read, one after another. Says whether what they wait for is all in memory, as far as
+    /// is seen.
+    pub(crate) fn look_ahead(&mut self, series: &[SeriesId]) -> bool {
+        let mut is_there = true;
+        self.each_segment(|segment, time| is_there &= segment.look_ahead(series, time));
+        is_there
+    }
+
+    /// Asks the disk for what will be read of `series`, which are read next.
+    pub(crate) fn read_ahead(&mut self, series: &[SeriesId]) {
+        self.each_segment(|segment, time| segment.read_ahead(series, time));
+    }
+
+    fn each_segment(&mut self, mut each: impl FnMut(&mut SegmentSource, TimeRange)) {
+        for partition in &mut self.partitions {
             let time = self.time.intersect(&partition.time);
             for source in &mut partition.sources {
-                if let (Source::Segment(segment), false) = (source, is_left_out) {
-                    segment.look_ahead(series, time, expected);
+                if let Source::Segment(segment) = source {
+                    each(segment, time);
                 }
             }
         }

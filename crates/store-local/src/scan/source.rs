@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
-use segment::{Block, BlockWalk, Directory, Edge, FieldCondition, FoundRows, SegmentReader};
+use segment::{
+    Block, BlockWalk, Directory, Edge, Expected, FieldCondition, FoundRows, SegmentReader,
+};
 use store::{StoreError, Windows};
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Asked};
 use super::counters::Counters;
 use super::edge::edge_of;
 use super::kept::SharedBlock;
@@ -41,6 +43,9 @@ pub(crate) struct SegmentSource {
     pub(super) near: usize,
     /// The next series, as far as was looked ahead.
     pub(super) ahead: VecDeque<Ahead>,
+    /// What is read of most blocks, if that is known.
+    pub(super) expected: Option<Expected>,
+    pub(super) asked: Asked,
     /// Of each series only a few rows are wanted: whole columns of shared blocks are not.
     pub(super) few: bool,
     /// Of values it matters only whether they are there.
@@ -80,6 +85,18 @@ impl Source {
                 Ok(())
             }
             Self::Segment(segment) => segment.spans(source, series, time, out),
+        }
+    }
+
+    /// Says what will be read of most blocks, if the source has some.
+    pub(super) fn expect(&mut self, expected: Expected) {
+        if let Self::Segment(segment) = self {
+            let is_row = matches!(expected, Expected::Row(_));
+            let is_known = !segment.has_tombstones()
+                && segment.few == is_row
+                && !segment.only_counts
+                && segment.conditions.is_some();
+            segment.expected = is_known.then_some(expected);
         }
     }
 
@@ -160,6 +177,8 @@ impl SegmentSource {
             tombstones,
             near: 0,
             ahead: VecDeque::new(),
+            expected: None,
+            asked: Asked::default(),
             few: false,
             only_counts: false,
             conditions: Some(Vec::new()),
@@ -209,7 +228,11 @@ impl SegmentSource {
         }
         if self.tombstones.is_empty() {
             let mut walk = self.begin(series, time, Edge::First);
+            let before = out.len();
             while let Some(block) = self.next_block(&mut walk, Edge::First)? {
+                if out.len() == before && walk.may_have_more() {
+                    self.read_ahead_of(series, time, &block);
+                }
                 if self.has_values(&block, None) {
                     self.block_span(source, series, time, block, out)?;
                 }

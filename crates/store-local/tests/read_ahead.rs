@@ -1,0 +1,150 @@
+//! What a scan reads of segments that are not in memory the disk was asked for before, block by block; what is in memory it
+//! is not asked for.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::sync::Arc;
+
+use model::{CompareOp, FieldFilter, Operand, Scalar, TagExpr, TimeRange};
+use platform::{FaultConfig, SimDisk};
+use store::testing::{self, Row, write};
+use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, Windows};
+use store_local::LocalStore;
+
+mod common;
+#[path = "common/watched.rs"]
+mod watched;
+use common::options;
+use watched::{Event, WatchedDisk};
+
+const SECOND: i64 = 1_000_000_000;
+const POLICY: Policy = Policy { partition_ns: 24 * testing::HOUR_NS, ..testing::POLICY };
+const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Series of a row each ten seconds for a day and six hours: two partitions, in each a block a series.
+const MANY: i64 = 12;
+/// One series of a row a second, of several blocks in the first partition and one in the second.
+const LONG_SECONDS: i64 = 120_000;
+
+fn row(series: i64, second: i64) -> Row {
+    let value = |field: i64| {
+        let wave = (second + series * 700 + field * 1900).rem_euclid(7200);
+        // Noise, so that pages of two fields are not read as one.
+        let noise =
+            (second ^ field << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()) >> 44;
+        Scalar::Integer((wave - 3600).abs() / 36 * 1_000_000 + noise)
+    };
+    let fields: Vec<_> = FIELDS.iter().zip(0..).map(|(name, at)| (*name, value(at))).collect();
+    Row::new(&format!("m,s={series:02}"), &fields, second * SECOND)
+}
+
+/// A disk with settled segments.
+fn disk() -> SimDisk {
+    let disk = SimDisk::new(1, FaultConfig::default());
+    let store = common::open(&disk, 256 << 20);
+    for series in 0..MANY {
+        let rows: Vec<Row> = (0..30 * 360).map(|at| row(series, at * 10)).collect();
+        write(&store, POLICY, &rows, 0).unwrap();
+    }
+    let long: Vec<Row> = (0..LONG_SECONDS).map(|second| row(99, second)).collect();
+    write(&store, POLICY, &long, 0).unwrap();
+    store.settle().unwrap();
+    store.close().unwrap();
+    disk
+}
+
+/// Reads everything; batches and summaries.
+fn read(store: &LocalStore, request: &ScanRequest) -> usize {
+    let scan = store.scan(request).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let mut found = 0;
+    while let Some(item) = cursor.next().unwrap() {
+        found += match item {
+            ScanItem::Rows(batch) => batch.rows,
+            ScanItem::Summaries(batch) => batch.spans.len(),
+        };
+    }
+    found
+}
+
+/// Reads on a store that has nothing in memory. Bytes that were asked for ahead.
+fn check(disk: &SimDisk, what: &str, request: impl Fn(ScanRequest) -> ScanRequest) -> u64 {
+    let disk = WatchedDisk::new(disk);
+    let store = LocalStore::open(Arc::new(disk.clone()), options(256 << 20)).unwrap();
+    let request = request(testing::scan_everything(&store, POLICY, "m").unwrap());
+    drop(disk.events());
+    let found = read(&store, &request);
+    assert!(found > 0, "{what}");
+    let (mut asked, mut bytes, mut reads) = (Vec::new(), 0, 0);
+    for event in disk.events() {
+        match event {
+            Event::Asked(path, range) => {
+                bytes += range.end - range.start;
+                asked.push((path, range));
+            }
+            // Before anything can be asked for the directory is read.
+            Event::Read(path, range) if asked.iter().any(|(of, _)| *of == path) => {
+                reads += 1;
+                let is_inside = asked.iter().any(|(of, asked)| {
+                    *of == path && asked.start <= range.start && range.end <= asked.end
+                });
+                assert!(is_inside, "{what}: {range:?} was not asked for");
+            }
+            Event::Read(..) => {}
+        }
+    }
+    assert!(reads > 0, "{what}");
+    assert_eq!(read(&store, &request), found, "{what}");
+    let again: Vec<Event> = disk.events();
+    assert!(!again.iter().any(|e| matches!(e, Event::Asked(..))), "{what}: {again:?}");
+    bytes
+}
+
+/// The long series, or those that are not.
+fn series(is_long: bool) -> TagExpr {
+    let long = TagExpr::Equals("s".into(), "99".into());
+    if is_long { long } else { TagExpr::Not(Box::new(long)) }
+}
+
+#[test]
+fn what_a_scan_reads_was_asked_for() {
+    let disk = disk();
+    let hours = |from: i64, to: i64| TimeRange::new(from * SECOND, to * SECOND - 1);
+    let parts = SummaryParts { sum: true, ..SummaryParts::default() };
+    let hourly = Windows { every_ns: Some(testing::HOUR_NS), offset_ns: 0, parts };
+    let above = |value: i64| FieldFilter {
+        field: "a".into(),
+        op: CompareOp::Greater,
+        operand: Operand::Constant(Scalar::Integer(value)),
+    };
+    for is_long in [false, true] {
+        let of = |request: ScanRequest| ScanRequest { series: series(is_long), ..request };
+        let one = |mut request: ScanRequest| {
+            request.fields.truncate(1);
+            request
+        };
+        let all = check(&disk, "rows", of);
+        let some = check(&disk, "a field", |request| one(of(request)));
+        assert!(some * 2 < all, "{some} bytes of {all}");
+        let time = hours(7200, 100_800);
+        let summed = check(&disk, "summaries", |request| ScanRequest {
+            time,
+            windows: Some(hourly),
+            ..of(request)
+        });
+        assert!(summed * 2 < all, "{summed} bytes of {all}");
+        check(&disk, "summaries and rows", |request| ScanRequest {
+            time: hours(7300, 100_700),
+            windows: Some(hourly),
+            ..of(request)
+        });
+        check(&disk, "rows above", |request| ScanRequest {
+            filters: vec![above(90_000_000)],
+            ..one(of(request))
+        });
+        check(&disk, "sums above", |request| ScanRequest {
+            filters: vec![above(90_000_000)],
+            windows: Some(hourly),
+            ..one(of(request))
+        });
+    }
+}
