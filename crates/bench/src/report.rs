@@ -21,6 +21,7 @@ use crate::system::{Running, System};
 use crate::workload::{SECOND_NS, Spec, Workload};
 
 mod ceiling;
+mod cold;
 mod crowd;
 mod growth;
 mod large;
@@ -53,13 +54,15 @@ pub enum Section {
     Ycsb,
     /// Many connections that write, every system.
     Crowd,
+    /// The first question after a start with nothing in memory, every system; as root.
+    Cold,
     /// Cost of a value as data and series grow; of the loads of the sections before it.
     Growth,
 }
 
 impl Section {
     /// Every section with its name on the command line, in their order on the page.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("queries", Self::Queries),
         ("scans", Self::Scans),
         ("trucks", Self::Trucks),
@@ -69,6 +72,7 @@ impl Section {
         ("published", Self::Published),
         ("ycsb", Self::Ycsb),
         ("crowd", Self::Crowd),
+        ("cold", Self::Cold),
         ("growth", Self::Growth),
     ];
 }
@@ -150,6 +154,7 @@ pub fn report(options: &ReportOptions) -> Result<()> {
             Section::Published => report.published(),
             Section::Ycsb => report.ycsb(),
             Section::Crowd => report.crowd(),
+            Section::Cold => report.cold(),
             Section::Growth => report.growth(),
         }
         .with_context(|| format!("section {name}"))?;

@@ -137,6 +137,13 @@ fn what_a_scan_reads_was_asked_for() {
             windows: Some(hourly),
             ..of(request)
         });
+        let count = Windows { parts: SummaryParts::default(), ..hourly };
+        let counted = check(&disk, "counts", |request| ScanRequest {
+            time: hours(7300, 100_700),
+            windows: Some(count),
+            ..of(request)
+        });
+        assert!(counted * 2 < all, "{counted} bytes of {all}");
         check(&disk, "rows above", |request| ScanRequest {
             filters: vec![above(90_000_000)],
             ..one(of(request))

@@ -39,6 +39,7 @@ pub struct ReadAhead<'a> {
     time: TimeRange,
     expected: Expected,
     conditions: &'a [FieldCondition],
+    only_counts: bool,
     wanted: Vec<Extent>,
     bytes: u64,
 }
@@ -51,7 +52,22 @@ impl<'a> ReadAhead<'a> {
         expected: Expected,
     ) -> Self {
         let fields = fields.iter().filter_map(|(field, _)| *field).collect();
-        Self { reader, fields, time, expected, conditions: &[], wanted: Vec::new(), bytes: 0 }
+        Self {
+            reader,
+            fields,
+            time,
+            expected,
+            conditions: &[],
+            only_counts: false,
+            wanted: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The same where of values it matters only whether they are there, if `only_counts`.
+    #[must_use]
+    pub fn counting(self, only_counts: bool) -> Self {
+        Self { only_counts, ..self }
     }
 
     /// The same where only rows are wanted that satisfy all conditions: of blocks with some that may, what is read to find
@@ -197,6 +213,9 @@ impl<'a> ReadAhead<'a> {
     fn add_pages(&mut self, block: &Block, fields: &[usize]) {
         let mut last: Option<(usize, Option<Arc<ThawedPages>>)> = None;
         for (place, page) in fields.iter().filter_map(|field| block.page_place(*field)) {
+            if self.only_counts && page.count as usize == block.rows() {
+                continue;
+            }
             let group = place / GROUP_PAGES;
             if last.as_ref().is_none_or(|(last, _)| *last != group) {
                 let source = &self.reader.shared.source;

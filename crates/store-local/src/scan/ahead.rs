@@ -69,9 +69,10 @@ impl SegmentSource {
         let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.walk.peeked());
         // Of one that is shared whole columns are read.
         let mut blocks: Vec<&mut Block> = blocks.filter(|block| block.has_one_series()).collect();
-        let Some(conditions) = self.conditions.as_deref().filter(|list| !list.is_empty()) else {
+        let conditions = self.conditions.as_deref().unwrap_or_default();
+        if conditions.is_empty() && !self.only_counts {
             return self.reader.look_ahead(&mut blocks, &self.fields, time, expected);
-        };
+        }
         // Most of what would be looked at is left out: one of them tells whether they are there.
         let may = |block: &&mut Block| conditions.iter().all(|c| block.holds(c) != Holds::Never);
         let first = blocks.into_iter().find(may).map(|block| block.clone());
@@ -88,7 +89,8 @@ impl SegmentSource {
     /// To ask the disk for what is expected.
     fn ahead_of(&self, time: TimeRange, expected: Expected) -> ReadAhead<'_> {
         let conditions = self.conditions.as_deref().unwrap_or_default();
-        self.reader.read_ahead(&self.fields, time, expected).satisfying(conditions)
+        let ahead = self.reader.read_ahead(&self.fields, time, expected);
+        ahead.satisfying(conditions).counting(self.only_counts)
     }
 
     /// Asks the disk for what is expected to be read of the next series, in this order, unless it was asked for most of

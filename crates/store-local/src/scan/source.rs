@@ -92,10 +92,8 @@ impl Source {
     pub(super) fn expect(&mut self, expected: Expected) {
         if let Self::Segment(segment) = self {
             let is_row = matches!(expected, Expected::Row(_));
-            let is_known = !segment.has_tombstones()
-                && segment.few == is_row
-                && !segment.only_counts
-                && segment.conditions.is_some();
+            let is_known =
+                !segment.has_tombstones() && segment.few == is_row && segment.conditions.is_some();
             segment.expected = is_known.then_some(expected);
         }
     }
