@@ -39,6 +39,7 @@ pub struct ReadAhead<'a> {
     time: TimeRange,
     expected: Expected,
     conditions: &'a [FieldCondition],
+    finds_rows: bool,
     only_counts: bool,
     wanted: Vec<Extent>,
     bytes: u64,
@@ -58,6 +59,7 @@ impl<'a> ReadAhead<'a> {
             time,
             expected,
             conditions: &[],
+            finds_rows: false,
             only_counts: false,
             wanted: Vec::new(),
             bytes: 0,
@@ -71,28 +73,30 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// The same where only rows are wanted that satisfy all conditions: of blocks with some that may, what is read to find
-    /// them. Whether more is read turns out then.
+    /// them, and if some are expected to be found as well what is read of those.
     #[must_use]
-    pub fn satisfying(self, conditions: &'a [FieldCondition]) -> Self {
-        Self { conditions, ..self }
+    pub fn satisfying(self, conditions: &'a [FieldCondition], finds_rows: bool) -> Self {
+        Self { conditions, finds_rows, ..self }
     }
 
     /// Adds what is expected to be read of a block and is not in the cache.
     pub fn add(&mut self, block: &Block) {
         let Some(open) = self.open_fields(block) else { return };
         let is_cut = !self.time.covers(&block.time());
+        let fields = std::mem::take(&mut self.fields);
         let reads_rows = if open.is_empty() {
-            let fields = std::mem::take(&mut self.fields);
-            let reads_rows = self.add_expected(block, &fields, is_cut);
-            self.fields = fields;
-            reads_rows
+            self.add_expected(block, &fields, is_cut)
         } else {
             if block.rows() >= SIFTED_ROWS_MIN {
                 self.add_windows(block, &open);
             }
             self.add_pages(block, &open);
+            if self.finds_rows {
+                self.add_pages(block, &fields);
+            }
             self.expected == Expected::Rows
         };
+        self.fields = fields;
         if reads_rows || is_cut || !block.has_one_series() {
             self.add_times(block);
         }
