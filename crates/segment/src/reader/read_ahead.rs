@@ -88,7 +88,7 @@ impl<'a> ReadAhead<'a> {
             self.add_expected(block, &fields, is_cut)
         } else {
             if block.rows() >= SIFTED_ROWS_MIN {
-                self.add_windows(block, &open);
+                self.add_windows(block, &open, i64::MAX);
             }
             self.add_pages(block, &open);
             if self.finds_rows {
@@ -148,7 +148,7 @@ impl<'a> ReadAhead<'a> {
             Expected::Row(_) => is_cut,
             Expected::Summaries(windows_ns_max) => {
                 !is_in_one_window(block, self.time, windows_ns_max) && {
-                    let window_ns = self.add_windows(block, fields);
+                    let window_ns = self.add_windows(block, fields, windows_ns_max);
                     self.reads_between(block.time(), window_ns, windows_ns_max)
                 }
             }
@@ -175,9 +175,9 @@ impl<'a> ReadAhead<'a> {
             || (windows_ns_max < i64::MAX && cuts(windows_ns_max))
     }
 
-    /// Adds the window summaries of some fields. How long the windows are, nanoseconds; `None`: there are none, or they cannot
-    /// be read.
-    fn add_windows(&mut self, block: &Block, fields: &[usize]) -> Option<i64> {
+    /// Adds the window summaries of some fields, if the windows are no longer than `windows_ns_max`. How long they are,
+    /// nanoseconds; `None`: there are none, or they cannot be read.
+    fn add_windows(&mut self, block: &Block, fields: &[usize], windows_ns_max: i64) -> Option<i64> {
         let extent = block.entry().window_index.as_ref()?;
         let shared = &self.reader.shared;
         let last_ns = shared.window_ns.load(Ordering::Relaxed);
@@ -187,17 +187,18 @@ impl<'a> ReadAhead<'a> {
             None if last_ns == 0 => self.reader.windows(block).ok().flatten(),
             None => shared.source.peek(Kind::Windows, extent),
         };
+        // Those of neighbouring blocks are mostly as long.
+        let window_ns = known.as_ref().map_or(last_ns, |known| known.index().window_ns());
         if known.is_none() {
             self.add_extent(extent);
         }
+        let fields = if window_ns > windows_ns_max { &[] } else { fields };
         for (place, page) in fields.iter().filter_map(|field| block.page_place(*field)) {
             let cell = known.as_ref().and_then(|known| known.cell(place));
             if let (Some(extent), None) = (&page.windows, cell.and_then(|cell| cell.get())) {
                 self.add_extent(extent);
             }
         }
-        // Those of neighbouring blocks are mostly as long.
-        let window_ns = known.map_or(last_ns, |known| known.index().window_ns());
         (window_ns > 0).then_some(window_ns)
     }
 
