@@ -14,5 +14,5 @@ pub use background::in_background;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskError, DiskResult, Entry, File, FileLock};
 pub use page_cache::{CacheFile, Page, PageCache, PageCacheStats, PageError, PageRange};
-pub use sim::{Fault, FaultConfig, SimDisk};
+pub use sim::{Access, Fault, FaultConfig, SimDisk};
 pub use system::SystemDisk;

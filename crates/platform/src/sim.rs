@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +32,21 @@ mod world;
 #[derive(Clone)]
 pub struct SimDisk {
     world: Arc<Mutex<World>>,
+    accesses: Accesses,
+}
+
+/// What was asked of files since somebody wanted to know; `None`: nobody does.
+type Accesses = Arc<Mutex<Option<Vec<Access>>>>;
+
+/// A part of a file that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The file.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// To be read ahead; otherwise they were read.
+    pub is_ahead: bool,
 }
 
 impl fmt::Debug for SimDisk {
@@ -47,7 +63,7 @@ impl SimDisk {
     }
 
     fn of(world: World) -> Self {
-        Self { world: Arc::new(Mutex::new(world)) }
+        Self { world: Arc::new(Mutex::new(world)), accesses: Accesses::default() }
     }
 
     /// The disk as it is found after power was lost now. This one fails from here on, but may be
@@ -105,15 +121,21 @@ impl SimDisk {
         self.world.lock().contents()
     }
 
+    /// What was read, or asked to be read ahead, since this was called last, in its order; from the first call on.
+    pub fn accesses(&self) -> Vec<Access> {
+        self.accesses.lock().replace(Vec::new()).unwrap_or_default()
+    }
+
     fn file(&self, path: &Path, inode: u64, writable: bool) -> Arc<dyn File> {
-        let world = Arc::clone(&self.world);
-        Arc::new(SimFile { world, path: path.to_owned(), inode, writable })
+        let (world, accesses) = (Arc::clone(&self.world), Arc::clone(&self.accesses));
+        Arc::new(SimFile { world, accesses, path: path.to_owned(), inode, writable })
     }
 }
 
 #[derive(Debug)]
 struct SimFile {
     world: Arc<Mutex<World>>,
+    accesses: Accesses,
     path: PathBuf,
     inode: u64,
     writable: bool,
@@ -195,6 +217,13 @@ impl Disk for SimDisk {
 }
 
 impl SimFile {
+    fn note(&self, offset: u64, len: u64, is_ahead: bool) {
+        if let Some(accesses) = &mut *self.accesses.lock() {
+            let range = offset..offset.saturating_add(len);
+            accesses.push(Access { path: self.path.clone(), range, is_ahead });
+        }
+    }
+
     fn changing<T>(
         &self,
         operation: &'static str,
@@ -219,6 +248,7 @@ impl File for SimFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> DiskResult<()> {
+        self.note(offset, buf.len() as u64, false);
         let read = self.world.lock().read(self.inode, buf, offset);
         read.map_err(failed("read", &self.path, Some(offset)))
     }
@@ -236,6 +266,10 @@ impl File for SimFile {
     }
 
     fn start_writeback(&self, _offset: u64, _len: u64) {}
+
+    fn read_ahead(&self, offset: u64, len: u64) {
+        self.note(offset, len, true);
+    }
 
     fn sync(&self) -> DiskResult<()> {
         // A file opened for reading may be synced too.

@@ -2,19 +2,13 @@
 //! is not asked for.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::Arc;
-
 use model::{CompareOp, FieldFilter, Operand, Scalar, TagExpr, TimeRange};
-use platform::{FaultConfig, SimDisk};
+use platform::{Access, FaultConfig, SimDisk};
 use store::testing::{self, Row, write};
-use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, Windows};
+use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
 use store_local::LocalStore;
 
 mod common;
-#[path = "common/watched.rs"]
-mod watched;
-use common::options;
-use watched::{Event, WatchedDisk};
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 24 * testing::HOUR_NS, ..testing::POLICY };
@@ -53,9 +47,9 @@ fn disk() -> SimDisk {
 }
 
 /// Reads everything; batches and summaries.
-fn read(store: &LocalStore, request: &ScanRequest) -> usize {
+fn read(store: &LocalStore, request: &ScanRequest, slice: &ScanSlice) -> usize {
     let scan = store.scan(request).unwrap();
-    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let mut cursor = scan.open(slice).unwrap();
     let mut found = 0;
     while let Some(item) = cursor.next().unwrap() {
         found += match item {
@@ -66,36 +60,48 @@ fn read(store: &LocalStore, request: &ScanRequest) -> usize {
     found
 }
 
-/// Reads on a store that has nothing in memory. Bytes that were asked for ahead.
+/// What was asked of segments.
+fn accesses(disk: &SimDisk) -> Vec<Access> {
+    let is_segment = |access: &Access| access.path.extension().is_some_and(|e| e == "seg");
+    disk.accesses().into_iter().filter(is_segment).collect()
+}
+
 fn check(disk: &SimDisk, what: &str, request: impl Fn(ScanRequest) -> ScanRequest) -> u64 {
-    let disk = WatchedDisk::new(disk);
-    let store = LocalStore::open(Arc::new(disk.clone()), options(256 << 20)).unwrap();
+    check_slice(disk, what, request, &ScanSlice::all())
+}
+
+/// Reads on a store that has nothing in memory. Bytes that were asked for ahead.
+fn check_slice(
+    disk: &SimDisk,
+    what: &str,
+    request: impl Fn(ScanRequest) -> ScanRequest,
+    slice: &ScanSlice,
+) -> u64 {
+    let disk = disk.fork();
+    let store = common::open(&disk, 256 << 20);
     let request = request(testing::scan_everything(&store, POLICY, "m").unwrap());
-    drop(disk.events());
-    let found = read(&store, &request);
+    drop(disk.accesses());
+    let found = read(&store, &request, slice);
     assert!(found > 0, "{what}");
-    let (mut asked, mut bytes, mut reads) = (Vec::new(), 0, 0);
-    for event in disk.events() {
-        match event {
-            Event::Asked(path, range) => {
-                bytes += range.end - range.start;
-                asked.push((path, range));
-            }
-            // Before anything can be asked for the directory is read.
-            Event::Read(path, range) if asked.iter().any(|(of, _)| *of == path) => {
-                reads += 1;
-                let is_inside = asked.iter().any(|(of, asked)| {
-                    *of == path && asked.start <= range.start && range.end <= asked.end
-                });
-                assert!(is_inside, "{what}: {range:?} was not asked for");
-            }
-            Event::Read(..) => {}
+    let (mut asked, mut bytes, mut reads): (Vec<Access>, _, _) = (Vec::new(), 0, 0);
+    for access in accesses(&disk) {
+        let of_file = || asked.iter().filter(|asked| asked.path == access.path);
+        if access.is_ahead {
+            bytes += access.range.end - access.range.start;
+            asked.push(access);
+        } else if of_file().next().is_some() {
+            reads += 1;
+            let (start, end) = (access.range.start, access.range.end);
+            let is_inside =
+                of_file().any(|asked| asked.range.start <= start && end <= asked.range.end);
+            assert!(is_inside, "{what}: {:?} was not asked for", access.range);
         }
+        // Before anything can be asked for the directory is read.
     }
     assert!(reads > 0, "{what}");
-    assert_eq!(read(&store, &request), found, "{what}");
-    let again: Vec<Event> = disk.events();
-    assert!(!again.iter().any(|e| matches!(e, Event::Asked(..))), "{what}: {again:?}");
+    assert_eq!(read(&store, &request, slice), found, "{what}");
+    let again = accesses(&disk);
+    assert!(!again.iter().any(|access| access.is_ahead), "{what}: {again:?}");
     bytes
 }
 
@@ -144,10 +150,25 @@ fn what_a_scan_reads_was_asked_for() {
             ..of(request)
         });
         assert!(counted * 2 < all, "{counted} bytes of {all}");
-        check(&disk, "rows above", |request| ScanRequest {
+        let one_row = ScanSlice { rows_per_series: Some(1), ..ScanSlice::all() };
+        if !is_long {
+            let last = |request: ScanRequest| ScanRequest {
+                time: hours(0, 50_000),
+                order: TimeOrder::Descending,
+                ..of(request)
+            };
+            let of_row = check_slice(&disk, "a row", last, &one_row);
+            assert!(of_row <= all, "{of_row} bytes of {all}");
+        }
+        let above_90 = |request: ScanRequest| ScanRequest {
             filters: vec![above(90_000_000)],
             ..one(of(request))
-        });
+        };
+        let all_above = check(&disk, "rows above", above_90);
+        if is_long {
+            let first = check_slice(&disk, "the first row above", above_90, &one_row);
+            assert!(first * 3 < all_above * 2, "the first block alone: {first} bytes of {all_above}");
+        }
         check(&disk, "sums above", |request| ScanRequest {
             filters: vec![above(90_000_000)],
             windows: Some(hourly),

@@ -41,9 +41,10 @@ type Times = (f64, f64);
 impl Report<'_> {
     pub(super) fn cold(&mut self) -> Result<()> {
         self.push(&format!(
-            "\n## From a cold page cache\n\n{HOSTS} hosts, {HOURS} h, settled. For each question the system was stopped, what \
+            "\n## From a cold page cache\n\n{} hosts, {HOURS} h, settled. For each question the system was stopped, what \
              the kernel has of files was dropped, and it was started again: ms of the first question, medians of {ROUNDS}. In \
-             brackets another one of its type after it.\n\n"
+             brackets another one of its type after it.\n\n",
+            self.scale(HOSTS)
         ));
         // Before anything is loaded.
         if let Err(error) = forget_files() {

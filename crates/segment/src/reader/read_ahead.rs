@@ -79,7 +79,8 @@ impl<'a> ReadAhead<'a> {
         Self { conditions, finds_rows, ..self }
     }
 
-    /// Adds what is expected to be read of a block and is not in the cache.
+    /// Adds what is expected to be read of a block and is not in the cache. As long as nobody knows how long windows are in
+    /// the segment, those of the block are read for that.
     pub fn add(&mut self, block: &Block) {
         let Some(open) = self.open_fields(block) else { return };
         let is_cut = !self.time.covers(&block.time());
@@ -94,7 +95,7 @@ impl<'a> ReadAhead<'a> {
             if self.finds_rows {
                 self.add_pages(block, &fields);
             }
-            self.expected == Expected::Rows
+            !matches!(self.expected, Expected::Summaries(_))
         };
         self.fields = fields;
         if reads_rows || is_cut || !block.has_one_series() {

@@ -118,6 +118,11 @@ impl SegmentSource {
     /// Asks the disk for what is expected to be read of some series, at least one.
     fn ask(&mut self, series: &[SeriesId], time: TimeRange) {
         let Some(expected) = self.expected else { return };
+        // Of one row the block that has it, mostly.
+        let (edge, is_one) = match expected {
+            Expected::Row(edge) => (edge, true),
+            Expected::Rows | Expected::Summaries(_) => (Edge::First, false),
+        };
         let mut ahead = self.ahead_of(time, expected);
         let (mut last, mut near) = (series[0], self.near);
         let mut added: Option<Block> = None;
@@ -125,7 +130,7 @@ impl SegmentSource {
             last = series;
             let mut walk = self.reader.walk(&self.directory, series, time, near);
             // As above.
-            while let Ok(Some(block)) = self.next_block(&mut walk, Edge::First) {
+            while let Ok(Some(block)) = self.next_block(&mut walk, edge) {
                 near = block.place();
                 // Series may share blocks.
                 if added.as_ref().is_none_or(|added| !same(added, &block)) {
@@ -134,6 +139,9 @@ impl SegmentSource {
                 added = Some(block);
                 if ahead.bytes() >= ASKED_BYTES {
                     break 'all;
+                }
+                if is_one {
+                    break;
                 }
             }
         }

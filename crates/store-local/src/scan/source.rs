@@ -226,9 +226,9 @@ impl SegmentSource {
         }
         if self.tombstones.is_empty() {
             let mut walk = self.begin(series, time, Edge::First);
-            let before = out.len();
+            let mut is_first = true;
             while let Some(block) = self.next_block(&mut walk, Edge::First)? {
-                if out.len() == before && walk.may_have_more() {
+                if std::mem::take(&mut is_first) && walk.may_have_more() {
                     self.read_ahead_of(series, time, &block);
                 }
                 if self.has_values(&block, None) {
