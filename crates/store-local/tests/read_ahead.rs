@@ -167,7 +167,10 @@ fn what_a_scan_reads_was_asked_for() {
         let all_above = check(&disk, "rows above", above_90);
         if is_long {
             let first = check_slice(&disk, "the first row above", above_90, &one_row);
-            assert!(first * 3 < all_above * 2, "the first block alone: {first} bytes of {all_above}");
+            assert!(
+                first * 3 < all_above * 2,
+                "the first block alone: {first} bytes of {all_above}"
+            );
         }
         check(&disk, "sums above", |request| ScanRequest {
             filters: vec![above(90_000_000)],
