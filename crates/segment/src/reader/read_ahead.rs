@@ -39,7 +39,6 @@ pub struct ReadAhead<'a> {
     time: TimeRange,
     expected: Expected,
     conditions: &'a [FieldCondition],
-    finds_rows: bool,
     only_counts: bool,
     wanted: Vec<Extent>,
     bytes: u64,
@@ -59,7 +58,6 @@ impl<'a> ReadAhead<'a> {
             time,
             expected,
             conditions: &[],
-            finds_rows: false,
             only_counts: false,
             wanted: Vec::new(),
             bytes: 0,
@@ -73,10 +71,10 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// The same where only rows are wanted that satisfy all conditions: of blocks with some that may, what is read to find
-    /// them, and if some are expected to be found as well what is read of those.
+    /// them. Whether more is read turns out then.
     #[must_use]
-    pub fn satisfying(self, conditions: &'a [FieldCondition], finds_rows: bool) -> Self {
-        Self { conditions, finds_rows, ..self }
+    pub fn satisfying(self, conditions: &'a [FieldCondition]) -> Self {
+        Self { conditions, ..self }
     }
 
     /// Adds what is expected to be read of a block and is not in the cache. As long as nobody knows how long windows are in
@@ -92,9 +90,6 @@ impl<'a> ReadAhead<'a> {
                 self.add_windows(block, &open, i64::MAX);
             }
             self.add_pages(block, &open);
-            if self.finds_rows {
-                self.add_pages(block, &fields);
-            }
             !matches!(self.expected, Expected::Summaries(_))
         };
         self.fields = fields;

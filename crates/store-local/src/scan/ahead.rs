@@ -31,8 +31,6 @@ pub(super) struct Asked {
     in_vain: u32,
     /// So many times it is not worth trying again.
     skips: u32,
-    /// Whether rows of the block that was read last satisfied the filters.
-    pub(super) finds_rows: bool,
 }
 
 impl Asked {
@@ -92,7 +90,7 @@ impl SegmentSource {
     fn ahead_of(&self, time: TimeRange, expected: Expected) -> ReadAhead<'_> {
         let conditions = self.conditions.as_deref().unwrap_or_default();
         let ahead = self.reader.read_ahead(&self.fields, time, expected);
-        ahead.satisfying(conditions, self.asked.finds_rows).counting(self.only_counts)
+        ahead.satisfying(conditions).counting(self.only_counts)
     }
 
     /// Asks the disk for what is expected to be read of the next series, in this order, unless it was asked for most of

@@ -72,9 +72,7 @@ impl SegmentSource {
             true => None,
             false => Some(self.found(block, rows, stretches)?),
         };
-        let found = found.filter(|found| found.selection.count_ones() > 0);
-        self.asked.finds_rows = found.is_some();
-        let Some(found) = found else {
+        let Some(found) = found.filter(|found| found.selection.count_ones() > 0) else {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
             return Ok(None);
         };
