@@ -225,7 +225,7 @@ struct Compare {
 
 #[derive(Args)]
 struct ReportCommand {
-    /// queries, scans, trucks, shapes, ceiling, series, published, ycsb, crowd or growth; may be given several times, all if absent
+    /// queries, scans, trucks, shapes, ceiling, series, published, ycsb, crowd, cold or growth; may be given several times, all if absent
     #[arg(long = "section", value_parser = parse_section)]
     sections: Vec<Section>,
     /// Seconds that each query type runs
