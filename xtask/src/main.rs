@@ -7,6 +7,7 @@
 
 mod edges;
 mod packages;
+mod release;
 mod tidy;
 
 use std::process::Command;
@@ -21,6 +22,7 @@ Tasks of the project:
   cargo xtask tidy      crate edges, file sizes, banned words
   cargo xtask packages  installs what the tests need
   cargo xtask parts     measures the parts one by one, after the limits of the machine
+  cargo xtask release   builds the server with a profile of its measurements: target/pgo/nyala, in half an hour
   cargo xtask fuzz [SECONDS]  runs every fuzz target for a while (needs a nightly toolchain)";
 
 fn main() -> Result<()> {
@@ -30,6 +32,7 @@ fn main() -> Result<()> {
         ["tidy"] => tidy_all(),
         ["packages"] => packages::install(),
         ["parts"] => parts(),
+        ["release"] => release::build(),
         ["fuzz"] => fuzz("600"),
         ["fuzz", seconds] => fuzz(seconds),
         [] | ["help" | "--help" | "-h"] => {

@@ -237,6 +237,9 @@ struct ReportCommand {
     /// Nyala's binary
     #[arg(long, default_value = "target/release/nyala")]
     nyala: PathBuf,
+    /// Nyala alone, without its peers
+    #[arg(long)]
+    alone: bool,
     /// QuestDB's jar; where Maven keeps it if absent
     #[arg(long)]
     questdb: Option<PathBuf>,
@@ -492,14 +495,15 @@ fn run_report(command: ReportCommand) -> Result<()> {
     if sections.is_empty() {
         sections.extend(Section::ALL.iter().map(|(_, section)| *section));
     }
+    let peers = vec![
+        System::InfluxDb,
+        System::VictoriaMetrics,
+        System::QuestDb(command.questdb.unwrap_or_else(questdb_jar)),
+        System::ClickHouse,
+    ];
     report(&ReportOptions {
         sections,
-        peers: vec![
-            System::InfluxDb,
-            System::VictoriaMetrics,
-            System::QuestDb(command.questdb.unwrap_or_else(questdb_jar)),
-            System::ClickHouse,
-        ],
+        peers: if command.alone { Vec::new() } else { peers },
         nyala: System::Nyala(command.nyala),
         query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
         shrink: command.shrink,

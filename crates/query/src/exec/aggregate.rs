@@ -487,8 +487,10 @@ impl Run<'_> {
         let ascending = self.select.ascending;
         let mut done = None;
         let mut rows = self.context.tuning.first_slice_rows;
+        // No group has enough with fewer windows than it is to have rows.
+        let mut windows_least = self.select.limit.saturating_add(self.select.offset);
         while let Some(slice) = self.unit.extent.slice(done, rows, ascending) {
-            let slice = self.whole_windows(slice.intersect(&range), range);
+            let slice = self.whole_windows(slice.intersect(&range), windows_least, range);
             done = Some(if ascending { slice.max } else { slice.min });
             rows = rows.saturating_mul(4);
             if slice.is_empty() {
@@ -497,6 +499,7 @@ impl Run<'_> {
                 }
                 continue;
             }
+            windows_least = 1;
             let more = self.read(groups.clone(), slice, Some(&only))?;
             for (mine, more) in points.iter_mut().zip(&more) {
                 mine.iter_mut().zip(more).for_each(|(mine, more)| mine.append(more));
@@ -511,16 +514,19 @@ impl Run<'_> {
         Ok(points)
     }
 
-    /// The slice, widened to whole windows in the direction of reading.
-    fn whole_windows(&self, slice: TimeRange, range: TimeRange) -> TimeRange {
+    /// The slice, widened to whole windows in the direction of reading, about `least` of them at least.
+    fn whole_windows(&self, slice: TimeRange, least: u64, range: TimeRange) -> TimeRange {
         let Some(windows) = &self.select.windows else { return slice };
         if slice.is_empty() {
             return slice;
         }
+        let further = i64::try_from(least.saturating_sub(1)).unwrap_or(i64::MAX);
         let widened = if self.select.ascending {
-            TimeRange::new(slice.min, windows.at(slice.max).end.saturating_sub(1).max(slice.max))
+            let max = windows.moved(slice.min, further).clamp(slice.max, range.max);
+            TimeRange::new(slice.min, windows.at(max).end.saturating_sub(1).max(max))
         } else {
-            TimeRange::new(windows.at(slice.min).start.min(slice.min), slice.max)
+            let min = windows.moved(slice.max, -further).clamp(range.min, slice.min);
+            TimeRange::new(windows.at(min).start.min(min), slice.max)
         };
         widened.intersect(&range)
     }

@@ -1,0 +1,108 @@
+//! The fastest build of the server: compiled with a profile of what it does in the published measurements.
+//!
+//! A build that counts how often each branch is taken and each function is called runs every kind of load and
+//! question at a fraction of its size, and the compiler places and inlines code by what was counted. What was
+//! not run counts as rare, so the training is to be broad: whole sections of the report and every function of
+//! InfluxQL, not the questions of one benchmark. Nothing of it is kept in the repository: a profile fits the
+//! sources and the compiler it was made with.
+
+use std::env::consts::EXE_SUFFIX;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{cargo, step};
+
+/// Everything that is made here.
+const DIRECTORY: &str = "target/pgo";
+
+/// What the server that counts is asked to do, without peers.
+const TRAINING: [&[&str]; 3] = [
+    &[
+        "report",
+        "--alone",
+        "--shrink",
+        "20",
+        "--seconds",
+        "1",
+        "--section",
+        "queries",
+        "--section",
+        "scans",
+        "--section",
+        "trucks",
+        "--section",
+        "shapes",
+        "--section",
+        "ycsb",
+        "--section",
+        "crowd",
+    ],
+    &["functions", "--alone", "--rest", "5"],
+    &["functions", "--alone", "--rest", "5", "--workload", "services"],
+];
+
+pub(crate) fn build() -> Result<()> {
+    let merger = profile_merger()?;
+    let host = rustc(&["--print", "host-tuple"])?;
+    let directory = std::path::absolute(DIRECTORY)?;
+    let (counts, profile) = (directory.join("counts"), directory.join("nyala.profdata"));
+    let _ = fs::remove_dir_all(&counts);
+    fs::create_dir_all(&counts).with_context(|| counts.display().to_string())?;
+
+    let flag = |name: &str, path: &Path| format!("-C{name}={}", path.display());
+    let server = |flag: &str| {
+        let mut flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+        flags.push(' ');
+        flags.push_str(flag);
+        // With a target the flags are not for build scripts and macros.
+        let mut command = cargo(&["build", "--release", "--package", "nyala", "--target", &host]);
+        command.arg("--target-dir").arg(&directory).env("RUSTFLAGS", flags);
+        command
+    };
+    let built = directory.join(&host).join("release").join(format!("nyala{EXE_SUFFIX}"));
+
+    step("building a server that counts", server(&flag("profile-generate", &counts)))?;
+    for training in TRAINING {
+        step(&format!("training: {}", training[0]), train(training, &built, &directory))?;
+    }
+    let mut merge = Command::new(merger);
+    merge.arg("merge").arg("--output").arg(&profile).arg(&counts);
+    step("adding up what was counted", merge)?;
+    step("building the server", server(&flag("profile-use", &profile)))?;
+
+    let result = directory.join(format!("nyala{EXE_SUFFIX}"));
+    fs::copy(&built, &result).with_context(|| result.display().to_string())?;
+    println!("== {DIRECTORY}/nyala{EXE_SUFFIX}");
+    Ok(())
+}
+
+fn train(training: &[&str], server: &Path, directory: &Path) -> Command {
+    let mut command = cargo(&["run", "--quiet", "--release", "--package", "bench", "--"]);
+    command.args(training).arg("--nyala").arg(server);
+    if training[0] == "report" {
+        command.arg("--directory").arg(directory.join("data"));
+        command.arg("--out").arg(directory.join("training.md"));
+    }
+    command
+}
+
+/// LLVM's tool of the version that the compiler has.
+fn profile_merger() -> Result<PathBuf> {
+    let libraries = PathBuf::from(rustc(&["--print", "target-libdir"])?);
+    let tool = libraries.with_file_name("bin").join(format!("llvm-profdata{EXE_SUFFIX}"));
+    if !tool.exists() {
+        bail!("{} is missing: rustup component add llvm-tools", tool.display());
+    }
+    Ok(tool)
+}
+
+fn rustc(args: &[&str]) -> Result<String> {
+    let output = Command::new("rustc").args(args).output().context("cannot run rustc")?;
+    if !output.status.success() {
+        bail!("rustc {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
