@@ -22,7 +22,7 @@ Tasks of the project:
   cargo xtask tidy      crate edges, file sizes, banned words
   cargo xtask packages  installs what the tests need
   cargo xtask parts     measures the parts one by one, after the limits of the machine
-  cargo xtask release   builds the server with a profile of its measurements: target/pgo/nyala, in half an hour
+  cargo xtask release   builds the server with a profile of its measurements: target/pgo/nyala, in twenty minutes
   cargo xtask fuzz [SECONDS]  runs every fuzz target for a while (needs a nightly toolchain)";
 
 fn main() -> Result<()> {
