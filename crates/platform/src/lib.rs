@@ -10,7 +10,7 @@ mod page_cache;
 mod sim;
 mod system;
 
-pub use background::in_background;
+pub use background::{Manners, give_way, in_background, set_manners};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskError, DiskResult, Entry, File, FileLock};
 pub use page_cache::{CacheFile, Page, PageCache, PageCacheStats, PageError, PageRange};

@@ -5,7 +5,6 @@
 
 mod join;
 mod join_policy;
-mod pace;
 mod policy;
 
 use std::collections::BTreeMap;
@@ -23,14 +22,14 @@ use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
 use crate::flush::{discard_segment, finish_segment, segment_meta, start_segment};
 use crate::manifest::Edit;
+use crate::pace::{Pace, resting};
 use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source, SparsePart};
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
 pub(crate) use join::{join, neighbours_to_join};
 pub use join_policy::Kept;
-use pace::Pace;
-use policy::{Candidate, choose, is_urgent};
+use policy::{Candidate, choose, is_urgent, rest_percent};
 pub(crate) use policy::{Choice, When};
 
 /// Longer results are not kept in the system's memory while rows come: they are not the latest rows, and rest for a
@@ -76,8 +75,8 @@ pub(crate) fn compact(
     };
     // Writes and queries go first, until so many segments wait that they slow queries down.
     let is_urgent = is_urgent(&candidates(partition)) || engine.is_full_of_tombstones();
-    let mut pace = Pace::new(engine, partition, is_urgent);
-    let mut merge = || merged(engine, (id, options), inputs, &mut pace);
+    let rest_percent = || if is_urgent { 0 } else { rest_percent_of(engine, partition) };
+    let merge = || merged(engine, (id, options), inputs, &rest_percent);
     let (info, reader) = if is_urgent { merge() } else { in_background(merge) }?;
     engine.metrics.compactions.add(1);
 
@@ -122,16 +121,29 @@ fn clear_up(
 
 /// Writes the rows of segments, whose neighbours are later where times overlap, as the segment `id`; no reader if there
 /// are none.
+/// How long a merge of a partition rests, as things are by now: while a large merge goes on many segments may
+/// come, and runs of the index, which are merged by the thread that rests here.
+fn rest_percent_of(engine: &Engine, partition: &Partition) -> u32 {
+    if engine.has_many_index_runs() {
+        return 0;
+    }
+    let view = engine.view();
+    let now = view.partition_at(partition.policy, partition.time.min);
+    now.map_or(0, |partition| rest_percent(&candidates(partition)))
+}
+
 fn merged(
     engine: &Engine,
     (id, options): (u64, WriterOptions),
     inputs: &[Arc<Segment>],
-    pace: &mut Pace<'_>,
+    rest_percent: &dyn Fn() -> u32,
 ) -> Result<(SegmentInfo, Option<Arc<SegmentReader>>), StoreError> {
+    let manners = || resting(rest_percent());
+    let mut pace = Pace::new(engine, &manners);
     let mut merge = || {
         let mut writer = start_segment(engine, &engine.segment_path(id), options)?;
         for (name, fields) in measurements(engine, inputs)? {
-            merge_measurement(engine, &mut writer, inputs, &name, &fields, pace)?;
+            merge_measurement(engine, &mut writer, inputs, &name, &fields, &mut pace)?;
         }
         finish_segment(engine, id, writer)
     };

@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::error::{disk_error, segment_error, series_error, wal_error};
 use crate::manifest::{Edit, SegmentMeta};
 use crate::memtable::Memtable;
+use crate::pace::{self, Pace};
 use crate::rows::{FieldNo, MeasurementNo};
 use crate::sink::SegmentSink;
 use crate::tombstone::{Tombstone, visible};
@@ -65,9 +66,12 @@ fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Wri
         }
     }
     measurements.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let manners = || pace::of_flush(engine.work.memtable_bytes(), &engine.memory);
+    let mut pace = Pace::new(engine, &manners);
     for (name, series) in measurements {
-        write_measurement(engine, &mut writer, frozen, &name, series)?;
+        write_measurement((engine, &mut pace), &mut writer, frozen, &name, series)?;
     }
+    drop(pace);
     let (info, reader) = finish_segment(engine, id, writer)?;
     engine.metrics.bytes_flushed.add(info.bytes);
     Ok(reader.map(|reader| Written { info, reader }))
@@ -112,7 +116,7 @@ pub(crate) fn discard_segment(engine: &Engine, id: u64) {
 }
 
 fn write_measurement(
-    engine: &Engine,
+    (engine, pace): (&Engine, &mut Pace<'_>),
     writer: &mut SegmentWriter,
     frozen: &Frozen,
     name: &Name,
@@ -147,6 +151,7 @@ fn write_measurement(
             let hidden = seen.hidden.as_deref().unwrap_or_default();
             let (times, columns) = table.read_sparse(*series, (time, hidden), &places);
             sink.add_sparse(*series, (&times, &columns), 0..times.len())?;
+            pace.keep();
         }
     }
     sink.finish()

@@ -30,6 +30,7 @@ mod memtable;
 mod metadata;
 mod metrics;
 mod options;
+mod pace;
 mod recover;
 mod rows;
 mod scan;

@@ -169,6 +169,7 @@ impl BlockWriter {
                 let plan = plan.filter(|p| page.range.len() >= p.ends.len() * span_values_min);
                 page.span_ends = plan.map(|p| page.span_ends(p));
             }
+            platform::give_way();
             let start = out.position();
             let is_text = *field_type == FieldType::String;
             let effort = if is_text { self.text_effort } else { self.effort };

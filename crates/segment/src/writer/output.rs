@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use platform::File;
+use platform::{File, give_way};
 
 use crate::SegmentError;
 use crate::format::Extent;
 
 /// Bytes are handed to the disk in pieces of about this size.
 const PIECE_BYTES: usize = 1 << 20;
+/// The system gets them in parts of this size, between which others may have the processor: a copy of 1 MiB takes it
+/// a millisecond.
+const PART_BYTES: usize = 128 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -67,10 +70,13 @@ impl Output {
     }
 
     fn write(&mut self) -> Result<(), SegmentError> {
-        self.file.write_at(&self.buffer, self.written)?;
-        let len = self.buffer.len() as u64;
-        self.file.start_writeback(self.written, len);
-        self.written += len;
+        let start = self.written;
+        for part in self.buffer.chunks(PART_BYTES) {
+            give_way();
+            self.file.write_at(part, self.written)?;
+            self.written += part.len() as u64;
+        }
+        self.file.start_writeback(start, self.written - start);
         self.buffer.clear();
         Ok(())
     }

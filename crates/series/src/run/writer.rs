@@ -339,6 +339,7 @@ impl Output {
 
     fn append(&mut self, bytes: &[u8]) -> SeriesResult<()> {
         self.buffer.extend_from_slice(bytes);
+        platform::give_way();
         if self.buffer.len() >= Self::BUFFER_BYTES {
             self.write_out()?;
         }

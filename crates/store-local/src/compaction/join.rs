@@ -12,8 +12,7 @@ use segment::WriterOptions;
 use store::StoreError;
 
 use super::join_policy::{Neighbour, choose_to_join};
-use super::pace::Pace;
-use super::{When, choice, clear_up, left_over, merged};
+use super::{When, choice, clear_up, left_over, merged, rest_percent_of};
 use crate::engine::Engine;
 use crate::flush::segment_meta;
 use crate::manifest::Edit;
@@ -50,8 +49,8 @@ pub(crate) fn join(engine: &Engine, partitions: &[Arc<Partition>]) -> Result<(),
         partitions.iter().flat_map(|p| &p.segments).map(Arc::clone).collect();
     let id = engine.manifest.next_segment_id();
     let options = WriterOptions::cold(id);
-    let mut pace = Pace::new(engine, first, false);
-    let merge = || merged(engine, (id, options), &inputs, &mut pace);
+    let rest_percent = || rest_percent_of(engine, first);
+    let merge = || merged(engine, (id, options), &inputs, &rest_percent);
     let (info, reader) = in_background(merge)?;
 
     let last_write = inputs.iter().map(|s| s.last_write).max().expect("BUG: a merge of nothing");
