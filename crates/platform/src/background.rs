@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 /// How far behind others a thread is put, 0 to 19: it gets a tenth of a processor that somebody else
 /// wants as well, and all of one that nobody wants.
 const NICENESS: i32 = 10;
-/// So long others wait at most for a thread that yields. A yield that nobody waits for takes less than 1 us.
+/// About so long others wait for a thread that yields. A yield that nobody waits for takes less than 1 us.
 const TURN: Duration = Duration::from_micros(50);
 /// The least work between two rests.
 const STINT: Duration = Duration::from_millis(1);
