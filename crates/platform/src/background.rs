@@ -2,8 +2,8 @@
 //!
 //! A low priority alone does not make it so. A thread that is waked goes where it slept, if Linux has not taken it out of
 //! that queue yet (EEVDF's delayed dequeue, since 6.12), and waits there behind whoever runs, often to the next tick: up
-//! to 4 ms at 250 Hz, be the next processor idle. So long work asks often whether it should give way, and does so without
-//! the kernel.
+//! to 4 ms at 250 Hz, be the next processor idle. So long work says often
+//! that others may go first, and does not wait for the kernel to notice.
 
 use std::cell::Cell;
 use std::thread::Builder;
@@ -22,10 +22,9 @@ const STINT: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(100);
 
 /// What a thread does for others where its work calls [`give_way`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
     /// Nothing: it is others that wait for this work.
-    #[default]
     Hurries,
     /// Lets whoever waits for its processor go first.
     Yields,

@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::error::{disk_error, segment_error};
 use crate::flush::{discard_segment, finish_segment, segment_meta, start_segment};
 use crate::manifest::Edit;
-use crate::pace::{Pace, resting};
+use crate::pace::Pace;
 use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source, SparsePart};
 use crate::sink::SegmentSink;
 use crate::tombstone::Tombstone;
@@ -119,8 +119,6 @@ fn clear_up(
     result.map_or(Ok(()), remove)
 }
 
-/// Writes the rows of segments, whose neighbours are later where times overlap, as the segment `id`; no reader if there
-/// are none.
 /// How long a merge of a partition rests, as things are by now: while a large merge goes on many segments may
 /// come, and runs of the index, which are merged by the thread that rests here.
 fn rest_percent_of(engine: &Engine, partition: &Partition) -> u32 {
@@ -132,14 +130,15 @@ fn rest_percent_of(engine: &Engine, partition: &Partition) -> u32 {
     now.map_or(0, |partition| rest_percent(&candidates(partition)))
 }
 
+/// Writes the rows of segments, whose neighbours are later where times overlap, as the segment `id`; no reader if there
+/// are none.
 fn merged(
     engine: &Engine,
     (id, options): (u64, WriterOptions),
     inputs: &[Arc<Segment>],
     rest_percent: &dyn Fn() -> u32,
 ) -> Result<(SegmentInfo, Option<Arc<SegmentReader>>), StoreError> {
-    let manners = || resting(rest_percent());
-    let mut pace = Pace::new(engine, &manners);
+    let mut pace = Pace::new(engine, rest_percent);
     let mut merge = || {
         let mut writer = start_segment(engine, &engine.segment_path(id), options)?;
         for (name, fields) in measurements(engine, inputs)? {

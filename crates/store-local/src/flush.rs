@@ -21,6 +21,7 @@ use crate::rows::{FieldNo, MeasurementNo};
 use crate::sink::SegmentSink;
 use crate::tombstone::{Tombstone, visible};
 use crate::view::{Frozen, Partition, Segment};
+use crate::write::used_bytes;
 
 /// Flushes the oldest frozen memtable of a partition; says whether there was one.
 pub(crate) fn flush_partition(engine: &Engine, partition: &Partition) -> Result<bool, StoreError> {
@@ -66,8 +67,8 @@ fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Wri
         }
     }
     measurements.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let manners = || pace::of_flush(engine.work.memtable_bytes(), &engine.memory);
-    let mut pace = Pace::new(engine, &manners);
+    let rest_percent = || pace::flush_rest_percent(used_bytes(engine), &engine.memory);
+    let mut pace = Pace::new(engine, &rest_percent);
     for (name, series) in measurements {
         write_measurement((engine, &mut pace), &mut writer, frozen, &name, series)?;
     }

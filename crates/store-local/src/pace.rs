@@ -22,18 +22,18 @@ const FLUSH_REST_PERCENT: u32 = 100;
 /// Gives the thread that does some work the manners that suit it, as long as it is kept.
 pub(crate) struct Pace<'a> {
     engine: &'a Engine,
-    /// The manners while rows are written.
-    manners: &'a dyn Fn() -> Manners,
+    /// How long to rest now, in percent of how long it works.
+    rest_percent: &'a dyn Fn() -> u32,
     looked: Instant,
     /// Where the log ended then.
     position: Lsn,
 }
 
 impl<'a> Pace<'a> {
-    /// Of work that this thread begins; `manners` says which it has while rows are written. It rests only then.
-    pub(crate) fn new(engine: &'a Engine, manners: &'a dyn Fn() -> Manners) -> Self {
-        let mut pace =
-            Self { engine, manners, looked: Instant::now(), position: engine.wal.position() };
+    /// Of work that this thread begins. `rest_percent` says how long it rests while rows are written; 0: it hurries.
+    pub(crate) fn new(engine: &'a Engine, rest_percent: &'a dyn Fn() -> u32) -> Self {
+        let (looked, position) = (Instant::now(), engine.wal.position());
+        let mut pace = Self { engine, rest_percent, looked, position };
         pace.look();
         pace
     }
@@ -48,11 +48,7 @@ impl<'a> Pace<'a> {
 
     fn look(&mut self) {
         let position = self.engine.wal.position();
-        let manners = match (self.manners)() {
-            Manners::Rests(_) if position == self.position => Manners::Yields,
-            manners => manners,
-        };
-        set_manners(manners);
+        set_manners(manners((self.rest_percent)(), position != self.position));
         (self.looked, self.position) = (Instant::now(), position);
     }
 }
@@ -63,17 +59,22 @@ impl Drop for Pace<'_> {
     }
 }
 
-/// Of a flush, with so many bytes of memtables in all: it rests as long as it works when the one that is flushed is all
-/// there is, and hurries when the next one is half full: it should be done before that one waits for it.
-pub(crate) fn of_flush(memtable_bytes: usize, plan: &MemoryPlan) -> Manners {
-    let (least, most) = (plan.memtable_flush, plan.memtable_flush + plan.memtable_flush / 2);
-    let room = most.saturating_sub(memtable_bytes.max(least));
-    resting((FLUSH_REST_PERCENT as usize * room / (most - least)) as u32)
+/// Of work that is to rest so long while rows are written.
+fn manners(rest_percent: u32, rows_come: bool) -> Manners {
+    match rest_percent {
+        0 => Manners::Hurries,
+        percent if rows_come => Manners::Rests(percent),
+        _ => Manners::Yields,
+    }
 }
 
-/// Of work that rests for so many percent of its time; that which must not rest hurries.
-pub(crate) fn resting(percent: u32) -> Manners {
-    if percent == 0 { Manners::Hurries } else { Manners::Rests(percent) }
+/// Of a flush, with so many bytes of memtables in all: it rests as long as it works when the one that is flushed is all
+/// there is, and not when the next one is half full: it should be done before that one waits for it. Where memtables of
+/// many partitions are that much it never rests.
+pub(crate) fn flush_rest_percent(memtable_bytes: usize, plan: &MemoryPlan) -> u32 {
+    let (least, most) = (plan.memtable_flush, plan.memtable_flush + plan.memtable_flush / 2);
+    let room = most.saturating_sub(memtable_bytes.max(least));
+    (FLUSH_REST_PERCENT as usize * room / (most - least)) as u32
 }
 
 #[cfg(test)]
@@ -84,11 +85,14 @@ mod tests {
     fn a_flush_rests_less_the_less_memory_is_left() {
         let plan = MemoryPlan::new(1 << 30);
         let flush = plan.memtable_flush;
-        let manners = |quarters| of_flush(flush * quarters / 4, &plan);
-        assert_eq!(manners(1), Manners::Rests(100), "of little as well");
-        assert_eq!(manners(4), Manners::Rests(100));
-        assert_eq!(manners(5), Manners::Rests(50));
-        assert_eq!(manners(6), Manners::Hurries);
-        assert_eq!(manners(99), Manners::Hurries);
+        let percent = |quarters| flush_rest_percent(flush * quarters / 4, &plan);
+        assert_eq!([1, 4, 5, 6, 99].map(percent), [100, 100, 50, 0, 0]);
+    }
+
+    #[test]
+    fn work_rests_only_while_rows_come_and_what_must_not_rest_hurries() {
+        assert_eq!(manners(7, true), Manners::Rests(7));
+        assert_eq!(manners(7, false), Manners::Yields);
+        assert_eq!([true, false].map(|rows_come| manners(0, rows_come)), [Manners::Hurries; 2]);
     }
 }

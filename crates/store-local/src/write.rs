@@ -20,6 +20,7 @@ use wal::Lsn;
 use crate::engine::Engine;
 use crate::error::wal_error;
 use crate::memtable::{ROWS_MAX, TEXT_BYTES_MAX};
+pub(crate) use admit::used_bytes;
 use commit::Committed;
 pub(crate) use commit::apply;
 use prepare::Prepared;

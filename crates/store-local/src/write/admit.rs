@@ -23,12 +23,15 @@ fn counted(all: usize, pinned: usize, pinned_max: usize) -> usize {
     all.saturating_sub(pinned.min(pinned_max))
 }
 
+/// Bytes of memtables that count against the limits.
+pub(crate) fn used_bytes(engine: &Engine) -> usize {
+    let (all, pinned) = (engine.work.memtable_bytes(), engine.work.pinned_bytes());
+    counted(all, pinned, engine.memory.memtables_pinned)
+}
+
 /// Lets a write in, perhaps after a while.
 pub(super) fn admit(engine: &Engine) -> Result<(), StoreError> {
-    let used = || {
-        let (all, pinned) = (engine.work.memtable_bytes(), engine.work.pinned_bytes());
-        counted(all, pinned, engine.memory.memtables_pinned)
-    };
+    let used = || used_bytes(engine);
     let (soft, hard) = (engine.memory.memtables_soft, engine.memory.memtables_hard);
     let now = used();
     if now <= soft {
