@@ -6,6 +6,7 @@
 //!   after `sync_dir`, bytes after `sync` (which on macOS asks the drive itself).
 //! - Locks are advisory whole-file locks of the open file description: the kernel drops them when
 //!   the process dies, however it dies.
+//! - What is left of a large file that was removed goes with its last handle, on Linux little by little (see `space`).
 //!
 //! Not here: caching (see `page_cache`), faults (see `sim`).
 
@@ -31,6 +32,9 @@ pub struct SystemDisk;
 #[derive(Debug)]
 struct SystemFile {
     path: PathBuf,
+    #[cfg(target_os = "linux")]
+    file: space::FreedInSteps,
+    #[cfg(not(target_os = "linux"))]
     file: fs::File,
 }
 
@@ -52,7 +56,7 @@ fn open_with(
     options: &OpenOptions,
 ) -> DiskResult<Arc<dyn File>> {
     let file = options.open(path).map_err(at(operation, path))?;
-    Ok(Arc::new(SystemFile { path: path.to_owned(), file }))
+    Ok(Arc::new(SystemFile { path: path.to_owned(), file: file.into() }))
 }
 
 impl Disk for SystemDisk {
@@ -234,5 +238,7 @@ impl File for SystemFile {
     }
 }
 
+#[cfg(target_os = "linux")]
+mod space;
 #[cfg(test)]
 mod tests;

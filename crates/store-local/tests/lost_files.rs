@@ -1,13 +1,13 @@
-//! What a store says when files of it are gone that no crash takes.
+//! What a store says when files of it are gone that no crash takes, or when its disk takes nothing more.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::Scalar;
-use platform::{Disk, FaultConfig, SimDisk};
-use store::testing::{POLICY, Row, read_all, write};
-use store::{Store, StoreError};
+use platform::{Disk, Fault, FaultConfig, SimDisk};
+use store::testing::{POLICY, Row, read_all, unlimited, write};
+use store::{Store, StoreError, list_partitions};
 use store_local::LocalStore;
 
 mod common;
@@ -78,4 +78,32 @@ fn no_store_is_made_where_there_is_no_room_for_its_manifest() {
     assert!(matches!(open(&disk), Err(StoreError::Io(detail)) if detail.contains("no room")));
     sim.set_faults(FaultConfig::default());
     open(&disk).unwrap().close().unwrap();
+}
+
+#[test]
+fn a_store_that_is_read_only_still_says_what_partitions_it_has() {
+    let sim = SimDisk::new(1, FaultConfig::default());
+    let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+    let store = open(&disk).unwrap();
+    let listed = |store: &LocalStore| {
+        let listed = list_partitions(store, POLICY.database, unlimited()).unwrap();
+        listed.iter().map(|p| (p.number, p.time)).collect::<Vec<_>>()
+    };
+    let later = Row::new("m,h=a", &[("v", Scalar::Integer(0))], 1 << 60);
+    write(&store, POLICY, &rows(1), 0).unwrap();
+    let first = listed(&store);
+    assert_eq!(first.len(), 1);
+    write(&store, POLICY, std::slice::from_ref(&later), 0).unwrap();
+
+    sim.set_faults(FaultConfig { sync: Fault::From(1), ..FaultConfig::default() });
+    write(&store, POLICY, &rows(2), 0).unwrap_err();
+    assert!(matches!(write(&store, POLICY, &rows(2), 0), Err(StoreError::ReadOnly(_))));
+    let both = listed(&store);
+    assert_eq!(both.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(both[0], first[0]);
+    assert_eq!(listed(&store), both);
+
+    drop(store);
+    sim.set_faults(FaultConfig::default());
+    assert_eq!(listed(&open(&disk).unwrap()), both, "the same after the next start");
 }

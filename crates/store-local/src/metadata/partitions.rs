@@ -1,7 +1,7 @@
 //! Answers about partitions, and the numbers that users know them by.
 //!
 //! Numbers are given when somebody asks: no write waits for one. The manifest has a number before it
-//! is told, and forgets those of partitions that are gone at the next question.
+//! is told, unless the store is read-only, and forgets those of partitions that are gone at the next question.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,38 +55,42 @@ fn numbered(engine: &Engine) -> Result<(Arc<View>, Numbers), StoreError> {
             (numbers.collect(), state.last_partition)
         })
     };
-    let current = |view: &View, numbers: &Numbers| {
-        view.partitions().count() == numbers.len()
-            && view.partitions().all(|p| numbers.contains_key(&key(p.policy, p.time)))
-    };
     let view = engine.view();
-    let (numbers, _) = known(engine);
-    if current(&view, &numbers) {
+    let (mut numbers, last) = known(engine);
+    let edits = renumber(&view, &mut numbers, last);
+    // A store that is read-only cannot keep them, and has no use for it: partitions neither come nor go, and none can be
+    // dropped by its number.
+    if edits.is_empty() || engine.check_writable().is_err() {
         return Ok((view, numbers));
     }
-    engine.check_writable()?;
     engine.restructure(|view| {
         let (mut numbers, last) = known(engine);
-        let mut edits = Vec::new();
-        numbers.retain(|(policy, min, max), number| {
-            let time = TimeRange::new(*min, *max);
-            let exists = view.partition_at(*policy, *min).is_some_and(|p| p.time == time);
-            if !exists {
-                edits.push(Edit::PartitionGone(*number));
-            }
-            exists
-        });
-        let mut next = last;
-        for partition in view.partitions() {
-            let (policy, time) = (partition.policy, partition.time);
-            numbers.entry(key(policy, time)).or_insert_with(|| {
-                next += 1;
-                edits.push(Edit::Partition { policy, partition: time, number: next });
-                next
-            });
-        }
+        let edits = renumber(view, &mut numbers, last);
         Ok((edits, view.clone(), (Arc::new(view.clone()), numbers)))
     })
+}
+
+/// Leaves out the numbers of partitions that are gone and gives one to each that has none, the next after the `last`.
+fn renumber(view: &View, numbers: &mut Numbers, last: u64) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    numbers.retain(|(policy, min, max), number| {
+        let time = TimeRange::new(*min, *max);
+        let exists = view.partition_at(*policy, *min).is_some_and(|p| p.time == time);
+        if !exists {
+            edits.push(Edit::PartitionGone(*number));
+        }
+        exists
+    });
+    let mut next = last;
+    for partition in view.partitions() {
+        let (policy, time) = (partition.policy, partition.time);
+        numbers.entry(key(policy, time)).or_insert_with(|| {
+            next += 1;
+            edits.push(Edit::Partition { policy, partition: time, number: next });
+            next
+        });
+    }
+    edits
 }
 
 /// Parts that are there.
