@@ -8,6 +8,7 @@
 mod arena;
 mod block_builder;
 mod ends;
+mod entries;
 mod places;
 mod read;
 mod shard;

@@ -97,12 +97,12 @@ pub(super) fn read_many(
     places: &FieldPlaces,
 ) -> (SeriesBlock, Vec<FoundRows>) {
     let mut block = BlockBuilder::new(shard, places, true);
-    let mut found = Vec::with_capacity(wanted.len());
+    let (mut found, mut place) = (Vec::with_capacity(wanted.len()), 0);
     for some in wanted.chunks(LOOKED_UP) {
         // Looked up one right behind the other, so that they are waited for together; then their rows are asked for.
         let mut series = [None; LOOKED_UP];
         for (series, (_, id)) in series.iter_mut().zip(some) {
-            *series = shard.series(*id);
+            *series = shard.series_near(&mut place, *id);
         }
         series.iter().flatten().for_each(|series| shard.prefetch(*series));
         for ((at, _), series) in some.iter().zip(series) {

@@ -12,10 +12,10 @@
 use std::ops::ControlFlow;
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use model::{FieldType, SeriesId, TextPlace, TimeRange, string_slot_parts};
 
 use super::arena::{Arena, CHUNK_WORDS_MAX};
+use super::entries::Entries;
 use super::texts::RecentTexts;
 use crate::rows::MeasurementNo;
 
@@ -49,7 +49,7 @@ const _: () = assert!(NEVER_LATE < model::MIN_TIME_NS);
 /// Series and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    series: HashMap<SeriesId, SeriesRows>,
+    series: Entries,
     /// The full chunks of series of [`LONG_ROWS`] and more, in their order.
     long: HashMap<SeriesId, Vec<FullChunk>>,
     /// Number of them.
@@ -169,10 +169,7 @@ impl Shard {
         series: SeriesId,
         measurement: MeasurementNo,
     ) -> Appender<'_> {
-        let entry = match self.series.entry(series) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(SeriesRows::new(measurement)),
-        };
+        let entry = self.series.get_or_insert(series, || SeriesRows::new(measurement));
         Appender {
             series,
             entry,
@@ -187,10 +184,20 @@ impl Shard {
 
     /// A series, if it has rows.
     pub(super) fn series(&self, series: SeriesId) -> Option<Series<'_>> {
-        let rows = self.series.get(&series)?;
+        Some(self.with_chunks(series, self.series.get(series)?))
+    }
+
+    /// The same, looked for at a place first, which is then behind it; places count from 0.
+    #[inline]
+    pub(super) fn series_near(&self, place: &mut usize, series: SeriesId) -> Option<Series<'_>> {
+        Some(self.with_chunks(series, self.series.get_near(place, series)?))
+    }
+
+    #[inline]
+    fn with_chunks<'a>(&'a self, series: SeriesId, rows: &'a SeriesRows) -> Series<'a> {
         let is_long = rows.rows > LONG_ROWS;
         let full = if is_long { self.long.get(&series) } else { None };
-        Some(Series { rows, full: full.map_or(&[], Vec::as_slice) })
+        Series { rows, full: full.map_or(&[], Vec::as_slice) }
     }
 
     /// No more rows of a series than this are within `time`, by the length of their chunks: no row is looked at.
@@ -207,12 +214,14 @@ impl Shard {
 
     /// Asks for the first rows of a series, which will be read soon.
     pub(super) fn prefetch(&self, series: Series<'_>) {
-        codec::prefetch(&self.arena.items(series.rows.first_chunk, 1)[0]);
+        let SeriesRows { first_chunk, last_chunk, free, .. } = *series.rows;
+        let end = if first_chunk == last_chunk { free } else { first_chunk + 1 };
+        prefetch(words_of(&self.arena, (first_chunk, end.min(first_chunk + PREFETCHED_WORDS))));
     }
 
     /// Every series and its measurement.
     pub(super) fn all_series(&self) -> impl Iterator<Item = (SeriesId, MeasurementNo)> + '_ {
-        self.series.iter().map(|(id, rows)| (*id, rows.measurement))
+        self.series.iter().map(|(id, rows)| (id, rows.measurement))
     }
 
     /// Calls `visit` with the rows of a series, in arrival order, those within `time` at least.
@@ -328,12 +337,11 @@ impl Shard {
 
     /// Bytes of memory in use.
     pub(super) fn bytes(&self) -> usize {
-        let entry = size_of::<(SeriesId, SeriesRows)>() + 1;
         let long = size_of::<(SeriesId, Vec<FullChunk>)>() + 1;
         self.arena.bytes()
             + self.text.bytes()
             + self.recent.bytes()
-            + self.series.capacity() * entry
+            + self.series.bytes()
             + self.long.capacity() * long
             // As long as it may be for having grown by doubling.
             + self.full_chunks * 2 * size_of::<FullChunk>()
@@ -342,6 +350,9 @@ impl Shard {
 
 /// Words that a processor fetches from memory together, of those this runs on.
 const LINE_WORDS: usize = 64 / size_of::<u64>();
+
+/// So many words of a series are asked for before it is its turn: of more the processor has no room to wait for.
+const PREFETCHED_WORDS: u32 = 4 * LINE_WORDS as u32;
 
 /// Calls `visit` with the rows between two addresses of one chunk.
 #[inline]
@@ -393,7 +404,7 @@ impl Series<'_> {
 }
 
 impl SeriesRows {
-    fn new(measurement: MeasurementNo) -> Self {
+    pub(super) fn new(measurement: MeasurementNo) -> Self {
         Self {
             measurement,
             rows: 0,

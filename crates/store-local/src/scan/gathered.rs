@@ -4,13 +4,17 @@
 //! While rows come, the latest ones are in a few segments and a memtable. Asked for one by one, a series with a handful of
 //! rows costs a search in each of them, and for each a list, columns and a lock: far more than its rows. Here blocks are
 //! decoded whole and a shard of a memtable is locked once for all of its series.
+//!
+//! Where no row is later written to again (of each series what a newer source has is later in time, as it is of rows that come
+//! in order), the rows of a source are what they are: those that filters leave out are left out before anything is put
+//! together, and where it does not matter which series a row is of nothing is.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, SeriesId, TimeRange};
+use model::{Bitmap, Column, SeriesId, SeriesRun, TimeRange};
 use segment::{Block, Edge};
-use store::StoreError;
+use store::{StoreError, TimeOrder};
 
 use super::memtable_source::MemtableSource;
 use super::merge::merge;
@@ -35,13 +39,35 @@ pub(super) fn series_at_once(rows_each: u64, columns: usize) -> Option<usize> {
     usize::try_from(series).ok().filter(|_| series >= SERIES_AT_ONCE.start)
 }
 
-/// Rows of one series in one piece.
-#[derive(Clone, Debug)]
+/// Rows of one series in one piece, at least one. A million series have millions of these: they are short.
+#[derive(Clone, Copy, Debug, Default)]
 struct Part {
     /// The series, by its place among those that are gathered.
-    at: usize,
-    piece: usize,
-    rows: Range<usize>,
+    at: u32,
+    piece: u32,
+    start: u32,
+    end: u32,
+}
+
+impl Part {
+    fn new(at: usize, piece: usize, rows: Range<usize>) -> Self {
+        let [at, piece, start, end] = [at, piece, rows.start, rows.end].map(|number| number as u32);
+        Self { at, piece, start, end }
+    }
+
+    fn rows(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn piece<'a>(&self, pieces: &'a [Arc<Piece>]) -> &'a Piece {
+        &pieces[self.piece as usize]
+    }
+
+    /// The first and the last time.
+    fn ends(&self, pieces: &[Arc<Piece>]) -> (i64, i64) {
+        let times = &self.piece(pieces).times;
+        (times[self.start as usize], times[self.end as usize - 1])
+    }
 }
 
 /// What sources have.
@@ -84,7 +110,7 @@ impl SeriesReader {
         if wanted.len() < all.min(READ_ALONE) {
             return Ok(ManyRows::none(READ_ALONE));
         }
-        found.parts.retain(|part| part.at < wanted.len());
+        found.parts.retain(|part| (part.at as usize) < wanted.len());
         for PartitionSources { time, sources, .. } in &self.partitions {
             let time = self.time.intersect(time);
             for source in sources {
@@ -93,7 +119,13 @@ impl SeriesReader {
                 }
             }
         }
-        let rows = found.joined(&wanted).and_then(|(piece, runs)| {
+        let is_final = found.is_ascending(wanted.len());
+        if is_final && !self.filters.is_empty() {
+            found.leave_out(|piece| self.kept(piece, (self.time, self.time)));
+        }
+        let joins = self.joins_series && self.order == TimeOrder::Ascending;
+        let joined = if is_final && joins { found.all() } else { found.by_series(&wanted) };
+        let rows = joined.and_then(|(piece, runs)| {
             let kept = self.kept(&piece, (self.time, self.time));
             self.cut(piece, &runs, kept.as_ref(), self.joins_series)
         });
@@ -114,7 +146,7 @@ impl Found {
         table.read_many(series, time, pin, places, |block, of_series| {
             let piece = self.pieces.len();
             self.pieces.push(Arc::new(Piece { times: block.times, columns: block.columns }));
-            let part = |FoundRows { at, rows }| Part { at, piece, rows };
+            let part = |FoundRows { at, rows }| Part::new(at, piece, rows);
             self.parts.extend(of_series.into_iter().map(part));
         });
     }
@@ -183,33 +215,73 @@ impl Found {
                 rows = rows.start + from..rows.start + to;
             }
             if !rows.is_empty() {
-                self.parts.push(Part { at: place, piece: number, rows });
+                self.parts.push(Part::new(place, number, rows));
             }
         }
         self.pieces.push(whole);
         Ok(next)
     }
 
+    /// Whether of each of so many series all that a part has is later than what the parts before it have.
+    fn is_ascending(&self, series: usize) -> bool {
+        let mut last = vec![i64::MIN; series];
+        self.parts.iter().all(|part| {
+            let (from, to) = part.ends(&self.pieces);
+            std::mem::replace(&mut last[part.at as usize], to) < from
+        })
+    }
+
+    /// Leaves out parts of which `kept` keeps no row.
+    fn leave_out(&mut self, kept: impl Fn(&Piece) -> Option<Bitmap>) {
+        let kept: Vec<Option<Bitmap>> = self.pieces.iter().map(|piece| kept(piece)).collect();
+        self.parts.retain(|part| {
+            let kept = kept[part.piece as usize].as_ref();
+            kept.is_none_or(|kept| kept.count_ones_in(part.rows()) > 0)
+        });
+    }
+
+    /// All of it as it comes; `None` if there is nothing.
+    fn all(&self) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
+        let mut joined = Joined::new(&self.pieces, &self.parts)?;
+        self.parts.iter().for_each(|part| joined.add(part));
+        let rows = joined.rows;
+        Some((joined.finish(), vec![(SeriesRun::SEVERAL, 0..rows)]))
+    }
+
     /// All of it, series by series, with the rows of each; `None` if there is nothing.
-    fn joined(mut self, wanted: &[(u32, SeriesId)]) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
-        let first = self.parts.first()?;
-        let columns = self.pieces[first.piece].columns.iter().map(empty_like).collect();
-        // Stable: parts of older sources stay before those of newer ones.
-        self.parts.sort_by_key(|part| part.at);
-        let total = self.parts.iter().map(|part| part.rows.len()).sum();
-        let mut joined = Joined::new(&self.pieces, columns, total);
+    fn by_series(
+        mut self,
+        wanted: &[(u32, SeriesId)],
+    ) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
+        let mut joined = Joined::new(&self.pieces, &self.parts)?;
+        self.parts = sorted(&self.parts, wanted.len());
         let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
         for of_series in self.parts.chunk_by_mut(|a, b| a.at == b.at) {
             let start = joined.rows;
             if in_order(&self.pieces, of_series) {
-                of_series.iter().for_each(|part| joined.add(part.piece, part.rows.clone()));
+                of_series.iter().for_each(|part| joined.add(part));
             } else {
                 joined.add_merged(of_series);
             }
-            runs.push((wanted[of_series[0].at].0, start..joined.rows));
+            runs.push((wanted[of_series[0].at as usize].0, start..joined.rows));
         }
         Some((joined.finish(), runs))
     }
+}
+
+/// Parts of so many series, series by series; those of older sources stay before those of newer ones.
+fn sorted(parts: &[Part], series: usize) -> Vec<Part> {
+    let mut places = vec![0; series];
+    parts.iter().for_each(|part| places[part.at as usize] += 1);
+    let mut next = 0;
+    places.iter_mut().for_each(|place| next += std::mem::replace(place, next));
+    let mut sorted = vec![Part::default(); parts.len()];
+    for part in parts {
+        let place = &mut places[part.at as usize];
+        sorted[*place] = *part;
+        *place += 1;
+    }
+    sorted
 }
 
 /// Rows one behind the other, those that are neighbours already copied together.
@@ -217,27 +289,31 @@ struct Joined<'a> {
     pieces: &'a [Arc<Piece>],
     all: Piece,
     /// Rows of a piece that are not copied yet.
-    waiting: Option<(usize, Range<usize>)>,
+    waiting: Option<Part>,
     /// Rows in all, with those that wait.
     rows: usize,
 }
 
 impl<'a> Joined<'a> {
-    fn new(pieces: &'a [Arc<Piece>], mut columns: Vec<Column>, rows: usize) -> Self {
+    /// For these parts; `None` if there are none.
+    fn new(pieces: &'a [Arc<Piece>], parts: &[Part]) -> Option<Self> {
+        let first = parts.first()?.piece(pieces);
+        let rows = parts.iter().map(|part| part.rows().len()).sum();
+        let mut columns: Vec<Column> = first.columns.iter().map(empty_like).collect();
         columns.iter_mut().for_each(|column| column.values.reserve(rows));
         let all = Piece { times: Vec::with_capacity(rows), columns };
-        Self { pieces, all, waiting: None, rows: 0 }
+        Some(Self { pieces, all, waiting: None, rows: 0 })
     }
 
-    fn add(&mut self, piece: usize, rows: Range<usize>) {
-        self.rows += rows.len();
+    fn add(&mut self, part: &Part) {
+        self.rows += part.rows().len();
         match &mut self.waiting {
-            Some((of, waiting)) if *of == piece && waiting.end == rows.start => {
-                waiting.end = rows.end;
+            Some(waiting) if waiting.piece == part.piece && waiting.end == part.start => {
+                waiting.end = part.end;
             }
             _ => {
                 self.copy_waiting();
-                self.waiting = Some((piece, rows));
+                self.waiting = Some(*part);
             }
         }
     }
@@ -245,15 +321,15 @@ impl<'a> Joined<'a> {
     /// Adds rows of one series whose times overlap, those of older sources first.
     fn add_merged(&mut self, parts: &[Part]) {
         self.copy_waiting();
-        let cut = |part: &Part| self.pieces[part.piece].part(part.rows.clone());
+        let cut = |part: &Part| part.piece(self.pieces).part(part.rows());
         let merged = merge(&parts.iter().map(cut).collect::<Vec<_>>());
         self.rows += merged.times.len();
         self.all.extend_from(&merged, 0..merged.times.len());
     }
 
     fn copy_waiting(&mut self) {
-        if let Some((piece, rows)) = self.waiting.take() {
-            self.all.extend_from(&self.pieces[piece], rows);
+        if let Some(part) = self.waiting.take() {
+            self.all.extend_from(part.piece(self.pieces), part.rows());
         }
     }
 
@@ -265,17 +341,16 @@ impl<'a> Joined<'a> {
 
 /// Puts parts of one series in order of time if none overlaps another; whether that is so.
 fn in_order(pieces: &[Arc<Piece>], parts: &mut [Part]) -> bool {
-    let first = |part: &Part| pieces[part.piece].times[part.rows.start];
-    let last = |part: &Part| pieces[part.piece].times[part.rows.end - 1];
-    let are_ascending = |parts: &[Part]| parts.windows(2).all(|two| last(&two[0]) < first(&two[1]));
+    let is_before = |a: &Part, b: &Part| a.ends(pieces).1 < b.ends(pieces).0;
+    let are_ascending = |parts: &[Part]| parts.windows(2).all(|two| is_before(&two[0], &two[1]));
     if are_ascending(parts) {
         return true;
     }
     let mut sorted = parts.to_vec();
-    sorted.sort_by_key(first);
+    sorted.sort_by_key(|part| part.ends(pieces).0);
     let are_apart = are_ascending(&sorted);
     if are_apart {
-        parts.clone_from_slice(&sorted);
+        parts.copy_from_slice(&sorted);
     }
     are_apart
 }
