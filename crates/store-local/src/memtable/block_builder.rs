@@ -11,11 +11,13 @@ use super::read::SeriesBlock;
 use super::shard::{Shard, StoredRow};
 
 /// Rows that are looked at together, field after field: they stay in the first cache meanwhile.
-pub(super) const ROWS_AT_ONCE: usize = 64;
+const ROWS_AT_ONCE: usize = 64;
 
-/// Builds the columns of a series' rows, which are added in order of time.
+/// Builds the columns of rows: of one series or several, each in order of time.
 pub(super) struct BlockBuilder<'a, 'p> {
-    pub(super) times: Vec<i64>,
+    times: Vec<i64>,
+    /// Rows that are not in the columns yet: fewer than are looked at together.
+    waiting: Vec<StoredRow<'a>>,
     places: &'p FieldPlaces,
     columns: Vec<SlotColumn<'a>>,
 }
@@ -24,7 +26,12 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
     /// Of columns that have room for missing values, or not.
     pub(super) fn new(shard: &'a Shard, places: &'p FieldPlaces, has_room: bool) -> Self {
         let columns = places.types.iter().map(|t| SlotColumn::new(shard, *t, has_room)).collect();
-        Self { times: Vec::new(), places, columns }
+        Self { times: Vec::new(), waiting: Vec::new(), places, columns }
+    }
+
+    /// Rows so far.
+    pub(super) fn rows(&self) -> usize {
+        self.times.len() + self.waiting.len()
     }
 
     /// Makes room for rows.
@@ -33,8 +40,28 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
         self.columns.iter_mut().for_each(|column| column.reserve(rows));
     }
 
-    /// Adds rows, of which several may have the same time.
+    /// Adds a row that is later than the row of its series before it.
+    #[inline]
+    pub(super) fn push(&mut self, row: StoredRow<'a>) {
+        if self.waiting.is_empty() {
+            self.waiting.reserve(ROWS_AT_ONCE);
+        }
+        self.waiting.push(row);
+        if self.waiting.len() == ROWS_AT_ONCE {
+            self.add_waiting();
+        }
+    }
+
+    fn add_waiting(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.add_distinct(&waiting);
+        waiting.clear();
+        self.waiting = waiting;
+    }
+
+    /// Adds rows of a series, of which several may have the same time.
     pub(super) fn add(&mut self, rows: &[StoredRow<'_>]) {
+        self.add_waiting();
         if rows.windows(2).all(|two| two[0].time_ns != two[1].time_ns) {
             rows.chunks(ROWS_AT_ONCE).for_each(|group| self.add_distinct(group));
         } else {
@@ -42,8 +69,8 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
         }
     }
 
-    /// Adds a few rows that all have different times.
-    pub(super) fn add_distinct(&mut self, rows: &[StoredRow<'_>]) {
+    /// Adds a few rows that are rows of their own each.
+    fn add_distinct(&mut self, rows: &[StoredRow<'_>]) {
         let Some(first) = rows.first() else { return };
         let before = self.times.len();
         self.times.extend(rows.iter().map(|row| row.time_ns));
@@ -90,7 +117,8 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
         }
     }
 
-    pub(super) fn finish(self) -> SeriesBlock {
+    pub(super) fn finish(mut self) -> SeriesBlock {
+        self.add_waiting();
         let rows = self.times.len();
         let columns = self.columns.into_iter().map(|column| {
             assert!(column.has_room, "BUG: columns without gaps");
@@ -101,7 +129,8 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
     }
 
     /// The times, and columns without gaps.
-    pub(super) fn finish_sparse(self) -> (Vec<i64>, Vec<SparseColumn>) {
+    pub(super) fn finish_sparse(mut self) -> (Vec<i64>, Vec<SparseColumn>) {
+        self.add_waiting();
         let rows = self.times.len();
         let columns = self.columns.into_iter().map(|column| {
             assert!(!column.has_room, "BUG: columns with gaps");

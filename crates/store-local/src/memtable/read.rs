@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Column, SeriesId, TimeRange};
 use segment::SparseColumn;
 
-use super::block_builder::{BlockBuilder, ROWS_AT_ONCE};
+use super::block_builder::BlockBuilder;
 use super::places::FieldPlaces;
 use super::shard::{Series, Shard, StoredRow};
 
@@ -53,6 +53,7 @@ pub(super) fn read(
     let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
     let mut block = BlockBuilder::new(shard, places, true);
     let Some(mut found) = few.and_then(|few| wanted.few(few)) else {
+        block.reserve(wanted.expected());
         wanted.all(&mut block);
         return block.finish();
     };
@@ -76,7 +77,9 @@ pub(super) fn read_sparse(
     places: &FieldPlaces,
 ) -> (Vec<i64>, Vec<SparseColumn>) {
     let mut block = BlockBuilder::new(shard, places, false);
-    Wanted { shard, series, time, hidden, arrived_before: u32::MAX, places }.all(&mut block);
+    let wanted = Wanted { shard, series, time, hidden, arrived_before: u32::MAX, places };
+    block.reserve(wanted.expected());
+    wanted.all(&mut block);
     block.finish_sparse()
 }
 
@@ -104,13 +107,15 @@ pub(super) fn read_many(
         for (series, (_, id)) in series.iter_mut().zip(some) {
             *series = shard.series_near(&mut place, *id);
         }
+        let of = |series| Wanted { shard, series, time, hidden: &[], arrived_before, places };
+        block.reserve(series.iter().flatten().map(|series| of(*series).expected()).sum());
         series.iter().flatten().for_each(|series| shard.prefetch(*series));
         for ((at, _), series) in some.iter().zip(series) {
             let Some(series) = series else { continue };
-            let before = block.times.len();
-            Wanted { shard, series, time, hidden: &[], arrived_before, places }.all(&mut block);
-            if block.times.len() > before {
-                found.push(FoundRows { at: *at, rows: before..block.times.len() });
+            let before = block.rows();
+            of(series).all(&mut block);
+            if block.rows() > before {
+                found.push(FoundRows { at: *at, rows: before..block.rows() });
             }
         }
     }
@@ -140,28 +145,24 @@ impl<'a> Wanted<'a> {
             && (self.hidden.is_empty() || self.hidden.binary_search(&row.time_ns).is_err())
     }
 
-    /// Adds all rows to `block`, in order of time.
-    fn all(&self, block: &mut BlockBuilder<'a, '_>) {
+    /// How many rows to make room for, if all are wanted.
+    fn expected(&self) -> usize {
         let rows = self.series.rows;
         let is_everything = self.time.min <= rows.min_time && self.time.max >= rows.max_time;
-        let expected = if is_everything { rows.rows as usize } else { 0 };
-        block.reserve(expected);
-        if rows.is_ascending() {
-            // Rows are looked at again while the first cache has them.
-            let mut group = Vec::with_capacity(ROWS_AT_ONCE.min(rows.rows as usize));
+        if is_everything { rows.rows as usize } else { 0 }
+    }
+
+    /// Adds all rows to `block`, in order of time.
+    fn all(&self, block: &mut BlockBuilder<'a, '_>) {
+        if self.series.rows.is_ascending() {
             self.shard.for_each_row(self.series, self.time, |row| {
                 if self.has(&row) {
-                    group.push(row);
-                    if group.len() == ROWS_AT_ONCE {
-                        block.add_distinct(&group);
-                        group.clear();
-                    }
+                    block.push(row);
                 }
             });
-            block.add_distinct(&group);
             return;
         }
-        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(expected);
+        let mut found: Vec<StoredRow<'a>> = Vec::with_capacity(self.expected());
         self.shard.for_each_row(self.series, self.time, |row| {
             if self.has(&row) {
                 found.push(row);

@@ -120,11 +120,11 @@ impl SeriesReader {
             }
         }
         let is_final = found.is_ascending(wanted.len());
-        if is_final && !self.filters.is_empty() {
+        let joins = is_final && self.joins_series && self.order == TimeOrder::Ascending;
+        if is_final && !joins && !self.filters.is_empty() {
             found.leave_out(|piece| self.kept(piece, (self.time, self.time)));
         }
-        let joins = self.joins_series && self.order == TimeOrder::Ascending;
-        let joined = if is_final && joins { found.all() } else { found.by_series(&wanted) };
+        let joined = if joins { found.all() } else { found.by_series(&wanted) };
         let rows = joined.and_then(|(piece, runs)| {
             let kept = self.kept(&piece, (self.time, self.time));
             self.cut(piece, &runs, kept.as_ref(), self.joins_series)
