@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Bitmap, Column, SeriesId, SeriesRun, TimeRange};
+use model::{Bitmap, Column, SeriesId, SeriesRun, TimeRange, Values};
 use segment::{Block, Edge};
 use store::{StoreError, TimeOrder};
 
@@ -124,7 +124,7 @@ impl SeriesReader {
         if is_final && !joins && !self.filters.is_empty() {
             found.leave_out(|piece| self.kept(piece, (self.time, self.time)));
         }
-        let joined = if joins { found.all() } else { found.by_series(&wanted) };
+        let joined = if joins { found.all() } else { found.by_series(&wanted, is_final) };
         let rows = joined.and_then(|(piece, runs)| {
             let kept = self.kept(&piece, (self.time, self.time));
             self.cut(piece, &runs, kept.as_ref(), self.joins_series)
@@ -241,31 +241,32 @@ impl Found {
     }
 
     /// All of it as it comes; `None` if there is nothing.
-    fn all(&self) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
-        let mut joined = Joined::new(&self.pieces, &self.parts)?;
-        self.parts.iter().for_each(|part| joined.add(part));
+    fn all(self) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
+        let mut joined = Joined::new(self.pieces);
+        self.parts.iter().for_each(|part| joined.add(*part));
         let rows = joined.rows;
-        Some((joined.finish(), vec![(SeriesRun::SEVERAL, 0..rows)]))
+        Some((joined.finish()?, vec![(SeriesRun::SEVERAL, 0..rows)]))
     }
 
     /// All of it, series by series, with the rows of each; `None` if there is nothing.
     fn by_series(
-        mut self,
+        self,
         wanted: &[(u32, SeriesId)],
+        is_ascending: bool,
     ) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
-        let mut joined = Joined::new(&self.pieces, &self.parts)?;
-        self.parts = sorted(&self.parts, wanted.len());
+        let mut parts = sorted(&self.parts, wanted.len());
+        let mut joined = Joined::new(self.pieces);
         let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
-        for of_series in self.parts.chunk_by_mut(|a, b| a.at == b.at) {
+        for of_series in parts.chunk_by_mut(|a, b| a.at == b.at) {
             let start = joined.rows;
-            if in_order(&self.pieces, of_series) {
-                of_series.iter().for_each(|part| joined.add(part));
+            if is_ascending || in_order(&joined.pieces, of_series) {
+                of_series.iter().for_each(|part| joined.add(*part));
             } else {
                 joined.add_merged(of_series);
             }
             runs.push((wanted[of_series[0].at as usize].0, start..joined.rows));
         }
-        Some((joined.finish(), runs))
+        Some((joined.finish()?, runs))
     }
 }
 
@@ -284,58 +285,68 @@ fn sorted(parts: &[Part], series: usize) -> Vec<Part> {
     sorted
 }
 
-/// Rows one behind the other, those that are neighbours already copied together.
-struct Joined<'a> {
-    pieces: &'a [Arc<Piece>],
-    all: Piece,
-    /// Rows of a piece that are not copied yet.
-    waiting: Option<Part>,
-    /// Rows in all, with those that wait.
+/// Rows one behind the other.
+struct Joined {
+    pieces: Vec<Arc<Piece>>,
+    /// Where they are; neighbours already are one part, of whichever series.
+    parts: Vec<Part>,
     rows: usize,
 }
 
-impl<'a> Joined<'a> {
-    /// For these parts; `None` if there are none.
-    fn new(pieces: &'a [Arc<Piece>], parts: &[Part]) -> Option<Self> {
-        let first = parts.first()?.piece(pieces);
-        let rows = parts.iter().map(|part| part.rows().len()).sum();
-        let mut columns: Vec<Column> = first.columns.iter().map(empty_like).collect();
-        columns.iter_mut().for_each(|column| column.values.reserve(rows));
-        let all = Piece { times: Vec::with_capacity(rows), columns };
-        Some(Self { pieces, all, waiting: None, rows: 0 })
+impl Joined {
+    fn new(pieces: Vec<Arc<Piece>>) -> Self {
+        Self { pieces, parts: Vec::new(), rows: 0 }
     }
 
-    fn add(&mut self, part: &Part) {
+    fn add(&mut self, part: Part) {
         self.rows += part.rows().len();
-        match &mut self.waiting {
-            Some(waiting) if waiting.piece == part.piece && waiting.end == part.start => {
-                waiting.end = part.end;
-            }
-            _ => {
-                self.copy_waiting();
-                self.waiting = Some(*part);
-            }
+        match self.parts.last_mut() {
+            Some(last) if last.piece == part.piece && last.end == part.start => last.end = part.end,
+            _ => self.parts.push(part),
         }
     }
 
     /// Adds rows of one series whose times overlap, those of older sources first.
     fn add_merged(&mut self, parts: &[Part]) {
-        self.copy_waiting();
-        let cut = |part: &Part| part.piece(self.pieces).part(part.rows());
+        let cut = |part: &Part| part.piece(&self.pieces).part(part.rows());
         let merged = merge(&parts.iter().map(cut).collect::<Vec<_>>());
-        self.rows += merged.times.len();
-        self.all.extend_from(&merged, 0..merged.times.len());
+        self.add(Part::new(0, self.pieces.len(), 0..merged.times.len()));
+        self.pieces.push(Arc::new(merged));
     }
 
-    fn copy_waiting(&mut self) {
-        if let Some(part) = self.waiting.take() {
-            self.all.extend_from(part.piece(self.pieces), part.rows());
+    /// Copies them; `None` if there are none.
+    fn finish(self) -> Option<Piece> {
+        let columns = self.parts.first()?.piece(&self.pieces).columns.len();
+        let mut times = Vec::with_capacity(self.rows);
+        for part in &self.parts {
+            times.extend_from_slice(&part.piece(&self.pieces).times[part.rows()]);
         }
+        Some(Piece { times, columns: (0..columns).map(|column| self.column(column)).collect() })
     }
 
-    fn finish(mut self) -> Piece {
-        self.copy_waiting();
-        self.all
+    /// A column of all rows, of which there are some.
+    fn column(&self, column: usize) -> Column {
+        let of = |part: &Part| &part.piece(&self.pieces).columns[column];
+        let mut all = empty_like(of(&self.parts[0]));
+        all.values.reserve(self.rows);
+        let are_all_there = self.pieces.iter().all(|p| p.columns[column].validity.is_none());
+        // Parts are a row or two: what type they are of is asked once.
+        macro_rules! copy {
+            ($type:ident, $values:expr) => {
+                for part in &self.parts {
+                    let Values::$type(values) = &of(part).values else {
+                        panic!("BUG: columns of two types")
+                    };
+                    $values.extend_from_slice(&values[part.rows()]);
+                }
+            };
+        }
+        match &mut all.values {
+            Values::Float(values) if are_all_there => copy!(Float, values),
+            Values::Integer(values) if are_all_there => copy!(Integer, values),
+            _ => self.parts.iter().for_each(|part| all.extend_from(of(part), part.rows())),
+        }
+        all
     }
 }
 
@@ -357,7 +368,84 @@ fn in_order(pieces: &[Arc<Piece>], parts: &mut [Part]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::Scalar;
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// What sources have of some series: two columns, one with gaps and one without.
+    fn found(sources: &[Vec<(usize, i64)>]) -> Found {
+        let mut found = Found::default();
+        for (source, rows) in sources.iter().enumerate() {
+            let rows: std::collections::BTreeSet<(usize, i64)> = rows.iter().copied().collect();
+            let rows: Vec<(usize, i64)> = rows.into_iter().collect();
+            let mut columns = vec![Column::new(Values::Integer(Vec::new())); 2];
+            for (at, (_, time)) in rows.iter().enumerate() {
+                let value = Scalar::Integer((source * 1000 + at) as i64);
+                columns[0].push(Some(&value).filter(|_| (*time + source as i64) % 3 > 0));
+                columns[1].push(Some(&value));
+            }
+            for of_series in rows.chunk_by(|a, b| a.0 == b.0) {
+                let start = rows.partition_point(|row| row.0 < of_series[0].0);
+                let part = Part::new(of_series[0].0, source, start..start + of_series.len());
+                found.parts.push(part);
+            }
+            let times = rows.iter().map(|(_, time)| *time).collect();
+            found.pieces.push(Arc::new(Piece { times, columns }));
+        }
+        found
+    }
+
+    const SERIES: usize = 6;
+
+    proptest! {
+        #[test]
+        fn what_sources_have_is_put_together(
+            mut sources in prop::collection::vec(prop::collection::vec((0..SERIES, 0..12i64), 0..20), 1..4),
+            come_in_order: bool,
+        ) {
+            if come_in_order {
+                let later = |(at, rows): (i64, &mut Vec<(usize, i64)>)| {
+                    rows.iter_mut().for_each(|(_, time)| *time += 20 * at);
+                };
+                (0..).zip(&mut sources).for_each(later);
+            }
+            let wanted: Vec<(u32, SeriesId)> = (0..SERIES as u32).map(|at| (at + 50, SeriesId(7))).collect();
+            let is_ascending = found(&sources).is_ascending(SERIES);
+            prop_assert!(is_ascending || !come_in_order);
+            let expected = |at: usize| {
+                let Found { pieces, parts } = found(&sources);
+                let of_series = parts.iter().filter(|part| part.at as usize == at);
+                let cut: Vec<Piece> = of_series.map(|p| p.piece(&pieces).part(p.rows())).collect();
+                (!cut.is_empty()).then(|| merge(&cut))
+            };
+            let (piece, runs) = found(&sources).by_series(&wanted, is_ascending).unwrap_or_default();
+            let mut runs = runs.into_iter().peekable();
+            for (at, (ordinal, _)) in wanted.iter().enumerate() {
+                let of_series = runs.next_if(|(run, _)| run == ordinal);
+                let there = of_series.map(|(_, rows)| piece.part(rows));
+                let expected = expected(at);
+                prop_assert_eq!(there.as_ref().map(|p| &p.times), expected.as_ref().map(|p| &p.times));
+                let values = |piece: &Option<Piece>| {
+                    let columns = piece.iter().flat_map(|piece| &piece.columns);
+                    columns.flat_map(|c| (0..c.len()).map(|at| c.get(at)).collect::<Vec<_>>()).collect::<Vec<_>>()
+                };
+                prop_assert_eq!(values(&there), values(&expected));
+            }
+            if is_ascending {
+                let rows = |(piece, _): (Piece, Vec<(u32, Range<usize>)>)| {
+                    let row = |at: usize| {
+                        (piece.times[at], piece.columns.iter().map(|c| c.get(at)).collect::<Vec<_>>())
+                    };
+                    let mut rows: Vec<_> = (0..piece.times.len()).map(row).collect();
+                    rows.sort_by_key(|row| format!("{row:?}"));
+                    rows
+                };
+                let all = found(&sources).all().map(rows);
+                prop_assert_eq!(all, found(&sources).by_series(&wanted, false).map(rows));
+            }
+        }
+    }
 
     #[test]
     fn series_with_many_rows_or_columns_are_not_gathered() {
