@@ -5,9 +5,10 @@
 //! last that was found. That is looked at first, and waits for nothing: entries lie side by side. A table, which says where
 //! the others are, has nothing but their places: it is small enough to be in a cache.
 
+use std::hash::BuildHasher;
+
 use hashbrown::{DefaultHashBuilder, HashTable};
 use model::SeriesId;
-use std::hash::BuildHasher;
 
 use super::shard::SeriesRows;
 
