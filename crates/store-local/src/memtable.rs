@@ -31,8 +31,7 @@ pub(crate) use ends::FieldEnds;
 pub(crate) use places::FieldPlaces;
 use read::Wanted;
 pub(crate) use read::{Few, FoundRows, SeriesBlock};
-use shard::LAYOUTS_MAX;
-use shard::Shard;
+use shard::{LAYOUTS_MAX, LOOKED_UP, Shard};
 pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
 
 /// Shards of a memtable, and lanes of the write path. A power of two.
@@ -192,15 +191,17 @@ impl Memtable {
         let mut rows = 0;
         let (mut min_time, mut max_time) = (i64::MAX, i64::MIN);
         let mut selected = selected.peekable();
-        while let Some(BatchRow { series, layout, .. }) = selected.peek().copied() {
-            let measurement = layouts.layouts[numbers[layout as usize] as usize].measurement;
-            let mut appender = shard.appender(series, measurement);
-            while let Some(row) = selected.next_if(|row| row.series == series) {
+        let mut some: Vec<BatchRow> = Vec::with_capacity(LOOKED_UP);
+        while selected.peek().is_some() {
+            some.clear();
+            some.extend(selected.by_ref().take(LOOKED_UP));
+            let places = shard.look_up(some.iter().map(|row| row.series));
+            for (row, place) in some.iter().zip(places) {
                 let number = numbers[row.layout as usize];
                 let layout = &layouts.layouts[number as usize];
-                appender.append(
+                shard.appender(place, row.series, layout.measurement).append(
                     (row.time_ns, number),
-                    (batch.row_values(&row), &layout.types),
+                    (batch.row_values(row), &layout.types),
                     &batch.strings,
                     layout.has_strings,
                 );

@@ -25,40 +25,45 @@ pub(super) struct Entries {
     /// Places of all.
     by_series: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// Behind the place that was asked for last in order to be changed.
-    next: usize,
 }
 
 impl Entries {
-    /// What is known of a series, to be changed; `new` if it was not there.
+    /// Where a series is: its place, which it keeps. That behind `last` and `last` itself are looked at first.
     #[inline]
-    pub(super) fn get_or_insert(
-        &mut self,
-        series: SeriesId,
-        new: impl FnOnce() -> SeriesRows,
-    ) -> &mut SeriesRows {
-        let at = match self.all.get(self.next) {
-            Some(entry) if entry.series == series => self.next,
-            _ => self.find(series).unwrap_or_else(|| self.insert(series, new())),
-        };
-        self.next = at + 1;
-        &mut self.all[at].rows
+    pub(super) fn place(&self, last: usize, series: SeriesId) -> Option<usize> {
+        let is_at = |place: usize| self.all.get(place).is_some_and(|e| e.series == series);
+        match last.wrapping_add(1) {
+            next if is_at(next) => Some(next),
+            _ if is_at(last) => Some(last),
+            _ => self.find(series),
+        }
+    }
+
+    /// What is known of the series at a place.
+    #[inline]
+    pub(super) fn at(&self, place: usize) -> &SeriesRows {
+        &self.all[place].rows
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(super) fn at_mut(&mut self, place: usize) -> &mut SeriesRows {
+        &mut self.all[place].rows
     }
 
     /// What is known of a series.
     pub(super) fn get(&self, series: SeriesId) -> Option<&SeriesRows> {
-        self.find(series).map(|at| &self.all[at].rows)
+        self.find(series).map(|place| self.at(place))
     }
 
-    /// The same, looked for at a place first, which is then behind it.
+    /// The place of a series, which gets one if it has none.
     #[inline]
-    pub(super) fn get_near(&self, place: &mut usize, series: SeriesId) -> Option<&SeriesRows> {
-        let at = match self.all.get(*place) {
-            Some(entry) if entry.series == series => *place,
-            _ => self.find(series)?,
-        };
-        *place = at + 1;
-        Some(&self.all[at].rows)
+    pub(super) fn place_or_insert(
+        &mut self,
+        series: SeriesId,
+        new: impl FnOnce() -> SeriesRows,
+    ) -> usize {
+        self.find(series).unwrap_or_else(|| self.insert(series, new()))
     }
 
     /// All of them.
@@ -99,23 +104,27 @@ mod tests {
         let order =
             |round: u64| (0..500u64).map(move |at| SeriesId(at * (7 + 2 * round) % 500 * 3));
         for round in 0..6 {
+            let mut last = usize::MAX;
             for series in order(round) {
-                let rows = entries.get_or_insert(series, new(series.0 as u32));
-                assert_eq!(rows.measurement, MeasurementNo(series.0 as u32));
+                let near = entries.place(last, series);
+                let place = entries.place_or_insert(series, new(series.0 as u32));
+                assert!(near == Some(place) || near.is_none() && round == 0);
+                assert_eq!(entries.at_mut(place).measurement, MeasurementNo(series.0 as u32));
+                assert_eq!(entries.place(place, series), Some(place), "it itself");
+                last = place;
             }
         }
         let first: Vec<SeriesId> = entries.iter().map(|(series, _)| series).collect();
-        let mut came: Vec<SeriesId> = Vec::new();
-        for round in 0..6 {
-            came.extend(order(round).filter(|s| !came.contains(s)).collect::<Vec<_>>());
-        }
+        let came: Vec<SeriesId> = order(0).collect();
         assert_eq!(first, came, "in the order they came");
-        let mut place = 0;
+        let mut last = 0;
         for id in 0..1500u64 {
             let expected = id.is_multiple_of(3).then_some(MeasurementNo(id as u32));
             let found = |rows: Option<&SeriesRows>| rows.map(|rows| rows.measurement);
             assert_eq!(found(entries.get(SeriesId(id))), expected);
-            assert_eq!(found(entries.get_near(&mut place, SeriesId(id))), expected);
+            let place = entries.place(last, SeriesId(id));
+            assert_eq!(found(place.map(|place| entries.at(place))), expected);
+            last = place.unwrap_or(last);
         }
     }
 }

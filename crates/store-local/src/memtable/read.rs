@@ -8,7 +8,7 @@ use segment::SparseColumn;
 
 use super::block_builder::BlockBuilder;
 use super::places::FieldPlaces;
-use super::shard::{Series, Shard, StoredRow};
+use super::shard::{LOOKED_UP, Series, Shard, StoredRow};
 
 /// Rows of one series, sorted by time, no time twice.
 #[derive(Clone, Debug, Default)]
@@ -100,12 +100,12 @@ pub(super) fn read_many(
     places: &FieldPlaces,
 ) -> (SeriesBlock, Vec<FoundRows>) {
     let mut block = BlockBuilder::new(shard, places, true);
-    let (mut found, mut place) = (Vec::with_capacity(wanted.len()), 0);
+    let (mut found, mut last) = (Vec::with_capacity(wanted.len()), 0);
     for some in wanted.chunks(LOOKED_UP) {
         // Looked up one right behind the other, so that they are waited for together; then their rows are asked for.
         let mut series = [None; LOOKED_UP];
         for (series, (_, id)) in series.iter_mut().zip(some) {
-            *series = shard.series_near(&mut place, *id);
+            *series = shard.series_near(&mut last, *id);
         }
         let of = |series| Wanted { shard, series, time, hidden: &[], arrived_before, places };
         block.reserve(series.iter().flatten().map(|series| of(*series).expected()).sum());
@@ -121,9 +121,6 @@ pub(super) fn read_many(
     }
     (block.finish(), found)
 }
-
-/// Series that are looked up together.
-const LOOKED_UP: usize = 16;
 
 /// Which rows of a series are wanted.
 pub(super) struct Wanted<'a> {

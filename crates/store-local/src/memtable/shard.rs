@@ -50,6 +50,8 @@ const _: () = assert!(NEVER_LATE < model::MIN_TIME_NS);
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     series: Entries,
+    /// The place of the series that a row was added to last.
+    last_place: usize,
     /// The full chunks of series of [`LONG_ROWS`] and more, in their order.
     long: HashMap<SeriesId, Vec<FullChunk>>,
     /// Number of them.
@@ -162,17 +164,21 @@ impl Appender<'_> {
 }
 
 impl Shard {
-    /// Where the rows of a series are added.
+    /// Where the rows of a series are added, which may be known: its place in [`Self::look_up`].
     #[inline]
     pub(super) fn appender(
         &mut self,
+        place: Option<usize>,
         series: SeriesId,
         measurement: MeasurementNo,
     ) -> Appender<'_> {
-        let entry = self.series.get_or_insert(series, || SeriesRows::new(measurement));
+        let new = || SeriesRows::new(measurement);
+        // The rows before may have brought it.
+        let place = place.unwrap_or_else(|| self.series.place_or_insert(series, new));
+        self.last_place = place;
         Appender {
             series,
-            entry,
+            entry: self.series.at_mut(place),
             long: &mut self.long,
             full_chunks: &mut self.full_chunks,
             arena: &mut self.arena,
@@ -182,15 +188,36 @@ impl Shard {
         }
     }
 
+    /// Looks up series that rows will be added to, as far as they are there, and asks for where their rows go: they are
+    /// waited for together.
+    #[inline]
+    pub(super) fn look_up(
+        &self,
+        series: impl Iterator<Item = SeriesId>,
+    ) -> [Option<usize>; LOOKED_UP] {
+        let (mut places, mut last) = ([None; LOOKED_UP], self.last_place);
+        for (place, series) in places.iter_mut().zip(series) {
+            *place = self.series.place(last, series);
+            last = place.unwrap_or(last);
+        }
+        for place in places.iter().flatten() {
+            let SeriesRows { free, end, .. } = *self.series.at(*place);
+            prefetch(words_of(&self.arena, (free, end.min(free + WRITTEN_WORDS))));
+        }
+        places
+    }
+
     /// A series, if it has rows.
     pub(super) fn series(&self, series: SeriesId) -> Option<Series<'_>> {
         Some(self.with_chunks(series, self.series.get(series)?))
     }
 
-    /// The same, looked for at a place first, which is then behind it; places count from 0.
+    /// The same, looked for behind the place of the last one first. That becomes its place.
     #[inline]
-    pub(super) fn series_near(&self, place: &mut usize, series: SeriesId) -> Option<Series<'_>> {
-        Some(self.with_chunks(series, self.series.get_near(place, series)?))
+    pub(super) fn series_near(&self, last: &mut usize, series: SeriesId) -> Option<Series<'_>> {
+        let place = self.series.place(*last, series)?;
+        *last = place;
+        Some(self.with_chunks(series, self.series.at(place)))
     }
 
     #[inline]
@@ -350,6 +377,12 @@ impl Shard {
 
 /// Words that a processor fetches from memory together, of those this runs on.
 const LINE_WORDS: usize = 64 / size_of::<u64>();
+
+/// Series that are looked up together.
+pub(super) const LOOKED_UP: usize = 16;
+
+/// So many words are asked for where a row will be added: two or three lines.
+const WRITTEN_WORDS: u32 = 2 * LINE_WORDS as u32;
 
 /// So many words of a series are asked for before it is its turn: of more the processor has no room to wait for.
 const PREFETCHED_WORDS: u32 = 4 * LINE_WORDS as u32;
