@@ -110,7 +110,7 @@ pub(super) struct StoredRow<'a> {
     pub(super) values: &'a [u64],
 }
 
-/// Adds rows to one series, which is looked up once.
+/// Adds rows to one series.
 pub(super) struct Appender<'a> {
     series: SeriesId,
     entry: &'a mut SeriesRows,
