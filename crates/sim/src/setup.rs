@@ -18,6 +18,7 @@ pub(crate) struct Setup {
     hash_seed: u64,
     memory_bytes: usize,
     idle_after: Duration,
+    in_memory_max: Duration,
     /// Whether old partitions of policy 0 become one, two and more at once.
     joins: bool,
     pub(crate) maintenance_threads: usize,
@@ -36,6 +37,8 @@ impl Setup {
             // sizes.
             idle_after: random.pick(&[Duration::ZERO, Duration::from_secs(86_400)]),
             joins: random.chance(50),
+            // At once: `maintain` flushes whatever is worth it.
+            in_memory_max: random.pick(&[Duration::ZERO, Duration::from_secs(864_000)]),
             maintenance_threads: 0,
             sync: SyncPolicy::Always,
         }
@@ -46,6 +49,7 @@ impl Setup {
         options.maintenance_threads = self.maintenance_threads;
         options.sync = self.sync;
         options.idle_after = self.idle_after;
+        options.in_memory_max = self.in_memory_max;
         options.hash_seed = Some(self.hash_seed);
         // Nobody would make room meanwhile.
         options.write_wait_max = Duration::ZERO;

@@ -257,7 +257,13 @@ pub(crate) struct Candidate {
     pub(crate) first_lsn: Lsn,
     /// Nobody has written to it for a while.
     pub(crate) idle: bool,
+    /// Its rows have waited long enough to be flushed, if they are worth it.
+    pub(crate) ripe: bool,
 }
+
+/// A memtable that is ripe is flushed if it has this part of a full one's bytes: some ten milliseconds' work for what saves
+/// each query some, and at most some more levels of merges.
+const RIPE_PART: usize = 16;
 
 /// Limits of [`choose`].
 #[derive(Clone, Copy, Debug)]
@@ -270,12 +276,14 @@ pub(crate) struct Limits {
     pub(crate) oldest_lsn: Lsn,
 }
 
-/// Which memtables to flush: the full ones, those that hold too much of the log, the idle ones, and,
-/// largest first, enough others to get below the limit of memory. What is frozen is on its way already, and
+/// Which memtables to flush: the full ones, those that hold too much of the log, the idle ones, those that are ripe and
+/// large enough, and, largest first, enough others to get below the limit of memory. What is frozen is on its way already, and
 /// what readers pin is not freed by a flush.
 pub(crate) fn choose(tables: &[Candidate], limits: &Limits) -> Vec<usize> {
     let must = |t: &Candidate| {
-        t.bytes >= limits.memtable_flush || t.first_lsn < limits.oldest_lsn || t.idle
+        let full = limits.memtable_flush;
+        let is_large = t.bytes >= if t.ripe { full / RIPE_PART } else { full };
+        is_large || t.first_lsn < limits.oldest_lsn || t.idle
     };
     let mut chosen: Vec<usize> = (0..tables.len()).filter(|at| must(&tables[*at])).collect();
     let mut others: Vec<usize> = (0..tables.len()).filter(|at| !must(&tables[*at])).collect();
@@ -296,8 +304,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chooses_full_old_idle_and_then_the_largest() {
-        let table = |bytes, lsn, idle| Candidate { bytes, first_lsn: Lsn(lsn), idle };
+    fn chooses_full_old_idle_ripe_and_then_the_largest() {
+        let table = |bytes, lsn, idle| Candidate { bytes, first_lsn: Lsn(lsn), idle, ripe: false };
+        let ripe = |bytes| Candidate { ripe: true, ..table(bytes, 50, false) };
         let limits = Limits { memtable_flush: 100, memtables_total: 120, oldest_lsn: Lsn(10) };
         let tables = [
             table(100, 50, false),
@@ -309,5 +318,6 @@ mod tests {
         assert_eq!(choose(&tables, &limits), [0, 1, 2, 4]);
         assert_eq!(choose(&tables[3..], &limits), [1]);
         assert_eq!(choose(&tables[3..4], &limits), Vec::<usize>::new());
+        assert_eq!(choose(&[ripe(5), ripe(6), table(6, 50, false), ripe(60)], &limits), [1, 3]);
     }
 }

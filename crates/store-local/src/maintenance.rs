@@ -196,6 +196,7 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
             bytes: table.bytes(),
             first_lsn: table.first_lsn,
             idle: all_idle || table.last_write().elapsed() >= engine.options.idle_after,
+            ripe: is_ripe(table, engine.options.in_memory_max),
         })
         .collect();
     let position = engine.wal.position();
@@ -213,6 +214,14 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
     let _gate = engine.gate.write();
     // Another thread may have frozen them meanwhile; what took their place is not full yet.
     engine.freeze(|p| p.active.as_ref().is_some_and(|table| chosen.contains(&Arc::as_ptr(table))));
+}
+
+/// Whether its rows have waited long enough in memory, if they are worth a segment.
+fn is_ripe(table: &Memtable, in_memory_max: Duration) -> bool {
+    /// The part of the time that rows wait if nobody adds to them.
+    const LEFT_ALONE_PART: u32 = 10;
+    table.created().elapsed() >= in_memory_max
+        || table.last_write().elapsed() >= in_memory_max / LEFT_ALONE_PART
 }
 
 /// Takes the next job: what frees memory first.

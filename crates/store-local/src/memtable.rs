@@ -104,6 +104,7 @@ pub(crate) struct Memtable {
     claimed: Mutex<(usize, usize)>,
     min_time: AtomicI64,
     max_time: AtomicI64,
+    created: Instant,
     /// When it was last added to.
     last_write: Mutex<Instant>,
     /// Its rows are in a segment; only who looked before that reads them here.
@@ -128,6 +129,7 @@ impl Memtable {
         work: Arc<WorkSignal>,
     ) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let created = Instant::now();
         Self {
             database,
             policy,
@@ -140,7 +142,8 @@ impl Memtable {
             claimed: Mutex::new((0, 0)),
             min_time: AtomicI64::new(i64::MAX),
             max_time: AtomicI64::new(i64::MIN),
-            last_write: Mutex::new(Instant::now()),
+            created,
+            last_write: Mutex::new(created),
             is_flushed: AtomicBool::new(false),
             work,
         }
@@ -234,6 +237,11 @@ impl Memtable {
     /// Notes that a batch was added.
     pub(crate) fn touch(&self) {
         *self.last_write.lock() = Instant::now();
+    }
+
+    /// When its first rows came, about.
+    pub(crate) fn created(&self) -> Instant {
+        self.created
     }
 
     /// When somebody added to it last.

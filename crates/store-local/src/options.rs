@@ -21,6 +21,9 @@ pub struct StoreOptions {
     pub write_wait_max: Duration,
     /// A partition that nobody has written to for so long is flushed, and then merged for keeping.
     pub idle_after: Duration,
+    /// Rows that are enough for a segment worth having wait in memory so long at most, and a tenth of it once nobody adds
+    /// to them: columns are read faster than rows.
+    pub in_memory_max: Duration,
     /// So many small partitions that lie side by side are worth making one; at least 2. See
     /// [`crate::LocalStore::join_partitions`].
     pub join_partitions_min: usize,
@@ -41,6 +44,7 @@ impl StoreOptions {
                 .map_or(1, |n| n.get().div_ceil(2)),
             write_wait_max: Duration::from_secs(10),
             idle_after: Duration::from_secs(60),
+            in_memory_max: Duration::from_secs(10),
             join_partitions_min: 8,
             hash_seed: None,
         }

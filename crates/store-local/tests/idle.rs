@@ -35,6 +35,27 @@ fn rows_that_were_left_alone_are_flushed_and_merged_for_keeping_at_once() {
 }
 
 #[test]
+fn rows_that_waited_are_flushed_once_they_are_worth_a_segment() {
+    let rows: Vec<Row> =
+        (0..6000).map(|at| Row::new("m,id=a", &[("x", Scalar::Integer(at))], at)).collect();
+    for (in_memory_max, flushes) in [(Duration::ZERO, 1.0), (Duration::from_secs(86_400), 0.0)] {
+        let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
+        let options = StoreOptions { in_memory_max, ..options(16 << 20) };
+        let store = LocalStore::open(disk, options).unwrap();
+        let flushed = || {
+            store.maintain().unwrap();
+            store.metrics().iter().find(|m| m.name == "flushes_total").unwrap().value
+        };
+        write(&store, POLICY, &rows[..10], 0).unwrap();
+        assert_eq!(flushed(), 0.0, "ten rows are not worth it");
+        write(&store, POLICY, &rows[10..], 0).unwrap();
+        assert_eq!(flushed(), flushes);
+        assert_eq!(read_all(&store, POLICY, "m").unwrap(), rows);
+        store.close().unwrap();
+    }
+}
+
+#[test]
 fn what_was_written_can_be_read_from_the_cache() {
     let disk = Arc::new(SimDisk::new(1, FaultConfig::default()));
     let open = || {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use platform::SimDisk;
 use store_local::{LocalStore, StoreOptions};
@@ -12,6 +13,8 @@ pub(crate) fn options(memory_bytes: usize) -> StoreOptions {
     StoreOptions {
         maintenance_threads: 0,
         hash_seed: Some(1),
+        // However slow a test is.
+        in_memory_max: Duration::from_secs(86_400),
         ..StoreOptions::new("/store", memory_bytes)
     }
 }
