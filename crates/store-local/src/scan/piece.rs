@@ -277,7 +277,12 @@ mod tests {
 
     fn any_rows() -> impl Strategy<Value = Rows> {
         let value = (prop::option::of(any::<i64>()), prop::option::of(any::<bool>()));
-        prop::collection::btree_map(0i64..20, value, 1..15)
+        let few = prop::collection::btree_map(0i64..20, value, 1..15);
+        // Long stretches of the same times, complete or nearly so.
+        let value = (prop::option::weighted(0.97, any::<i64>()), Just(Some(true)));
+        let many = (0i64..3, prop::collection::vec(value, 30..110))
+            .prop_map(|(start, rows)| (start..).zip(rows).collect::<Rows>());
+        prop_oneof![few, many]
     }
 
     proptest! {
