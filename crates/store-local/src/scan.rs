@@ -15,6 +15,7 @@ mod edge;
 mod ends;
 mod field_ends;
 mod filter;
+mod foremost;
 mod gathered;
 mod kept;
 mod memtable_source;
@@ -289,7 +290,8 @@ pub(crate) fn open_sources(
     open_some(plan, &plan.partitions, time, (None, None), counters)
 }
 
-/// The same of some partitions, where of each series so many rows are enough: of all sources, of a memtable.
+/// The same of some partitions, where of each series so many rows are enough: of all sources, of a memtable. Then a partition
+/// may come in two parts.
 fn open_some(
     plan: &ScanPlan,
     partitions: &[Arc<Partition>],
@@ -302,9 +304,18 @@ fn open_some(
         if !partition.time.overlaps(&time) {
             continue;
         }
-        let sources = partition_sources(plan, partition, (time, few), counters)?;
-        if !sources.is_empty() {
-            opened.push(PartitionSources::new(partition.time, sources));
+        let parts = if few.0.is_some() {
+            let measurement = (&plan.measurement.name, plan.measurement.no);
+            foremost::cut(partition, measurement, plan.order, partition.time.intersect(&time))
+        } else {
+            vec![partition.time]
+        };
+        for part in parts {
+            let sources =
+                partition_sources(plan, partition, (time.intersect(&part), few), counters)?;
+            if !sources.is_empty() {
+                opened.push(PartitionSources::new(part, sources));
+            }
         }
     }
     Ok(opened)

@@ -9,7 +9,7 @@ use store::{StoreError, TimeOrder};
 
 use super::counters::Counters;
 
-use super::series_reader::SeriesReader;
+use super::series_reader::{PartitionSources, SeriesReader};
 use super::source::{SegmentSource, Source};
 use super::span::Span;
 use super::{ScanPlan, open_some};
@@ -60,19 +60,25 @@ pub(super) fn ends(
 }
 
 impl SeriesReader {
-    /// A time that no row of a series in the only partition comes before, in the reader's order; `None` if there is none.
+    /// A time that no row of a series comes before, in the reader's order; `None` if there is none.
     fn end(&mut self, series: SeriesId) -> Result<Option<i64>, StoreError> {
-        let (edge, time) = (self.edge(), self.time);
+        let edge = self.edge();
         let nearest = |a: i64, b: i64| if edge == Edge::First { a.min(b) } else { a.max(b) };
         let mut spans = Vec::new();
-        for partition in &mut self.partitions {
-            for (number, source) in partition.sources.iter_mut().enumerate() {
+        for at in 0..self.partitions.len() {
+            let at = self.partition_at(at);
+            let PartitionSources { time, sources, .. } = &mut self.partitions[at];
+            let time = self.time.intersect(time);
+            for (number, source) in sources.iter_mut().enumerate() {
                 match source {
                     Source::Segment(segment) if !segment.has_tombstones() => {
                         segment.end_span((number, series), time, edge, &mut spans)?;
                     }
                     source => source.spans(number, series, time, &mut spans)?,
                 }
+            }
+            if !spans.is_empty() {
+                break;
             }
         }
         let ends = spans.into_iter().map(|span| match edge {

@@ -78,7 +78,7 @@ impl SeriesReader {
     }
 
     /// The place of the partition that is read as number `at`.
-    fn partition_at(&self, at: usize) -> usize {
+    pub(super) fn partition_at(&self, at: usize) -> usize {
         if self.order == TimeOrder::Ascending { at } else { self.partitions.len() - 1 - at }
     }
 
