@@ -142,16 +142,24 @@ impl<'a> Wanted<'a> {
             && (self.hidden.is_empty() || self.hidden.binary_search(&row.time_ns).is_err())
     }
 
-    /// How many rows to make room for, if all are wanted.
+    /// How many rows to make room for, if all are wanted: about as many as there are, or nothing where that is not known.
     fn expected(&self) -> usize {
         let rows = self.series.rows;
         let is_everything = self.time.min <= rows.min_time && self.time.max >= rows.max_time;
-        if is_everything { rows.rows as usize } else { 0 }
+        match Shard::rows_at_most(self.series, self.time) {
+            rows if is_everything || self.series.has_full_chunks() => rows,
+            _ => 0,
+        }
+    }
+
+    /// Whether the rows arrived in order of time.
+    fn is_in_order(&self) -> bool {
+        self.series.rows.is_ascending() || self.time.min > self.series.rows.late_max
     }
 
     /// Adds all rows to `block`, in order of time.
     fn all(&self, block: &mut BlockBuilder<'a, '_>) {
-        if self.series.rows.is_ascending() {
+        if self.is_in_order() {
             self.shard.for_each_row(self.series, self.time, |row| {
                 if self.has(&row) {
                     block.push(row);
@@ -264,7 +272,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn sort(&self, found: &mut [StoredRow<'_>]) {
-        if !self.series.rows.is_ascending() {
+        if !self.is_in_order() {
             // Stable: of rows with one time the later written stays behind the earlier.
             found.sort_by_key(|row| row.time_ns);
         }
