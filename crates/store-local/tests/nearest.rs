@@ -100,6 +100,29 @@ fn mixed(series: &str, time_ns: i64) -> Row {
 }
 
 #[test]
+fn rows_that_only_one_source_reaches_come_first_and_what_is_missing_from_the_others() {
+    let store = open(&SimDisk::new(1, FaultConfig::default()), 64 << 20);
+    // Three segments and a memtable, each of which begins before the one before ends; "b" has no row in the last of them.
+    for (part, from) in [0, 900, 1800, 2700].into_iter().enumerate() {
+        let series: &[&str] = if part < 3 { &["a", "b"] } else { &["a"] };
+        let times = from..from + 1000;
+        let rows = series
+            .iter()
+            .flat_map(|id| times.clone().map(|time| row(id, time, time + part as i64)));
+        write(&store, POLICY, &rows.collect::<Vec<_>>(), 0).unwrap();
+        if part < 3 {
+            store.flush().unwrap();
+        }
+    }
+    for order in [TimeOrder::Ascending, TimeOrder::Descending] {
+        for count in [1, 2, 99, 100, 101, 950, 5000] {
+            let (rows, _) = few(&store, order, count as u64);
+            assert_eq!(rows, expected(&store, order, count), "{order:?} {count}");
+        }
+    }
+}
+
+#[test]
 fn the_nearest_row_to_any_time_is_found() {
     for settled in [false, true] {
         let store = open(&SimDisk::new(1, FaultConfig::default()), 64 << 20);
