@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{DatabaseId, FieldType, Name, PolicyId, SeriesId, TimeRange};
 use segment::{SegmentInfo, SegmentReader, SegmentWriter, WriterOptions};
@@ -257,13 +258,19 @@ pub(crate) struct Candidate {
     pub(crate) first_lsn: Lsn,
     /// Nobody has written to it for a while.
     pub(crate) idle: bool,
-    /// Its rows have waited long enough to be flushed, if they are worth it.
-    pub(crate) ripe: bool,
+    /// How old its first rows are, about.
+    pub(crate) age: Duration,
+    /// For how long nobody has written to it.
+    pub(crate) left_alone: Duration,
+    /// Memtables of its partition before it wait for their flush.
+    pub(crate) others_wait: bool,
 }
 
 /// A memtable that is ripe is flushed if it has this part of a full one's bytes: some ten milliseconds' work for what saves
 /// each query some, and at most some more levels of merges.
 const RIPE_PART: usize = 16;
+/// The part of [`Limits::in_memory_max`] that rows wait if nobody adds to them.
+const LEFT_ALONE_PART: u32 = 10;
 
 /// Limits of [`choose`].
 #[derive(Clone, Copy, Debug)]
@@ -274,6 +281,18 @@ pub(crate) struct Limits {
     pub(crate) memtables_total: usize,
     /// The log may not reach further back than this.
     pub(crate) oldest_lsn: Lsn,
+    /// Rows that are worth a segment wait so long at most, if flushes keep up.
+    pub(crate) in_memory_max: Duration,
+}
+
+impl Candidate {
+    /// Whether its rows have waited long enough, if they are worth a segment. Where flushes do not keep up it goes on being
+    /// filled: smaller segments would not help them.
+    fn is_ripe(&self, limits: &Limits) -> bool {
+        let has_waited = self.age >= limits.in_memory_max
+            || self.left_alone >= limits.in_memory_max / LEFT_ALONE_PART;
+        has_waited && !self.others_wait
+    }
 }
 
 /// Which memtables to flush: the full ones, those that hold too much of the log, the idle ones, those that are ripe and
@@ -282,7 +301,7 @@ pub(crate) struct Limits {
 pub(crate) fn choose(tables: &[Candidate], limits: &Limits) -> Vec<usize> {
     let must = |t: &Candidate| {
         let full = limits.memtable_flush;
-        let is_large = t.bytes >= if t.ripe { full / RIPE_PART } else { full };
+        let is_large = t.bytes >= if t.is_ripe(limits) { full / RIPE_PART } else { full };
         is_large || t.first_lsn < limits.oldest_lsn || t.idle
     };
     let mut chosen: Vec<usize> = (0..tables.len()).filter(|at| must(&tables[*at])).collect();
@@ -305,9 +324,21 @@ mod tests {
 
     #[test]
     fn chooses_full_old_idle_ripe_and_then_the_largest() {
-        let table = |bytes, lsn, idle| Candidate { bytes, first_lsn: Lsn(lsn), idle, ripe: false };
-        let ripe = |bytes| Candidate { ripe: true, ..table(bytes, 50, false) };
-        let limits = Limits { memtable_flush: 100, memtables_total: 120, oldest_lsn: Lsn(10) };
+        let seconds = Duration::from_secs;
+        let table = |bytes, lsn, idle| Candidate {
+            bytes,
+            first_lsn: Lsn(lsn),
+            idle,
+            age: seconds(9),
+            left_alone: seconds(0),
+            others_wait: false,
+        };
+        let limits = Limits {
+            memtable_flush: 100,
+            memtables_total: 120,
+            oldest_lsn: Lsn(10),
+            in_memory_max: seconds(10),
+        };
         let tables = [
             table(100, 50, false),
             table(5, 9, false),
@@ -318,6 +349,11 @@ mod tests {
         assert_eq!(choose(&tables, &limits), [0, 1, 2, 4]);
         assert_eq!(choose(&tables[3..], &limits), [1]);
         assert_eq!(choose(&tables[3..4], &limits), Vec::<usize>::new());
-        assert_eq!(choose(&[ripe(5), ripe(6), table(6, 50, false), ripe(60)], &limits), [1, 3]);
+        let old = |bytes| Candidate { age: seconds(10), ..table(bytes, 50, false) };
+        assert_eq!(choose(&[old(5), old(6), table(6, 50, false), old(60)], &limits), [1, 3]);
+        let left =
+            |seconds_alone| Candidate { left_alone: seconds(seconds_alone), ..table(6, 50, false) };
+        let waits = Candidate { others_wait: true, ..old(60) };
+        assert_eq!(choose(&[left(0), left(1), waits], &limits), [1]);
     }
 }

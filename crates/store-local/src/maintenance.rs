@@ -191,12 +191,17 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
     let actives: Vec<&Arc<Partition>> = view.partitions().filter(|p| p.active.is_some()).collect();
     let candidates: Vec<flush::Candidate> = actives
         .iter()
-        .filter_map(|p| p.active.as_ref())
-        .map(|table| flush::Candidate {
-            bytes: table.bytes(),
-            first_lsn: table.first_lsn,
-            idle: all_idle || table.last_write().elapsed() >= engine.options.idle_after,
-            ripe: is_ripe(table, engine.options.in_memory_max),
+        .filter_map(|p| Some((p, p.active.as_ref()?)))
+        .map(|(partition, table)| {
+            let left_alone = table.last_write().elapsed();
+            flush::Candidate {
+                bytes: table.bytes(),
+                first_lsn: table.first_lsn,
+                idle: all_idle || left_alone >= engine.options.idle_after,
+                age: table.created().elapsed(),
+                left_alone,
+                others_wait: !partition.frozen.is_empty(),
+            }
         })
         .collect();
     let position = engine.wal.position();
@@ -204,6 +209,7 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
         memtable_flush: engine.memory.memtable_flush,
         memtables_total: engine.memory.memtables_soft,
         oldest_lsn: Lsn(position.0.saturating_sub(engine.memory.log_bytes_max())),
+        in_memory_max: engine.options.in_memory_max,
     };
     let chosen = flush::choose(&candidates, &limits);
     if chosen.is_empty() {
@@ -214,14 +220,6 @@ fn freeze_chosen(engine: &Engine, all_idle: bool) {
     let _gate = engine.gate.write();
     // Another thread may have frozen them meanwhile; what took their place is not full yet.
     engine.freeze(|p| p.active.as_ref().is_some_and(|table| chosen.contains(&Arc::as_ptr(table))));
-}
-
-/// Whether its rows have waited long enough in memory, if they are worth a segment.
-fn is_ripe(table: &Memtable, in_memory_max: Duration) -> bool {
-    /// The part of the time that rows wait if nobody adds to them.
-    const LEFT_ALONE_PART: u32 = 10;
-    table.created().elapsed() >= in_memory_max
-        || table.last_write().elapsed() >= in_memory_max / LEFT_ALONE_PART
 }
 
 /// Takes the next job: what frees memory first.

@@ -186,18 +186,20 @@ impl Memtable {
         shard: usize,
         batch: &RowBatch<'_>,
         numbers: &[u32],
-        selected: impl Iterator<Item = BatchRow>,
+        mut selected: impl Iterator<Item = BatchRow>,
     ) {
         let layouts = self.layouts.read();
         let mut shard = self.shards[shard].lock();
         let before = shard.bytes();
         let mut rows = 0;
         let (mut min_time, mut max_time) = (i64::MAX, i64::MIN);
-        let mut selected = selected.peekable();
         let mut some: Vec<BatchRow> = Vec::with_capacity(LOOKED_UP);
-        while selected.peek().is_some() {
+        loop {
             some.clear();
             some.extend(selected.by_ref().take(LOOKED_UP));
+            if some.is_empty() {
+                break;
+            }
             let places = shard.look_up(some.iter().map(|row| row.series));
             for (row, place) in some.iter().zip(places) {
                 let number = numbers[row.layout as usize];

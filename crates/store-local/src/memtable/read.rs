@@ -142,14 +142,11 @@ impl<'a> Wanted<'a> {
             && (self.hidden.is_empty() || self.hidden.binary_search(&row.time_ns).is_err())
     }
 
-    /// How many rows to make room for, if all are wanted: about as many as there are, or nothing where that is not known.
+    /// How many rows to make room for, if all are wanted.
     fn expected(&self) -> usize {
         let rows = self.series.rows;
         let is_everything = self.time.min <= rows.min_time && self.time.max >= rows.max_time;
-        match Shard::rows_at_most(self.series, self.time) {
-            rows if is_everything || self.series.has_full_chunks() => rows,
-            _ => 0,
-        }
+        if is_everything { rows.rows as usize } else { 0 }
     }
 
     /// Whether the rows arrived in order of time.

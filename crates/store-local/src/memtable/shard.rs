@@ -421,11 +421,6 @@ fn rows_of<'a>(mut words: &'a [u64], mut next: &[u64], mut visit: impl FnMut(Sto
 }
 
 impl Series<'_> {
-    /// Whether the times of its chunks are known.
-    pub(super) fn has_full_chunks(&self) -> bool {
-        !self.full.is_empty()
-    }
-
     /// The full chunks that may have rows within `time`, as far as they are known, and the last one.
     fn chunks_of(
         &self,
