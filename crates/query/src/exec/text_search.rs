@@ -142,11 +142,25 @@ impl By {
         if pieces.min_literal_len().is_none_or(|len| len < PIECE_BYTES_MIN) {
             return None;
         }
-        let finder = Searcher::new(pieces.literals()?.iter().map(Literal::as_bytes))?;
+        let all: Vec<&[u8]> = pieces.literals()?.iter().map(Literal::as_bytes).collect();
+        let finder = Searcher::new(shortest(&all))?;
         // Where a piece has to be (`^`, `\b`) it does not say.
         let is_exact = pieces.is_exact() && hir.properties().look_set().is_empty();
         Some(if is_exact { Self::Pieces(finder) } else { Self::MaybePieces(finder) })
     }
+}
+
+/// Those pieces that have no other in them: where one of all is, one of these is. No two of them can begin at the same byte,
+/// so that none that reaches into the next text hides one that does not (`with_pieces`).
+fn shortest<'p>(all: &'p [&'p [u8]]) -> impl Iterator<Item = &'p [u8]> {
+    let has = |piece: &[u8], other: &[u8]| Finder::new(other).find(piece).is_some();
+    let is_shortest = move |at: usize| {
+        all.iter().enumerate().all(|(other, &it)| match it == all[at] {
+            true => other >= at,
+            false => !has(all[at], it),
+        })
+    };
+    (0..all.len()).filter(move |&at| is_shortest(at)).map(|at| all[at])
 }
 
 /// The piece of text that an expression is.
@@ -267,6 +281,12 @@ mod tests {
         assert_eq!(search.select(&texts, true).ones().collect::<Vec<_>>(), [0, 1, 2, 4]);
         let either = TextSearch::new("aab|ba").unwrap();
         assert_eq!(either.select(&texts, false).ones().collect::<Vec<_>>(), [5]);
+        // "bab" begins where "ba" does, and ends in the next text.
+        let texts: Strings = ["ba", "b"].into_iter().collect();
+        for pattern in ["(ab|ba)b?$", "bab|ba", "(ab|ba)b?"] {
+            let search = TextSearch::new(pattern).unwrap();
+            assert_eq!(search.select(&texts, false).ones().collect::<Vec<_>>(), [0], "{pattern}");
+        }
     }
 
     proptest! {
