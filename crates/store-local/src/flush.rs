@@ -4,6 +4,7 @@
 //! adds the segment, keeps new definitions and moves the start of the log. A crash in between leaves
 //! a file that nobody refers to (removed at the next start) and a log that still has every row.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,10 +69,16 @@ fn write_segment(engine: &Engine, id: u64, frozen: &Frozen) -> Result<Option<Wri
         }
     }
     measurements.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let rest_percent = || pace::flush_rest_percent(used_bytes(engine), &engine.memory);
+    let (written, rows) = (Cell::new(0), table.rows());
+    let rest_percent =
+        || pace::flush_rest_percent(used_bytes(engine), written.get(), rows, &engine.memory);
     let mut pace = Pace::new(engine, &rest_percent);
+    let mut wrote = |rows: usize| {
+        written.set(written.get() + rows);
+        pace.keep();
+    };
     for (name, series) in measurements {
-        write_measurement((engine, &mut pace), &mut writer, frozen, &name, series)?;
+        write_measurement(engine, &mut writer, (frozen, &name, series), &mut wrote)?;
     }
     drop(pace);
     let (info, reader) = finish_segment(engine, id, writer)?;
@@ -117,12 +124,12 @@ pub(crate) fn discard_segment(engine: &Engine, id: u64) {
     }
 }
 
+/// Writes some series of a measurement; `wrote` is told of every few rows.
 fn write_measurement(
-    (engine, pace): (&Engine, &mut Pace<'_>),
+    engine: &Engine,
     writer: &mut SegmentWriter,
-    frozen: &Frozen,
-    name: &Name,
-    series: &[(MeasurementNo, SeriesId)],
+    (frozen, name, series): (&Frozen, &Name, &[(MeasurementNo, SeriesId)]),
+    wrote: &mut dyn FnMut(usize),
 ) -> Result<(), StoreError> {
     let table: &Memtable = &frozen.table;
     let Some(measurement) = engine.schema.get(series[0].0) else { return Ok(()) };
@@ -153,7 +160,7 @@ fn write_measurement(
             let hidden = seen.hidden.as_deref().unwrap_or_default();
             let (times, columns) = table.read_sparse(*series, (time, hidden), &places);
             sink.add_sparse(*series, (&times, &columns), 0..times.len())?;
-            pace.keep();
+            wrote(times.len());
         }
     }
     sink.finish()

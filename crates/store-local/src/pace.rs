@@ -17,7 +17,9 @@ use crate::options::MemoryPlan;
 /// How often to look how things are.
 const LOOK_EVERY: Duration = Duration::from_millis(4);
 /// How long a flush rests at most, in percent of how long it works.
-const FLUSH_REST_PERCENT: u32 = 100;
+const FLUSH_REST_PERCENT: u32 = 300;
+/// So many percent of it a flush may be behind before it does not rest at all.
+const BEHIND_PERCENT_MAX: usize = 25;
 
 /// Gives the thread that does some work the manners that suit it, as long as it is kept.
 pub(crate) struct Pace<'a> {
@@ -68,13 +70,20 @@ fn manners(rest_percent: u32, rows_come: bool) -> Manners {
     }
 }
 
-/// Of a flush, with so many bytes of memtables in all: it rests as long as it works when the one that is flushed is all
-/// there is, and not when the next one is half full: it should be done before that one waits for it. Where memtables of
-/// many partitions are that much it never rests.
-pub(crate) fn flush_rest_percent(memtable_bytes: usize, plan: &MemoryPlan) -> u32 {
-    let (least, most) = (plan.memtable_flush, plan.memtable_flush + plan.memtable_flush / 2);
-    let room = most.saturating_sub(memtable_bytes.max(least));
-    (FLUSH_REST_PERCENT as usize * room / (most - least)) as u32
+/// Of a flush that has written some of `rows`, with so many bytes of memtables in all. It is to be done when the next
+/// memtable is three quarters full, and always as far as that one is: work that is spread over all of the time is felt least.
+/// It rests less once it is behind, and not where memtables of many partitions are that much.
+pub(crate) fn flush_rest_percent(
+    memtable_bytes: usize,
+    written: usize,
+    rows: usize,
+    plan: &MemoryPlan,
+) -> u32 {
+    let next = memtable_bytes.saturating_sub(plan.memtable_flush);
+    let due = next * 100 / (plan.memtable_flush / 4 * 3);
+    let behind = due.saturating_sub(written * 100 / rows.max(1));
+    FLUSH_REST_PERCENT * BEHIND_PERCENT_MAX.saturating_sub(behind) as u32
+        / BEHIND_PERCENT_MAX as u32
 }
 
 #[cfg(test)]
@@ -82,11 +91,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flush_rests_less_the_less_memory_is_left() {
+    fn a_flush_is_as_far_as_the_next_memtable_is_full() {
         let plan = MemoryPlan::new(1 << 30);
-        let flush = plan.memtable_flush;
-        let percent = |quarters| flush_rest_percent(flush * quarters / 4, &plan);
-        assert_eq!([1, 4, 5, 6, 99].map(percent), [100, 100, 50, 0, 0]);
+        let percent = |eighths: usize, written| {
+            flush_rest_percent(plan.memtable_flush / 8 * eighths, written, 1000, &plan)
+        };
+        let begun = [4, 8, 9, 10, 99].map(|eighths| percent(eighths, 0));
+        assert_eq!(begun, [300, 300, 108, 0, 0]);
+        let half_done = [8, 11, 12, 13, 14].map(|eighths| percent(eighths, 500));
+        assert_eq!(half_done, [300, 300, 108, 0, 0]);
+        assert_eq!(flush_rest_percent(0, 0, 0, &plan), 300, "of nothing");
     }
 
     #[test]
