@@ -6,6 +6,7 @@
 //!
 //! The portable functions here are the specification; `x86` and `neon` must equal them.
 
+mod compare;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(target_arch = "x86_64")]
@@ -13,6 +14,8 @@ mod x86;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use compare::{Bits as CompareBits, COMPARED_MAX, compare_at, compare_running_at};
 
 use crate::{
     error::{DecodeError, Result},

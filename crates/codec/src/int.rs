@@ -5,6 +5,7 @@
 //! Inside the crate integers are `u64` with wrapping arithmetic; signed and unsigned are one thing.
 
 mod choose;
+mod compare;
 pub(crate) mod delta;
 mod runs;
 mod scale;
@@ -18,6 +19,7 @@ mod tests;
 use std::ops::Range;
 
 pub(crate) use choose::encode_page;
+pub use compare::{COMPARED_ROWS_MAX, ComparedBits, compare_page_i64, compare_page_u64};
 pub(crate) use simple::decode_raw;
 
 use crate::{

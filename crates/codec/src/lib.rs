@@ -42,8 +42,9 @@ pub use float::{
     decode_f64, decode_f64_range, encode_f64, float_at, from_decimals, to_decimals, visit_f64,
 };
 pub use int::{
-    RESTART_ROWS, Waypoint, decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64,
-    encode_u64, integer_at, integer_from, regular_i64, restarts_i64, visit_i64,
+    COMPARED_ROWS_MAX, ComparedBits, RESTART_ROWS, Waypoint, compare_page_i64, compare_page_u64,
+    decode_i64, decode_i64_range, decode_u64, decode_u64_range, encode_i64, encode_u64, integer_at,
+    integer_from, regular_i64, restarts_i64, visit_i64,
 };
 pub use simd::simd_name;
 pub use strings::{TextPlace, decode_strings, decode_strings_range, encode_strings};

@@ -189,9 +189,9 @@ pub(crate) trait Differences {
 /// copied, and such a copy waits until all that was written before is in the cache, the values of the page before it too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain<'a> {
-    base: u64,
-    width: u32,
-    packed: &'a [u8],
+    pub(crate) base: u64,
+    pub(crate) width: u32,
+    pub(crate) packed: &'a [u8],
     bytes_left: usize,
 }
 

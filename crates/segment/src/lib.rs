@@ -28,8 +28,8 @@ pub use directory::{Block, Directory, Edge, PageSummary, SummaryNumbers};
 pub use error::SegmentError;
 pub use format::{BLOCK_ROWS_LIMIT, MeasurementInfo, MeasurementList, SegmentInfo};
 pub use reader::{
-    BlockWalk, Blocks, Expected, FieldStats, FoundRows, ReadAhead, SegmentReader, SeriesStretch,
-    VerifyReport,
+    BlockWalk, Blocks, ConditionTest, Expected, FieldStats, FoundRows, ReadAhead, SegmentReader,
+    SeriesStretch, VerifyReport,
 };
 pub use rows::SegmentRows;
 pub use runs::Runs;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use model::{Column, FieldType, SeriesId, TimeRange};
+use model::{Bitmap, Column, FieldType, SeriesId, TimeRange};
 use platform::{Disk, File, PageCache};
 
 use crate::SegmentError;
@@ -32,6 +32,7 @@ mod ahead;
 mod blocks;
 pub(crate) mod column;
 mod fields;
+mod matching;
 mod pieces;
 mod read_ahead;
 mod ready;
@@ -46,6 +47,7 @@ pub use ahead::Expected;
 pub(crate) use ahead::Known;
 pub use blocks::{BlockWalk, Blocks};
 pub(crate) use column::PageShape;
+pub use matching::ConditionTest;
 pub use read_ahead::ReadAhead;
 pub(crate) use ready::Thawer;
 pub(crate) use thaw::is_entropy_coded;
@@ -556,6 +558,21 @@ impl SegmentReader {
         conditions: &[FieldCondition],
     ) -> Result<Vec<Stretch>, SegmentError> {
         sift::sift(self, block, rows, conditions)
+    }
+
+    /// Which of some parts of a block, ascending, satisfy all conditions, each of which has a constant of its field's type or a field
+    /// of the same type on its right; `test` compares what has to be decoded for that. `None`: they are not at hand in pieces.
+    ///
+    /// # Errors
+    /// If a page is damaged.
+    pub fn matching(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+        conditions: &[FieldCondition],
+        test: &ConditionTest<'_>,
+    ) -> Result<Option<Vec<Bitmap>>, SegmentError> {
+        matching::matching(self, block, parts, conditions, test)
     }
 
     /// Checks every checksum, decodes every page and compares it with what is said about it.

@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code)]
 
+pub(super) mod compare;
+
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_castsi128_si256,
     _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_shuffle_epi8,

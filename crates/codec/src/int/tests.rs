@@ -2,6 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::encoding_name;
+use crate::kernels::Comparison;
+use crate::simd::SimdLevel;
 
 /// A generator that needs no crate: the same numbers on every machine.
 fn noise(seed: &mut u64) -> u64 {
@@ -261,4 +263,72 @@ fn regular_pages_say_so() {
     long.push(0);
     assert_eq!(regular_i64(&long), None);
     assert_eq!(regular_i64(&[]), None);
+}
+
+const COMPARISONS: [Comparison; 6] = [
+    Comparison::Equal,
+    Comparison::NotEqual,
+    Comparison::Less,
+    Comparison::LessOrEqual,
+    Comparison::Greater,
+    Comparison::GreaterOrEqual,
+];
+
+/// The bits that `holds` says, as words.
+fn bits_of(values: &[i64], holds: impl Fn(&i64) -> bool) -> ComparedBits {
+    let mut bits = ComparedBits::default();
+    for at in (0..values.len()).filter(|at| holds(&values[*at])) {
+        bits[at / 64] |= 1 << (at % 64);
+    }
+    bits
+}
+
+proptest! {
+    #[test]
+    fn packed_values_compare_as_decoded_ones(
+        values in shapes(),
+        rows in 0usize..=COMPARED_ROWS_MAX + 1,
+        effort in effort(),
+        beside in any::<prop::sample::Index>(),
+        distance in prop_oneof![-2i64..=2, any::<i64>()],
+    ) {
+        let values = &values[..rows.min(values.len())];
+        let page = encoded(values, effort);
+        let scalar = values.get(beside.index(values.len().max(1))).map_or(0, |v| v.wrapping_add(distance));
+        for comparison in COMPARISONS {
+            let signed = bits_of(values, |v| comparison.holds(v.cmp(&scalar)));
+            let unsigned = |v: i64| v.cast_unsigned();
+            let of_bits = bits_of(values, |v| comparison.holds(unsigned(*v).cmp(&unsigned(scalar))));
+            for level in SimdLevel::available() {
+                let number = |value: u64| i128::from(value.cast_signed());
+                let bounds = (i64::MIN.into(), i64::MAX.into());
+                let page = (&page[..], values.len());
+                let found = compare::compare(level, page, comparison, scalar.into(), (number, bounds));
+                let found = found.unwrap();
+                prop_assert!(found.is_none_or(|found| found == signed), "{:?} {:?}", level, comparison);
+                let (scalar, bounds) = (unsigned(scalar).into(), (0, u64::MAX.into()));
+                let found = compare::compare(level, page, comparison, scalar, (i128::from, bounds));
+                let found = found.unwrap();
+                prop_assert!(found.is_none_or(|found| found == of_bits), "{:?} {:?}", level, comparison);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_gauges_are_is_compared_as_it_is_packed() {
+    let apart: Vec<i64> = (0..COMPARED_ROWS_MAX as i64).map(|i| i * 37 % 101).collect();
+    let walk: Vec<i64> = (0..300).map(|i: i64| 50 + i / 3 - i % 2).collect();
+    for values in [&apart, &walk] {
+        let page = encoded(values, Effort::Fast);
+        let name = encoding_name(&page);
+        let found = compare_page_i64(&page, values.len(), Comparison::Greater, 90).unwrap();
+        if name == "int-for" || crate::simd_name() == "avx512" {
+            assert_eq!(found, Some(bits_of(values, |v| *v > 90)), "{name}");
+        }
+        let longer = [page.clone(), vec![0]].concat();
+        let error = compare_page_i64(&longer, values.len(), Comparison::Greater, 90);
+        assert!(error.is_err(), "{name}: a byte too many");
+    }
+    assert_eq!(compare_page_u64(&[], 0, Comparison::Less, 1).unwrap(), None);
 }

@@ -40,6 +40,19 @@ impl Comparison {
             }
         }
     }
+
+    /// Whether it holds of a value that stands so to the scalar.
+    #[must_use]
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
 }
 
 /// One word of results for each 64 values.

@@ -108,6 +108,13 @@ impl<'a> Groups<'a> {
         block.known.group(group).or_else(|| self.slot(group).as_ref())
     }
 
+    /// The same if it was looked for before.
+    pub(super) fn known(&self, place: usize) -> Option<&Arc<ThawedPages>> {
+        let group = place / GROUP_PAGES;
+        let found = || self.found.get(group)?.as_ref()?.as_ref();
+        self.block.known.group(group).or_else(found)
+    }
+
     fn slot(&mut self, group: usize) -> &mut Option<Arc<ThawedPages>> {
         if self.found.len() <= group {
             self.found.resize(group + 1, None);

@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
-use codec::{Effort, Waypoint};
-use model::{Column, FieldType, Values};
+use codec::kernels::Comparison;
+use codec::{ComparedBits, Effort, Waypoint};
+use model::{Column, FieldType, Scalar, Values};
 
 use super::column::{self, PageShape};
 use crate::input::Malformed;
@@ -181,6 +182,30 @@ impl Thawed {
         let rows = PIECE_ROWS.min(self.rows - piece * PIECE_ROWS);
         let shape = PageShape { rows, count: entry.count };
         column::bits_at(bytes, shape, within, field_type, entry.waypoint(within))
+    }
+
+    /// Which rows of a piece have a value that stands to a constant as asked; bits behind them are zero. `None`: it has to be decoded to
+    /// be compared.
+    pub(super) fn compare(
+        &self,
+        piece: usize,
+        comparison: Comparison,
+        constant: &Scalar,
+    ) -> Result<Option<ComparedBits>, Malformed> {
+        let rows = PIECE_ROWS.min(self.rows - piece * PIECE_ROWS);
+        if self.entry(piece).count < rows {
+            return Ok(None);
+        }
+        let bytes = &self.bytes[self.range(piece)];
+        match constant {
+            Scalar::Integer(constant) => {
+                Ok(codec::compare_page_i64(bytes, rows, comparison, *constant)?)
+            }
+            Scalar::Unsigned(constant) => {
+                Ok(codec::compare_page_u64(bytes, rows, comparison, *constant)?)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Adds the entries `rows` to `out`.

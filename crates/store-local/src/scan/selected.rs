@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use model::{Bitmap, Column, FieldType};
+use model::{Bitmap, Column, FieldType, Values};
 use segment::{Block, FieldCondition, FieldOperand, Stretch};
 use store::StoreError;
 
@@ -23,8 +23,8 @@ pub(super) struct Found {
     start: usize,
     /// A bit a row.
     selection: Bitmap,
-    /// The fields that filters looked at, and what was decoded of them: a column for each stretch that had to be looked at.
-    looked_at: Vec<(usize, Vec<Column>)>,
+    /// The fields that filters looked at, and what was kept of them: a column for each stretch that had to be looked at.
+    looked_at: Vec<(usize, Option<Vec<Column>>)>,
 }
 
 impl Found {
@@ -43,10 +43,14 @@ impl Found {
         self.looked_at.iter().any(|(at, _)| *at == field)
     }
 
+    /// Whether what was decoded of a field is there.
+    fn has(&self, field: usize) -> bool {
+        self.looked_at.iter().any(|(at, columns)| *at == field && columns.is_some())
+    }
+
     /// What was decoded of a field. It is there once.
     fn take(&mut self, field: usize) -> Option<Vec<Column>> {
-        let decoded = self.looked_at.iter_mut().find(|(at, _)| *at == field);
-        decoded.map(|(_, columns)| std::mem::take(columns))
+        self.looked_at.iter_mut().find(|(at, _)| *at == field)?.1.take()
     }
 }
 
@@ -70,7 +74,10 @@ impl SegmentSource {
     ) -> Result<Option<Piece>, StoreError> {
         let found = match stretches.is_empty() {
             true => None,
-            false => Some(self.found(block, rows, stretches)?),
+            false => {
+                let is_read = |field| self.fields.iter().any(|(read, _)| *read == Some(field));
+                Some(self.found(block, rows, stretches, is_read)?)
+            }
         };
         let Some(found) = found.filter(|found| found.selection.count_ones() > 0) else {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
@@ -87,51 +94,97 @@ impl SegmentSource {
         Ok(Some(piece))
     }
 
-    /// Looks for the rows in `stretches` of some rows that satisfy the filters.
+    /// Looks for the rows in `stretches` of some rows that satisfy the filters. What has to be decoded for that is kept if it
+    /// `is_read` afterwards.
     pub(super) fn found(
         &self,
         block: &Block,
         rows: &Range<usize>,
         stretches: &[Stretch],
+        is_read: impl Fn(usize) -> bool,
     ) -> Result<Found, StoreError> {
         let conditions = self.conditions.as_deref().unwrap_or_default();
         let open = stretches.iter().filter(|stretch| !stretch.all_satisfy);
         let open: Vec<Range<usize>> = open.map(|stretch| stretch.rows.clone()).collect();
-        let mut fields: Vec<(Option<usize>, FieldType)> = Vec::new();
+        let mut fields: Vec<usize> = Vec::new();
         for field in conditions.iter().flat_map(FieldCondition::fields) {
-            if !fields.iter().any(|(known, _)| *known == Some(field)) {
-                fields.push((Some(field), self.directory.fields()[field].1));
+            if !fields.contains(&field) {
+                fields.push(field);
             }
         }
-        let mut columns = self.columns(block, &open, &fields)?.into_iter();
-        let decoded = fields.iter().filter_map(|(field, _)| *field);
-        let looked_at: Vec<(usize, Vec<Column>)> =
-            decoded.map(|field| (field, columns.by_ref().take(open.len()).collect())).collect();
-        let satisfying = |part: usize| {
-            let column = |field: usize| {
-                let decoded = looked_at.iter().find(|(at, _)| *at == field);
-                &decoded.expect("BUG: all of these were decoded").1[part]
-            };
-            let of_condition = |condition: &FieldCondition| {
-                let side = match &condition.operand {
-                    FieldOperand::Constant(constant) => Side::Constant(constant),
-                    FieldOperand::Field(other) => Side::Column(column(*other)),
-                };
-                matching(column(condition.field), condition.op, side)
-            };
-            conditions.iter().map(of_condition).reduce(|a, b| both(&a, &b))
+        let bits = match fields.iter().any(|field| is_read(*field)) {
+            true => None,
+            false => self.bits_of_parts(block, &open)?,
         };
-        let (mut selection, mut parts) = (Bitmap::new(), 0..open.len());
+        let (bits, looked_at) = match bits {
+            Some(bits) => (bits, fields.into_iter().map(|field| (field, None)).collect()),
+            None => self.decoded(block, &open, fields)?,
+        };
+        let (mut selection, mut of_open) = (Bitmap::new(), bits.iter());
         for Stretch { rows: of_stretch, all_satisfy } in stretches {
             selection.extend_filled(of_stretch.start - rows.start - selection.len(), false);
-            let part = if *all_satisfy { None } else { parts.next() };
-            match part.and_then(satisfying) {
-                Some(bits) => selection.extend_from(&bits, 0..bits.len()),
+            match if *all_satisfy { None } else { of_open.next() } {
+                Some(bits) => selection.extend_from(bits, 0..bits.len()),
                 None => selection.extend_filled(of_stretch.len(), true),
             }
         }
         selection.extend_filled(rows.len() - selection.len(), false);
         Ok(Found { start: rows.start, selection, looked_at })
+    }
+
+    /// Which rows of some parts of a block satisfy the filters; `None`: they have to be decoded.
+    pub(super) fn bits_of_parts(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+    ) -> Result<Option<Vec<Bitmap>>, StoreError> {
+        let Some(conditions) = self.conditions.as_deref().filter(|all| !all.is_empty()) else {
+            return Ok(None);
+        };
+        if parts.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let found = self.reader.matching(block, parts, conditions, &satisfying);
+        let found = found.map_err(segment_error)?;
+        if found.is_some() {
+            self.count_read(block, conditions.iter().flat_map(FieldCondition::fields));
+        }
+        Ok(found)
+    }
+
+    /// Decodes the fields of filters in some parts of a block; a bit for each row that satisfies all.
+    #[expect(clippy::type_complexity, reason = "the parts of what is found, put together at once")]
+    fn decoded(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+        fields: Vec<usize>,
+    ) -> Result<(Vec<Bitmap>, Vec<(usize, Option<Vec<Column>>)>), StoreError> {
+        let conditions = self.conditions.as_deref().unwrap_or_default();
+        let with_type = |field: &usize| (Some(*field), self.directory.fields()[*field].1);
+        let types: Vec<(Option<usize>, FieldType)> = fields.iter().map(with_type).collect();
+        let mut columns = self.columns(block, parts, &types)?.into_iter();
+        let decoded: Vec<(usize, Vec<Column>)> = fields
+            .into_iter()
+            .map(|field| (field, columns.by_ref().take(parts.len()).collect()))
+            .collect();
+        let of_part = |part: usize| {
+            let column = |field: usize| {
+                let columns = decoded.iter().find(|(at, _)| *at == field);
+                &columns.expect("BUG: all of these were decoded").1[part]
+            };
+            let of_condition = |condition: &FieldCondition| {
+                let right = match &condition.operand {
+                    FieldOperand::Constant(_) => None,
+                    FieldOperand::Field(other) => Some(column(*other)),
+                };
+                satisfying(condition, column(condition.field), right)
+            };
+            let found = conditions.iter().map(of_condition).reduce(|a, b| both(&a, &b));
+            found.unwrap_or_else(|| Bitmap::filled(parts[part].len(), true))
+        };
+        let bits = (0..parts.len()).map(of_part).collect();
+        Ok((bits, decoded.into_iter().map(|(at, columns)| (at, Some(columns))).collect()))
     }
 
     /// Fields in whole stretches: by field a column for each stretch. What filters decoded is taken from what they found.
@@ -146,7 +199,7 @@ impl SegmentSource {
         let sure = stretches.iter().filter(|s| s.all_satisfy).map(|s| s.rows.clone());
         let sure: Vec<Range<usize>> = sure.collect();
         let (looked_at, others): (Vec<_>, Vec<_>) =
-            fields.iter().partition(|(field, _)| field.is_some_and(|at| found.looks_at(at)));
+            fields.iter().partition(|(field, _)| field.is_some_and(|at| found.has(at)));
         let mut of_sure = self.columns(block, &sure, &looked_at)?.into_iter();
         let mut of_all = self.columns(block, &all, &others)?.into_iter();
         let mut columns = Vec::with_capacity(fields.len());
@@ -165,6 +218,27 @@ impl SegmentSource {
         Ok(columns)
     }
 
+    /// The rows of a block that satisfy the filters, and which these are, if they are few and can be told without decoding
+    /// the block.
+    pub(super) fn few_found(&self, block: &Block) -> Result<Option<(Piece, Bitmap)>, StoreError> {
+        let rows = 0..block.rows();
+        let found = self.bits_of_parts(block, std::slice::from_ref(&rows))?;
+        let Some(selection) = found.and_then(|mut found| found.pop()) else { return Ok(None) };
+        match selection.count_ones() {
+            0 => {
+                let column = |(_, t): &(Option<usize>, FieldType)| Column::new(Values::empty(*t));
+                let columns = self.fields.iter().map(column).collect();
+                Ok(Some((Piece { times: Vec::new(), columns }, selection)))
+            }
+            few if few * FEW_PART <= rows.len() => {
+                let found = Found { start: 0, selection: selection.clone(), looked_at: Vec::new() };
+                let piece = self.read_found(block, &rows, &[], found)?;
+                Ok(Some((piece, selection)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Reads those of some rows that filters found in `stretches`, at least one.
     fn read_found(
         &self,
@@ -176,15 +250,24 @@ impl SegmentSource {
         let parts = parts(&found.selection);
         let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
         let places: Vec<Range<usize>> = parts.iter().map(place).collect();
-        // Times are decoded faster than looked for.
+        let mut times = Vec::new();
         let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
-        let mut times = Vec::with_capacity(within.len());
-        let around = rows.start + within.start..rows.start + within.end;
-        self.reader.times(block, around, &mut times).map_err(segment_error)?;
-        let times = filter_times(&times, &bits(&found.selection, &within));
+        if parts.len() * ROWS_A_LOOK < within.len() {
+            for (part, rows) in parts.iter().zip(&places) {
+                let mut of_part = Vec::with_capacity(rows.len());
+                self.reader.times(block, rows.clone(), &mut of_part).map_err(segment_error)?;
+                times.extend(filter_times(&of_part, &part.found));
+            }
+        } else {
+            let mut all = Vec::with_capacity(within.len());
+            let around = rows.start + within.start..rows.start + within.end;
+            self.reader.times(block, around, &mut all).map_err(segment_error)?;
+            times = filter_times(&all, &bits(&found.selection, &within));
+        }
         // Of what filters looked at most is there.
         let (looked_at, others): (Vec<_>, Vec<_>) =
-            self.fields.iter().partition(|(field, _)| field.is_some_and(|at| found.looks_at(at)));
+            self.fields.iter().partition(|(field, _)| field.is_some_and(|at| found.has(at)));
+        let were_kept: Vec<Option<usize>> = looked_at.iter().map(|(field, _)| *field).collect();
         let mut others = self.columns(block, &places, &others)?.into_iter();
         let looked_at = self.of_stretches(block, stretches, &mut found, &looked_at)?;
         let of_stretches: Vec<Part> = stretches
@@ -193,7 +276,7 @@ impl SegmentSource {
             .collect();
         let mut looked_at = looked_at.into_iter();
         let column = |(field, _): &(Option<usize>, FieldType)| match field
-            .filter(|at| found.looks_at(*at))
+            .filter(|at| were_kept.contains(&Some(*at)))
             .and_then(|_| looked_at.next())
         {
             Some(columns) => pick(&of_stretches, columns),
@@ -202,6 +285,22 @@ impl SegmentSource {
         Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
     }
 }
+
+/// Which rows satisfy a filter, by the columns that it compares.
+fn satisfying(condition: &FieldCondition, left: &Column, right: Option<&Column>) -> Bitmap {
+    let side = match (&condition.operand, right) {
+        (FieldOperand::Constant(constant), _) => Side::Constant(constant),
+        (FieldOperand::Field(_), Some(right)) => Side::Column(right),
+        (FieldOperand::Field(_), None) => panic!("BUG: a comparison of fields without one"),
+    };
+    matching(left, condition.op, side)
+}
+
+/// Of the rows of a block this part is few: others are in stretches of which most is decoded anyway.
+const FEW_PART: usize = 64;
+
+/// So many times in a row are decoded as fast as some are looked for.
+const ROWS_A_LOOK: usize = 1024;
 
 /// Found rows that are this close are decoded together: about so many are decoded in vain at the head of a
 /// part.
@@ -269,7 +368,6 @@ fn pick(parts: &[Part], columns: impl IntoIterator<Item = Column>) -> Column {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Values;
     use proptest::prelude::*;
 
     proptest! {

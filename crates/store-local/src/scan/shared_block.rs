@@ -290,10 +290,15 @@ impl SeriesReader {
         };
         segment.near = block.place();
         let runs = segment.reader.runs(block).map_err(segment_error)?;
-        let mut piece = segment.whole(block)?;
+        let (mut piece, read) = match segment.few_found(block)? {
+            Some((piece, found)) => (piece, Some(found)),
+            None => (segment.whole(block)?, None),
+        };
         let kept = self.kept(&piece, (time, block.time()));
-        let kept = kept.unwrap_or_else(|| Bitmap::filled(block.rows(), true));
-        let picked = runs_of(&runs, &kept, |series| ordinal + (series.0 - first.0) as u32);
+        let kept = kept.unwrap_or_else(|| Bitmap::filled(piece.times.len(), true));
+        let left = read.map(|read| ones_of(&read, &kept));
+        let of_block = left.as_ref().unwrap_or(&kept);
+        let picked = runs_of(&runs, of_block, |series| ordinal + (series.0 - first.0) as u32);
         let rows = (!picked.is_empty()).then(|| {
             piece.select(&kept);
             piece.into_batch(picked)
@@ -454,6 +459,19 @@ impl SeriesReader {
         }
         Ok(self.begin_at(series, self.partitions.len(), spans))
     }
+}
+
+/// The bits of `all` that are set and whose place among those that are is set in `of_ones`.
+fn ones_of(all: &Bitmap, of_ones: &Bitmap) -> Bitmap {
+    let mut left = Bitmap::new();
+    for (row, at) in all.ones().zip(0..) {
+        if of_ones.get(at) {
+            left.extend_filled(row - left.len(), false);
+            left.extend_filled(1, true);
+        }
+    }
+    left.extend_filled(all.len() - left.len(), false);
+    left
 }
 
 /// The series that rows of a block are of, and how many of each.

@@ -77,7 +77,10 @@ impl SegmentSource {
         let Some((spans, rest)) = spans_of_request(&self.reader, block, rows, windows)? else {
             return Ok(());
         };
-        let mut found = self.found(block, rows.0, &summed.left)?;
+        let SummaryParts { sum, min_max, .. } = windows.parts;
+        let is_read =
+            |field| (sum || min_max) && self.fields.iter().any(|(read, _)| *read == Some(field));
+        let mut found = self.found(block, rows.0, &summed.left, is_read)?;
         let stretches: Vec<Range<usize>> = summed.left.iter().map(|s| s.rows.clone()).collect();
         let of_spans: Vec<Range<usize>> = spans.iter().map(|span| span.rows.clone()).collect();
         let (mut pieces, mut of_pieces) = (Vec::new(), Vec::new());
