@@ -15,7 +15,9 @@ mod x86;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compare::{Bits as CompareBits, COMPARED_MAX, compare_at, compare_running_at};
+pub(crate) use compare::{
+    Bits as CompareBits, COMPARED_MAX, PackedRows, compare_at, compare_rows_at,
+};
 
 use crate::{
     error::{DecodeError, Result},

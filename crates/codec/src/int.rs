@@ -19,7 +19,10 @@ mod tests;
 use std::ops::Range;
 
 pub(crate) use choose::encode_page;
-pub use compare::{COMPARED_ROWS_MAX, ComparedBits, compare_page_i64, compare_page_u64};
+pub use compare::{
+    COMPARED_ROWS_MAX, ComparedBits, compare_page_i64, compare_page_u64, compare_pages_i64,
+    compare_pages_u64,
+};
 pub(crate) use simple::decode_raw;
 
 use crate::{

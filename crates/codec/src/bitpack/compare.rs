@@ -49,34 +49,55 @@ multiversion! {
     }
 }
 
-/// Differences are this wide at most, and what is added to each of them is this far from zero at most, for
-/// [`compare_running_at`]: no sum of [`COMPARED_MAX`] is 2^30 or more.
-const RUNNING_WIDTH_MAX: u32 = 20;
-const RUNNING_STEP_MAX: i64 = 1 << 20;
+/// Values are this wide at most, and what is added to each difference is this far from zero at most, for [`compare_rows_at`]:
+/// no row is 2^29 or more away from what all are counted from.
+const ROW_WIDTH_MAX: u32 = 19;
+const STEP_MAX: i64 = 1 << 19;
+/// Beyond this all rows, and what they differ by, are on the same side.
+const DISTANCE_MAX: i128 = (1 << 30) + 1;
 
-/// Which of the sums of the first `n` values, `step` added to each, stand to `scalar` as asked; bits behind them are undefined.
-/// `None`: this processor, or the values, are not for that.
+/// Rows as a page has them packed, counted from its base or its first row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PackedRows<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) width: u32,
+    /// What is packed are differences between neighbours, each less this; otherwise the rows.
+    pub(crate) step: Option<i64>,
+}
+
+impl PackedRows<'_> {
+    /// Whether they are for [`compare_rows_at`].
+    fn fit(&self) -> bool {
+        let is_small = |step: i64| (-STEP_MAX..=STEP_MAX).contains(&step);
+        self.width <= ROW_WIDTH_MAX && self.step.is_none_or(is_small)
+    }
+
+    fn packed_len(&self, rows: usize) -> usize {
+        packed_len(rows - usize::from(self.step.is_some()), self.width)
+    }
+}
+
+/// Which of some rows, 1 to [`COMPARED_MAX`], stand as asked to a number, or to other rows and that number together; bits behind
+/// them are undefined. `None`: this processor, or the rows, are not for that.
 ///
 /// # Panics
 /// As [`compare_at`].
-pub(crate) fn compare_running_at(
+pub(crate) fn compare_rows_at(
     level: SimdLevel,
-    bytes: &[u8],
-    (n, width): (usize, u32),
-    step: i64,
+    rows: usize,
+    left: PackedRows<'_>,
     comparison: Comparison,
-    scalar: i128,
+    right: (Option<PackedRows<'_>>, i128),
 ) -> Option<Bits> {
-    assert!(n <= COMPARED_MAX && bytes.len() >= packed_len(n, width), "BUG: {n} values packed");
-    let steps = -RUNNING_STEP_MAX..=RUNNING_STEP_MAX;
+    assert!((1..=COMPARED_MAX).contains(&rows), "BUG: {rows} rows");
+    let (others, number) = right;
+    for side in std::iter::once(&left).chain(&others) {
+        assert!(side.bytes.len() >= side.packed_len(rows), "BUG: packed stream too short");
+    }
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512
-        && (1..=RUNNING_WIDTH_MAX).contains(&width)
-        && steps.contains(&step)
-    {
-        // All sums are on the same side of what is beyond these.
-        let scalar = scalar.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
-        return Some(x86::compare::sums(bytes, (n, width), step as i32, comparison, scalar));
+    if level == SimdLevel::Avx512 && left.fit() && others.is_none_or(|others| others.fit()) {
+        let number = number.clamp(-DISTANCE_MAX, DISTANCE_MAX) as i32;
+        return Some(x86::compare::rows(rows, left, comparison, others, number));
     }
     None
 }

@@ -1,6 +1,9 @@
+use std::cmp::Ordering;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::bitpack::low_mask;
 use crate::encoding_name;
 use crate::kernels::Comparison;
 use crate::simd::SimdLevel;
@@ -287,7 +290,7 @@ proptest! {
     #[test]
     fn packed_values_compare_as_decoded_ones(
         values in shapes(),
-        rows in 0usize..=COMPARED_ROWS_MAX + 1,
+        rows in 0usize..=COMPARED_ROWS_MAX,
         effort in effort(),
         beside in any::<prop::sample::Index>(),
         distance in prop_oneof![-2i64..=2, any::<i64>()],
@@ -300,16 +303,50 @@ proptest! {
             let unsigned = |v: i64| v.cast_unsigned();
             let of_bits = bits_of(values, |v| comparison.holds(unsigned(*v).cmp(&unsigned(scalar))));
             for level in SimdLevel::available() {
-                let number = |value: u64| i128::from(value.cast_signed());
-                let bounds = (i64::MIN.into(), i64::MAX.into());
                 let page = (&page[..], values.len());
-                let found = compare::compare(level, page, comparison, scalar.into(), (number, bounds));
-                let found = found.unwrap();
+                let found = compare::compare(level, page, comparison, scalar.into(), &compare::SIGNED).unwrap();
                 prop_assert!(found.is_none_or(|found| found == signed), "{:?} {:?}", level, comparison);
-                let (scalar, bounds) = (unsigned(scalar).into(), (0, u64::MAX.into()));
-                let found = compare::compare(level, page, comparison, scalar, (i128::from, bounds));
-                let found = found.unwrap();
+                let scalar = unsigned(scalar).into();
+                let found = compare::compare(level, page, comparison, scalar, &compare::UNSIGNED).unwrap();
                 prop_assert!(found.is_none_or(|found| found == of_bits), "{:?} {:?}", level, comparison);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn packed_pages_compare_as_decoded_ones(
+        a in shapes(),
+        b in shapes(),
+        rows in 1usize..=COMPARED_ROWS_MAX,
+        close in prop::option::of((any::<u64>(), 0u32..22)),
+        effort in effort(),
+    ) {
+        let rows = rows.min(a.len()).min(b.len());
+        let a = &a[..rows];
+        let mut b = b[..rows].to_vec();
+        // Mostly others are near.
+        if let Some((mut seed, bits)) = close {
+            b = a.iter().map(|v| v.wrapping_add((noise(&mut seed) & low_mask(bits)) as i64 - (1 << bits >> 1))).collect();
+        }
+        let pages = (encoded(a, effort), encoded(&b, Effort::Fast));
+        for comparison in COMPARISONS {
+            let holds = |holds: &dyn Fn(i64, i64) -> Ordering| {
+                let mut bits = ComparedBits::default();
+                for at in (0..rows).filter(|at| comparison.holds(holds(a[*at], b[*at]))) {
+                    bits[at / 64] |= 1 << (at % 64);
+                }
+                bits
+            };
+            for level in SimdLevel::available() {
+                let pages = (&pages.0[..], &pages.1[..], rows);
+                let found = compare::compare_pair(level, pages, comparison, &compare::SIGNED).unwrap();
+                let expected = holds(&|a, b| a.cmp(&b));
+                prop_assert!(found.is_none_or(|found| found == expected), "{:?} {:?}", level, comparison);
+                let found = compare::compare_pair(level, pages, comparison, &compare::UNSIGNED).unwrap();
+                let expected = holds(&|a, b| a.cast_unsigned().cmp(&b.cast_unsigned()));
+                prop_assert!(found.is_none_or(|found| found == expected), "{:?} {:?}", level, comparison);
             }
         }
     }
@@ -326,9 +363,20 @@ fn what_gauges_are_is_compared_as_it_is_packed() {
         if name == "int-for" || crate::simd_name() == "avx512" {
             assert_eq!(found, Some(bits_of(values, |v| *v > 90)), "{name}");
         }
+        let other = encoded(&values.iter().rev().copied().collect::<Vec<_>>(), Effort::Fast);
+        let found = compare_pages_i64(&page, &other, values.len(), Comparison::Less).unwrap();
+        let reversed = |at: usize| values[values.len() - 1 - at];
+        let expected: Vec<i64> =
+            (0..values.len()).map(|at| i64::from(values[at] < reversed(at))).collect();
+        if crate::simd_name() == "avx512" {
+            assert_eq!(found, Some(bits_of(&expected, |v| *v == 1)), "{name}");
+        }
         let longer = [page.clone(), vec![0]].concat();
         let error = compare_page_i64(&longer, values.len(), Comparison::Greater, 90);
         assert!(error.is_err(), "{name}: a byte too many");
     }
     assert_eq!(compare_page_u64(&[], 0, Comparison::Less, 1).unwrap(), None);
+    let long: Vec<i64> = (0..=COMPARED_ROWS_MAX as i64).map(|i| i % 7).collect();
+    let page = encoded(&long, Effort::Fast);
+    assert_eq!(compare_page_i64(&page, long.len(), Comparison::Less, 1).unwrap(), None);
 }

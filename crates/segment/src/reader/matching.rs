@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use codec::ComparedBits;
 use codec::kernels::Comparison;
-use model::{Bitmap, Column, Values};
+use model::{Bitmap, Column, FieldType, Values};
 
 use super::SegmentReader;
 use super::thaw::Groups;
@@ -54,8 +54,9 @@ pub(super) fn matching(
     let side = |place: usize| {
         let page = groups.known(place).and_then(|group| group.page(place));
         let field = block.pages()[place].field as usize;
-        let scratch = Column::new(Values::empty(block.field_type(field)));
-        Side { page: page.expect("BUG: looked for above"), place, scratch }
+        let field_type = block.field_type(field);
+        let scratch = Column::new(Values::empty(field_type));
+        Side { page: page.expect("BUG: looked for above"), place, field_type, scratch }
     };
     let mut tests: Vec<OfCondition<'_>> = conditions
         .iter()
@@ -86,6 +87,7 @@ struct OfCondition<'a> {
 struct Side<'a> {
     page: &'a Thawed,
     place: usize,
+    field_type: FieldType,
     /// What was decoded of a piece.
     scratch: Column,
 }
@@ -136,12 +138,19 @@ impl OfCondition<'_> {
         rows: Range<usize>,
         test: &ConditionTest<'_>,
     ) -> Result<ComparedBits, (usize, Malformed)> {
-        if let FieldOperand::Constant(constant) = &self.condition.operand {
-            let packed = self.left.page.compare(piece, self.comparison, constant);
-            if let Some(bits) = packed.map_err(|error| (self.left.place, error))? {
-                let first = rows.start - piece * PIECE_ROWS;
-                return Ok(if first == 0 { bits } else { behind(&bits, first) });
+        let packed = match (&self.condition.operand, &self.right) {
+            (FieldOperand::Constant(constant), _) => {
+                self.left.page.compare(piece, self.comparison, constant)
             }
+            (FieldOperand::Field(_), Some(right)) if right.field_type == self.left.field_type => {
+                let (page, field_type) = (self.left.page, right.field_type);
+                page.compare_with(right.page, piece, self.comparison, field_type)
+            }
+            (FieldOperand::Field(_), _) => Ok(None),
+        };
+        if let Some(bits) = packed.map_err(|error| (self.left.place, error))? {
+            let first = rows.start - piece * PIECE_ROWS;
+            return Ok(if first == 0 { bits } else { behind(&bits, first) });
         }
         self.left.decode(rows.clone())?;
         if let Some(right) = &mut self.right {
@@ -167,7 +176,7 @@ fn behind(bits: &ComparedBits, first: usize) -> ComparedBits {
 
 #[cfg(test)]
 mod tests {
-    use model::{CompareOp, FieldType, Scalar};
+    use model::{CompareOp, Scalar};
     use proptest::prelude::*;
 
     use super::*;
@@ -220,6 +229,7 @@ mod tests {
             let side = |place: usize| Side {
                 page: &pages[place],
                 place,
+                field_type: FieldType::Integer,
                 scratch: Column::new(Values::empty(FieldType::Integer)),
             };
             let conditions: Vec<FieldCondition> = conditions

@@ -208,6 +208,26 @@ impl Thawed {
         }
     }
 
+    /// The same of those that stand as asked to the rows of another page of the block, of the same type.
+    pub(super) fn compare_with(
+        &self,
+        other: &Self,
+        piece: usize,
+        comparison: Comparison,
+        field_type: FieldType,
+    ) -> Result<Option<ComparedBits>, Malformed> {
+        let rows = PIECE_ROWS.min(self.rows - piece * PIECE_ROWS);
+        if self.entry(piece).count < rows || other.entry(piece).count < rows {
+            return Ok(None);
+        }
+        let (a, b) = (&self.bytes[self.range(piece)], &other.bytes[other.range(piece)]);
+        match field_type {
+            FieldType::Integer => Ok(codec::compare_pages_i64(a, b, rows, comparison)?),
+            FieldType::Unsigned => Ok(codec::compare_pages_u64(a, b, rows, comparison)?),
+            _ => Ok(None),
+        }
+    }
+
     /// Adds the entries `rows` to `out`.
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Column) -> Result<(), Malformed> {
         // Room is made once, not piece by piece.

@@ -1,9 +1,9 @@
-//! What `bitpack::compare` says, for AVX-512: packed values are spread over bytes and compared 64 at a time, sums over 32 bits
-//! and sixteen at a time.
+//! What `bitpack::compare` says, for AVX-512: packed values are spread over bytes and compared 64 at a time, or over 32 bits,
+//! added up there, and compared sixteen at a time.
 
 use std::arch::x86_64::*;
 
-use super::super::compare::{Bits, COMPARED_MAX};
+use super::super::compare::{Bits, COMPARED_MAX, PackedRows};
 use super::{RUNNING, RunningLayout};
 use crate::kernels::Comparison;
 
@@ -25,14 +25,14 @@ static GROUPS: [[u8; 64]; 9] = {
 };
 
 macro_rules! by_comparison {
-    ($comparison:expr, $function:ident($($argument:expr),*)) => {
+    ($comparison:expr, $function:ident[$($kind:expr),*]($($argument:expr),*)) => {
         match $comparison {
-            Comparison::Equal => $function::<_MM_CMPINT_EQ>($($argument),*),
-            Comparison::NotEqual => $function::<_MM_CMPINT_NE>($($argument),*),
-            Comparison::Less => $function::<_MM_CMPINT_LT>($($argument),*),
-            Comparison::LessOrEqual => $function::<_MM_CMPINT_LE>($($argument),*),
-            Comparison::Greater => $function::<_MM_CMPINT_NLE>($($argument),*),
-            Comparison::GreaterOrEqual => $function::<_MM_CMPINT_NLT>($($argument),*),
+            Comparison::Equal => $function::<_MM_CMPINT_EQ, $($kind),*>($($argument),*),
+            Comparison::NotEqual => $function::<_MM_CMPINT_NE, $($kind),*>($($argument),*),
+            Comparison::Less => $function::<_MM_CMPINT_LT, $($kind),*>($($argument),*),
+            Comparison::LessOrEqual => $function::<_MM_CMPINT_LE, $($kind),*>($($argument),*),
+            Comparison::Greater => $function::<_MM_CMPINT_NLE, $($kind),*>($($argument),*),
+            Comparison::GreaterOrEqual => $function::<_MM_CMPINT_NLT, $($kind),*>($($argument),*),
         }
     };
 }
@@ -46,7 +46,7 @@ pub(in crate::bitpack) fn bytes(
 ) -> Bits {
     assert!(n <= COMPARED_MAX && (1..=8).contains(&width), "BUG: {n} of {width} bits");
     // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
-    unsafe { by_comparison!(comparison, compare_bytes(bytes, n, width, scalar)) }
+    unsafe { by_comparison!(comparison, compare_bytes[](bytes, n, width, scalar)) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
@@ -75,57 +75,121 @@ fn compare_bytes<const OP: i32>(bytes: &[u8], n: usize, width: u32, scalar: u8) 
     bits
 }
 
-/// Compares the sums of the first `n` values, at most [`COMPARED_MAX`], whose layout [`RUNNING`] has and which add up within
-/// 32 bits.
-pub(in crate::bitpack) fn sums(
-    bytes: &[u8],
-    (n, width): (usize, u32),
-    step: i32,
+/// What rows are put together from, in the type of a function.
+const NOTHING: u8 = 0;
+const VALUES: u8 = 1;
+const DIFFERENCES: u8 = 2;
+
+/// Compares some rows, at most [`COMPARED_MAX`], with others and a number together, or with the number alone. No row is 2^29 or more
+/// away from zero, nor the number 2^30 + 2.
+pub(in crate::bitpack) fn rows(
+    rows: usize,
+    left: PackedRows<'_>,
     comparison: Comparison,
-    scalar: i32,
+    right: Option<PackedRows<'_>>,
+    number: i32,
 ) -> Bits {
-    assert!(n <= COMPARED_MAX && width > 0, "BUG: {n} of {width} bits");
+    assert!(rows <= COMPARED_MAX, "BUG: {rows} rows");
+    let nothing = PackedRows { bytes: &[], width: 0, step: None };
+    let (right, has_right) = (right.unwrap_or(nothing), right.is_some());
+    macro_rules! compare {
+        ($left:expr, $right:expr) => {
+            by_comparison!(comparison, compare_rows[$left, $right](rows, left, right, number))
+        };
+    }
     // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
-    unsafe { by_comparison!(comparison, compare_sums(bytes, n, width, step, scalar)) }
+    unsafe {
+        match (left.step.is_some(), has_right, right.step.is_some()) {
+            (false, false, _) => compare!(VALUES, NOTHING),
+            (true, false, _) => compare!(DIFFERENCES, NOTHING),
+            (false, true, false) => compare!(VALUES, VALUES),
+            (false, true, true) => compare!(VALUES, DIFFERENCES),
+            (true, true, false) => compare!(DIFFERENCES, VALUES),
+            (true, true, true) => compare!(DIFFERENCES, DIFFERENCES),
+        }
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
-fn compare_sums<const OP: i32>(bytes: &[u8], n: usize, width: u32, step: i32, scalar: i32) -> Bits {
-    let stride = 2 * width as usize;
-    let RunningLayout { shuffle, shift } = &RUNNING[width as usize];
-    let ramp: [i32; 16] = std::array::from_fn(|lane| step * (lane as i32 + 1));
-    // SAFETY: all these arrays are whole registers.
-    let (shuffle, shift, ramp) = unsafe {
-        (
-            _mm512_loadu_si512(shuffle.as_ptr().cast()),
-            _mm512_loadu_si512(shift.as_ptr().cast()),
-            _mm512_loadu_si512(ramp.as_ptr().cast()),
-        )
-    };
-    let (zero, last) = (_mm512_setzero_si512(), _mm512_set1_epi32(15));
-    let mask = _mm512_set1_epi32(super::super::low_mask(width) as i32);
-    let scalar = _mm512_set1_epi32(scalar);
-    let mut start = zero;
+fn compare_rows<const OP: i32, const LEFT: u8, const RIGHT: u8>(
+    rows: usize,
+    left: PackedRows<'_>,
+    right: PackedRows<'_>,
+    number: i32,
+) -> Bits {
+    let number = _mm512_set1_epi32(number);
+    let (mut left, mut right) = (Lanes::new(left), Lanes::new(right));
     let mut bits = Bits::default();
-    for group in 0..n.div_ceil(16) {
-        let rest = &bytes[group * stride..];
+    for group in 0..rows.div_ceil(16) {
+        let (left, right) = (left.next::<LEFT>(), right.next::<RIGHT>());
+        let holds = _mm512_cmp_epi32_mask::<OP>(left, _mm512_add_epi32(right, number));
+        bits[group / 4] |= u64::from(holds) << (group % 4 * 16);
+    }
+    bits
+}
+
+/// Rows in 32 bits each, sixteen at a time.
+struct Lanes<'a> {
+    /// From the next sixteen on.
+    bytes: &'a [u8],
+    stride: usize,
+    shuffle: __m512i,
+    shift: __m512i,
+    mask: __m512i,
+    /// What the steps add up to.
+    ramp: __m512i,
+    /// The sums of the sixteen differences before.
+    before: __m512i,
+}
+
+impl<'a> Lanes<'a> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
+    fn new(rows: PackedRows<'a>) -> Self {
+        let RunningLayout { shuffle, shift } = &RUNNING[rows.width as usize];
+        let step = rows.step.unwrap_or(0) as i32;
+        let ramp: [i32; 16] = std::array::from_fn(|lane| step * (lane as i32 + 1));
+        // SAFETY: all these arrays are whole registers.
+        let (shuffle, shift, ramp) = unsafe {
+            (
+                _mm512_loadu_si512(shuffle.as_ptr().cast()),
+                _mm512_loadu_si512(shift.as_ptr().cast()),
+                _mm512_loadu_si512(ramp.as_ptr().cast()),
+            )
+        };
+        let mask = _mm512_set1_epi32(super::super::low_mask(rows.width) as i32);
+        let (bytes, stride) = (rows.bytes, 2 * rows.width as usize);
+        Self { bytes, stride, shuffle, shift, mask, ramp, before: _mm512_setzero_si512() }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
+    fn next<const KIND: u8>(&mut self) -> __m512i {
+        let zero = _mm512_setzero_si512();
+        if KIND == NOTHING {
+            return zero;
+        }
         // SAFETY: 64 bytes are readable, or those that the mask names, which are fewer.
         let loaded = unsafe {
-            match rest.len() {
-                64.. => _mm512_loadu_si512(rest.as_ptr().cast()),
-                len => _mm512_maskz_loadu_epi8((1 << len) - 1, rest.as_ptr().cast()),
+            match self.bytes.len() {
+                64.. => _mm512_loadu_si512(self.bytes.as_ptr().cast()),
+                len => _mm512_maskz_loadu_epi8((1 << len) - 1, self.bytes.as_ptr().cast()),
             }
         };
-        let window = _mm512_permutexvar_epi8(shuffle, loaded);
-        let x = _mm512_and_si512(_mm512_srlv_epi32(window, shift), mask);
+        self.bytes = &self.bytes[self.stride.min(self.bytes.len())..];
+        let window = _mm512_permutexvar_epi8(self.shuffle, loaded);
+        let x = _mm512_and_si512(_mm512_srlv_epi32(window, self.shift), self.mask);
+        if KIND == VALUES {
+            return x;
+        }
         let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<15>(x, zero));
         let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<14>(x, zero));
         let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<12>(x, zero));
         let x = _mm512_add_epi32(x, _mm512_alignr_epi32::<8>(x, zero));
-        let sums = _mm512_add_epi32(_mm512_add_epi32(x, ramp), start);
-        start = _mm512_permutexvar_epi32(last, sums);
-        let holds = _mm512_cmp_epi32_mask::<OP>(sums, scalar);
-        bits[group / 4] |= u64::from(holds) << (group % 4 * 16);
+        let start = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), self.before);
+        let sums = _mm512_add_epi32(_mm512_add_epi32(x, self.ramp), start);
+        // Each row is what comes before its difference to the next.
+        let rows = _mm512_alignr_epi32::<15>(sums, self.before);
+        self.before = sums;
+        rows
     }
-    bits
 }
