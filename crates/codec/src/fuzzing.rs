@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use crate::kernels::Comparison;
 use crate::{
-    DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextPlace, Waypoint,
-    decode_bool, decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_range,
-    decode_strings, decode_strings_range, decode_together, decode_u64, decode_u64_range,
-    decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings,
-    encode_u64, encode_validity, float_at, integer_at, integer_from, restarts_i64,
+    ComparedBits, DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextPlace,
+    Waypoint, compare_page_i64, compare_pages_i64, decode_bool, decode_bool_range, decode_f64,
+    decode_f64_range, decode_i64, decode_i64_range, decode_strings, decode_strings_range,
+    decode_together, decode_u64, decode_u64_range, decode_validity, decode_validity_range,
+    encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity, float_at,
+    integer_at, integer_from, restarts_i64,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -57,6 +59,27 @@ fn check_range<T: PartialEq + std::fmt::Debug>(
     }
 }
 
+/// A page that is compared as it is packed must say what its values do.
+fn compare_integers(
+    page: &[u8],
+    count: usize,
+    range: &Range<usize>,
+    whole: &Result<Vec<i64>, DecodeError>,
+) {
+    let scalar = whole.as_ref().ok().and_then(|whole| whole.get(range.start)).map_or(0, |v| *v);
+    let less = compare_page_i64(page, count, Comparison::Less, scalar);
+    let same = compare_pages_i64(page, page, count, Comparison::Equal);
+    let Ok(whole) = whole else { return };
+    let bit = |bits: &ComparedBits, at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
+    if let Some(bits) = less.expect("BUG: a good page is not compared") {
+        let holds = |(at, value): (usize, &i64)| bit(&bits, at) == (*value < scalar);
+        assert!(whole.iter().enumerate().all(holds), "BUG: a page compares as others do");
+    }
+    if let Some(bits) = same.expect("BUG: a good page is not compared") {
+        assert!((0..count).all(|at| bit(&bits, at)), "BUG: a page differs from itself");
+    }
+}
+
 fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let whole = decoded(|out| decode_i64(page, count, out));
     let part = decoded(|out| decode_i64_range(page, count, range.clone(), out));
@@ -79,6 +102,8 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
         let rows: Vec<i64> = whole.iter().step_by(RESTART_ROWS).copied().collect();
         assert_eq!(restarts, rows, "BUG: a restart differs from the whole");
     }
+
+    compare_integers(page, count, range, &whole);
 
     let whole = decoded(|out| decode_u64(page, count, out));
     let part = decoded(|out| decode_u64_range(page, count, range.clone(), out));

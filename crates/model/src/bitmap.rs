@@ -250,6 +250,24 @@ impl Bitmap {
         })
     }
 
+    /// Adds the first `count` bits of some words.
+    ///
+    /// # Panics
+    /// If the words have fewer.
+    pub fn extend_from_words(&mut self, words: &[u64], count: usize) {
+        let words = &words[..count.div_ceil(64)];
+        let whole = count / 64;
+        if self.len.is_multiple_of(64) {
+            self.words.extend_from_slice(&words[..whole]);
+            self.len += whole * 64;
+        } else {
+            words[..whole].iter().for_each(|word| self.push_bits(*word, 64));
+        }
+        if let Some(last) = words.get(whole) {
+            self.push_bits(*last, count % 64);
+        }
+    }
+
     /// Adds the lowest `count` bits, at most 64.
     pub fn push_bits(&mut self, bits: u64, count: usize) {
         assert!(count <= 64, "BUG: {count} bits of a word");
@@ -295,13 +313,18 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_as_a_vec_of_bool(
-            ops in prop::collection::vec((0u8..3, 0usize..200, any::<bool>(), any::<u64>()), 0..30)
+            ops in prop::collection::vec((0u8..4, 0usize..200, any::<bool>(), any::<u64>()), 0..30)
         ) {
             let (mut map, mut model) = (Bitmap::new(), Vec::new());
             for (op, count, value, seed) in ops {
                 match op {
                     0 => { map.push(value); model.push(value); }
                     1 => { map.extend_filled(count, value); model.extend(vec![value; count]); }
+                    2 => {
+                        let words: Vec<u64> = (0..4).map(|i| seed.rotate_left(i)).collect();
+                        map.extend_from_words(&words, count);
+                        model.extend((0..count).map(|at| words[at / 64] >> (at % 64) & 1 == 1));
+                    }
                     _ => {
                         let other: Vec<bool> =
                             (0..count).map(|i| seed.rotate_left(i as u32) & 1 == 1).collect();

@@ -122,9 +122,7 @@ fn rows_that_satisfy(
                 break;
             }
         }
-        for (word, first) in bits.iter().zip((from..to).step_by(64)) {
-            found.push_bits(*word, 64.min(to - first));
-        }
+        found.extend_from_words(&bits, to - from);
         from = to;
     }
     Ok(found)
