@@ -56,11 +56,15 @@ struct Question {
 fn questions(store: &LocalStore) -> Vec<Question> {
     let everything = scan_everything(store, POLICY, "m").unwrap();
     let filters = |fields: &[&str]| {
-        let operand = Operand::Constant(Scalar::Integer(90));
-        let filter = |op| FieldFilter { field: "x".into(), op, operand: operand.clone() };
-        let ops = [None, Some(CompareOp::Greater), Some(CompareOp::Less)];
-        let ops = ops.into_iter().filter(|op| op.is_none() || fields.contains(&"x"));
-        ops.map(|op| op.map(filter).into_iter().collect()).collect::<Vec<Vec<FieldFilter>>>()
+        let filter = |(op, constant)| {
+            let operand = Operand::Constant(Scalar::Integer(constant));
+            FieldFilter { field: "x".into(), op, operand }
+        };
+        // All rows, some, nearly all, and so few that only they are read.
+        let (greater, less) = (CompareOp::Greater, CompareOp::Less);
+        let all = [None, Some((greater, 90)), Some((less, 90)), Some((greater, 98))];
+        let all = all.into_iter().filter(|one| one.is_none() || fields.contains(&"x"));
+        all.map(|one| one.map(filter).into_iter().collect()).collect::<Vec<Vec<FieldFilter>>>()
     };
     let mut questions = Vec::new();
     for fields in [&["x"][..], &["state"], &["x", "y", "state"]] {
@@ -96,8 +100,11 @@ fn answer(store: &LocalStore, Question { request, every, few }: &Question) -> Ve
         row.fields.iter().find(|(name, _)| &**name == wanted).map(|(_, value)| value.clone())
     };
     for filter in &request.filters {
+        let Operand::Constant(Scalar::Integer(constant)) = filter.operand else {
+            panic!("another")
+        };
         rows.retain(|row| match field(row, "x") {
-            Some(Scalar::Integer(x)) => filter.op.holds(x.cmp(&90)),
+            Some(Scalar::Integer(x)) => filter.op.holds(x.cmp(&constant)),
             _ => false,
         });
     }
@@ -135,6 +142,76 @@ fn shared_blocks_hold_what_was_in_memory() {
     }
     store.settle().unwrap();
     assert_eq!(ask(), expected);
+}
+
+/// Values of which one is much more frequent than others are encoded so that a block is compared without decoding it; where few rows are
+/// left, only these are read.
+#[test]
+fn few_rows_of_a_block_are_those_that_satisfy() {
+    let disk = SimDisk::new(3, FaultConfig::default());
+    let store = open(&disk, 256 << 20);
+    let value = |number: u64| match random(number) {
+        rare if rare.is_multiple_of(300) => 99,
+        often if often % 8 < 6 => 50,
+        other => (other % 90) as i64,
+    };
+    let row = |series: u64, at: u64| {
+        let fields = ["x", "y"].map(|name| {
+            let seed = u64::from(name == "y") << 40;
+            (name, Scalar::Integer(value(seed + series * 8 + at)))
+        });
+        Row::new(&format!("m,id={series:05}"), &fields, (at * 10) as i64)
+    };
+    let rows: Vec<Row> = (0..SERIES).flat_map(|s| (0..5).map(move |at| row(s, at))).collect();
+    write(&store, POLICY, &rows, 0).unwrap();
+    let filter = |field: &str, op, operand| FieldFilter { field: field.into(), op, operand };
+    let constant = |constant| Operand::Constant(Scalar::Integer(constant));
+    let above = filter("x", CompareOp::Greater, constant(90));
+    let questions = [
+        vec![above.clone()],
+        vec![above.clone(), filter("y", CompareOp::Less, Operand::Field("x".into()))],
+        vec![filter("y", CompareOp::GreaterOrEqual, constant(99)), above],
+        vec![filter("x", CompareOp::Greater, constant(99))],
+        vec![filter("x", CompareOp::Greater, Operand::Field("y".into()))],
+    ];
+    let everything = scan_everything(&store, POLICY, "m").unwrap();
+    let numbers = |row: &Row| {
+        let number = |(_, value): &(_, Scalar)| match value {
+            Scalar::Integer(value) => *value,
+            other => panic!("{other:?}"),
+        };
+        [number(&row.fields[0]), number(&row.fields[1])]
+    };
+    let holds = |row: &Row, filter: &FieldFilter| {
+        let of = |field: &str| numbers(row)[usize::from(field == "y")];
+        let right = match &filter.operand {
+            Operand::Constant(Scalar::Integer(constant)) => *constant,
+            Operand::Constant(other) => panic!("{other:?}"),
+            Operand::Field(other) => of(other),
+        };
+        filter.op.holds(of(&filter.field).cmp(&right))
+    };
+    for is_settled in [false, true] {
+        if is_settled {
+            store.settle().unwrap();
+        } else {
+            store.flush().unwrap();
+        }
+        for (filters, time) in
+            questions.iter().zip([TimeRange::ALL, TimeRange::new(10, 30)].iter().cycle())
+        {
+            let request =
+                ScanRequest { filters: filters.clone(), time: *time, ..everything.clone() };
+            let scan = store.scan(&request).unwrap();
+            // Filters are a hint.
+            let mut found = read_slice(&*scan, &request, &ScanSlice::all()).unwrap();
+            let satisfies = |row: &Row| filters.iter().all(|filter| holds(row, filter));
+            found.retain(satisfies);
+            let within = |row: &&Row| time.contains(row.time_ns) && satisfies(row);
+            let expected: Vec<Row> = rows.iter().filter(within).cloned().collect();
+            assert_eq!(found, expected, "{filters:?} {time:?} {is_settled}");
+        }
+    }
 }
 
 /// Of all series together what the requested numbers add up to: how many there are of each field, and the sum of `x`.
