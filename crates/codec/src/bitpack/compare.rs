@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{packed_len, unpack_at};
+use super::{packed_len, unpack_at, unpack_running_at};
 use crate::kernels::Comparison;
 use crate::simd::{SimdLevel, multiversion};
 
@@ -75,10 +75,21 @@ impl PackedRows<'_> {
     fn packed_len(&self, rows: usize) -> usize {
         packed_len(rows - usize::from(self.step.is_some()), self.width)
     }
+
+    /// How far each row is from what all are counted from.
+    fn distances(&self, level: SimdLevel, out: &mut [u64]) {
+        match self.step.map(i64::cast_unsigned) {
+            None => unpack_at(level, self.bytes, 0, self.width, out),
+            Some(step) => {
+                out[0] = 0;
+                unpack_running_at(level, self.bytes, 0, self.width, &mut out[1..], 0, step);
+            }
+        }
+    }
 }
 
 /// Which of some rows, 1 to [`COMPARED_MAX`], stand as asked to a number, or to other rows and that number together; bits behind
-/// them are undefined. `None`: this processor, or the rows, are not for that.
+/// them are undefined. `None`: rows may be too far from one another.
 ///
 /// # Panics
 /// As [`compare_at`].
@@ -93,11 +104,34 @@ pub(crate) fn compare_rows_at(
     let (others, number) = right;
     for side in std::iter::once(&left).chain(&others) {
         assert!(side.bytes.len() >= side.packed_len(rows), "BUG: packed stream too short");
+        if !side.fit() {
+            return None;
+        }
     }
+    let number = number.clamp(-DISTANCE_MAX, DISTANCE_MAX) as i32;
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512 && left.fit() && others.is_none_or(|others| others.fit()) {
-        let number = number.clamp(-DISTANCE_MAX, DISTANCE_MAX) as i32;
+    if level == SimdLevel::Avx512 {
         return Some(x86::compare::rows(rows, left, comparison, others, number));
     }
-    None
+    let (mut a, mut b) = ([0; COMPARED_MAX], [0; COMPARED_MAX]);
+    left.distances(level, &mut a[..rows]);
+    if let Some(others) = others {
+        others.distances(level, &mut b[..rows]);
+    }
+    let mut bits = Bits::default();
+    for (word, (a, b)) in bits.iter_mut().zip(a[..rows].chunks(64).zip(b.chunks(64))) {
+        *word = word_of_pairs_at(level, a, comparison, b, number.into());
+    }
+    Some(bits)
+}
+
+// A bit for each of at most 64 values, which are compared with others and a number together.
+multiversion! {
+    fn / word_of_pairs_at(a: &[u64], comparison: Comparison, b: &[u64], number: i64) -> u64 {
+        let pairs = a.iter().zip(b).rev();
+        pairs.fold(0, |word, (a, b)| {
+            let right = b.cast_signed() + number;
+            word << 1 | u64::from(comparison.holds(a.cast_signed().cmp(&right)))
+        })
+    }
 }

@@ -23,9 +23,11 @@ pub(super) struct Found {
     start: usize,
     /// A bit a row.
     selection: Bitmap,
-    /// The fields that filters looked at, and what was kept of them: a column for each stretch that had to be looked at.
-    looked_at: Vec<(usize, Option<Vec<Column>>)>,
+    looked_at: LookedAt,
 }
+
+/// The fields that filters looked at, and what was kept of them: a column for each stretch that had to be looked at.
+type LookedAt = Vec<(usize, Option<Vec<Column>>)>;
 
 impl Found {
     /// Which of some rows of the block satisfy the filters.
@@ -153,13 +155,12 @@ impl SegmentSource {
     }
 
     /// Decodes the fields of filters in some parts of a block; a bit for each row that satisfies all.
-    #[expect(clippy::type_complexity, reason = "the parts of what is found, put together at once")]
     fn decoded(
         &self,
         block: &Block,
         parts: &[Range<usize>],
         fields: Vec<usize>,
-    ) -> Result<(Vec<Bitmap>, Vec<(usize, Option<Vec<Column>>)>), StoreError> {
+    ) -> Result<(Vec<Bitmap>, LookedAt), StoreError> {
         let conditions = self.conditions.as_deref().unwrap_or_default();
         let with_type = |field: &usize| (Some(*field), self.directory.fields()[*field].1);
         let types: Vec<(Option<usize>, FieldType)> = fields.iter().map(with_type).collect();
