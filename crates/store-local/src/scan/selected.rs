@@ -76,10 +76,7 @@ impl SegmentSource {
     ) -> Result<Option<Piece>, StoreError> {
         let found = match stretches.is_empty() {
             true => None,
-            false => {
-                let is_read = |field| self.fields.iter().any(|(read, _)| *read == Some(field));
-                Some(self.found(block, rows, stretches, is_read)?)
-            }
+            false => Some(self.found(block, rows, stretches, |field| self.reads(field))?),
         };
         let Some(found) = found.filter(|found| found.selection.count_ones() > 0) else {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
@@ -96,6 +93,23 @@ impl SegmentSource {
         Ok(Some(piece))
     }
 
+    /// Whether the scan reads a field, not only for its filters.
+    pub(super) fn reads(&self, field: usize) -> bool {
+        self.fields.iter().any(|(read, _)| *read == Some(field))
+    }
+
+    /// The fields that filters look at, each once.
+    fn filtered_fields(&self) -> Vec<usize> {
+        let conditions = self.conditions.as_deref().unwrap_or_default();
+        let mut fields: Vec<usize> = Vec::new();
+        for field in conditions.iter().flat_map(FieldCondition::fields) {
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        fields
+    }
+
     /// Looks for the rows in `stretches` of some rows that satisfy the filters. What has to be decoded for that is kept if it
     /// `is_read` afterwards.
     pub(super) fn found(
@@ -105,15 +119,9 @@ impl SegmentSource {
         stretches: &[Stretch],
         is_read: impl Fn(usize) -> bool,
     ) -> Result<Found, StoreError> {
-        let conditions = self.conditions.as_deref().unwrap_or_default();
         let open = stretches.iter().filter(|stretch| !stretch.all_satisfy);
         let open: Vec<Range<usize>> = open.map(|stretch| stretch.rows.clone()).collect();
-        let mut fields: Vec<usize> = Vec::new();
-        for field in conditions.iter().flat_map(FieldCondition::fields) {
-            if !fields.contains(&field) {
-                fields.push(field);
-            }
-        }
+        let fields = self.filtered_fields();
         let bits = match fields.iter().any(|field| is_read(*field)) {
             true => None,
             false => self.bits_of_parts(block, &open)?,
@@ -135,7 +143,7 @@ impl SegmentSource {
     }
 
     /// Which rows of some parts of a block satisfy the filters; `None`: they have to be decoded.
-    pub(super) fn bits_of_parts(
+    fn bits_of_parts(
         &self,
         block: &Block,
         parts: &[Range<usize>],
@@ -149,7 +157,7 @@ impl SegmentSource {
         let found = self.reader.matching(block, parts, conditions, &satisfying);
         let found = found.map_err(segment_error)?;
         if found.is_some() {
-            self.count_read(block, conditions.iter().flat_map(FieldCondition::fields));
+            self.count_read(block, self.filtered_fields());
         }
         Ok(found)
     }
@@ -220,9 +228,15 @@ impl SegmentSource {
     }
 
     /// The rows of a block that satisfy the filters, and which these are, if they are few and can be told without decoding
-    /// the block.
+    /// the block: of integers, others would be decoded to be compared and once more where they are not few.
     pub(super) fn few_found(&self, block: &Block) -> Result<Option<(Piece, Bitmap)>, StoreError> {
         let rows = 0..block.rows();
+        let type_of = |field: usize| self.directory.fields()[field].1;
+        let is_integer =
+            |field: usize| matches!(type_of(field), FieldType::Integer | FieldType::Unsigned);
+        if !self.filtered_fields().into_iter().all(is_integer) {
+            return Ok(None);
+        }
         let found = self.bits_of_parts(block, std::slice::from_ref(&rows))?;
         let Some(selection) = found.and_then(|mut found| found.pop()) else { return Ok(None) };
         match selection.count_ones() {

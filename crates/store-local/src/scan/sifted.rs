@@ -78,8 +78,7 @@ impl SegmentSource {
             return Ok(());
         };
         let SummaryParts { sum, min_max, .. } = windows.parts;
-        let is_read =
-            |field| (sum || min_max) && self.fields.iter().any(|(read, _)| *read == Some(field));
+        let is_read = |field| (sum || min_max) && self.reads(field);
         let mut found = self.found(block, rows.0, &summed.left, is_read)?;
         let stretches: Vec<Range<usize>> = summed.left.iter().map(|s| s.rows.clone()).collect();
         let of_spans: Vec<Range<usize>> = spans.iter().map(|span| span.rows.clone()).collect();
