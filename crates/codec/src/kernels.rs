@@ -10,6 +10,7 @@ mod bitmap;
 mod compare;
 mod divide;
 mod extremes;
+mod interleaved;
 mod select;
 mod spread;
 mod sum;
@@ -30,6 +31,11 @@ pub use divide::{STEPS_REACH_MAX, steps_of_i64};
 pub use extremes::{
     MinMax, min_max_f64, min_max_f64_masked, min_max_i64, min_max_i64_masked, min_max_u64,
     min_max_u64_masked,
+};
+pub use interleaved::{
+    max_interleaved_f64, max_interleaved_i64, max_interleaved_u64, min_interleaved_f64,
+    min_interleaved_i64, min_interleaved_u64, sum_interleaved_f64, sum_interleaved_i64,
+    sum_interleaved_u64,
 };
 pub use select::{filter_f64, filter_i64, filter_u64, gather_f64, gather_i64, gather_u64};
 pub use spread::{filter_bits, spread_f64, spread_i64, spread_u64};

@@ -66,15 +66,20 @@ impl Runs {
         self.series.partition_point(|s| *s < series.0)
     }
 
-    /// The same, where those before `index` are known to be below `series`: mostly it is there or the next one.
+    /// The same, where those before `index` are known to be below `series`.
     #[must_use]
     pub fn index_near(&self, index: usize, series: SeriesId) -> usize {
-        let is_below = |at: usize| self.series.get(at).is_some_and(|s| *s < series.0);
-        match index {
-            at if !is_below(at) => at,
-            at if !is_below(at + 1) => at + 1,
-            _ => self.index_from(series),
+        let Some(here) = self.series.get(index).filter(|here| **here < series.0) else {
+            return index;
+        };
+        // It is no further behind than its number is above; mostly numbers follow one another, and it is just there.
+        let left = self.series.len() - index;
+        let farthest = usize::try_from(series.0 - here).map_or(left, |above| above.min(left));
+        let (near, behind) = self.series[index..].split_at(farthest);
+        if behind.first() == Some(&series.0) {
+            return index + farthest;
         }
+        index + near.partition_point(|near| *near < series.0)
     }
 
     /// The series at `row`, by index.

@@ -24,7 +24,7 @@ use self::collect::{AuxColumn, Collect, Finished, Origin};
 use self::output::PointsOutput;
 use self::pick::Pick;
 pub(crate) use self::points::Points;
-use self::slots::{Run, SlotMap, SlotSpan};
+use self::slots::{RowSlots, Run, SlotMap, SlotSpan};
 use self::tally::Tally;
 use self::totals::{Parts, Stretch, Totals};
 use super::column::Cell;
@@ -196,7 +196,7 @@ pub(crate) struct Accumulator<'a> {
     runs: Vec<Run>,
     stretches: Vec<Stretch>,
     ignores_series: bool,
-    row_slots: Vec<u32>,
+    row_slots: RowSlots,
     group_runs: Vec<Run>,
     spans: Vec<SlotSpan>,
     reservation: Reservation,
@@ -253,7 +253,7 @@ impl<'a> Accumulator<'a> {
             runs: Vec::new(),
             stretches: Vec::new(),
             ignores_series: recipe.ignores_series(select),
-            row_slots: Vec::new(),
+            row_slots: RowSlots::default(),
             group_runs: Vec::new(),
             spans: Vec::new(),
             reservation,

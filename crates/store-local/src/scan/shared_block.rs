@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use codec::kernels;
 use model::{Bitmap, ColumnBatch, CompareOp, SeriesId, SeriesRun, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::{StoreError, TimeOrder};
@@ -403,21 +404,22 @@ impl SeriesReader {
             return Some(piece.into_batch(runs.collect()));
         }
         if few == usize::MAX && forward {
-            let mut wanted =
-                kept.cloned().unwrap_or_else(|| Bitmap::filled(piece.times.len(), true));
-            if !is_whole {
-                let mut of_runs = Bitmap::new();
-                for (_, rows) in runs {
-                    of_runs.extend_filled(rows.start - of_runs.len(), false);
-                    of_runs.extend_filled(rows.len(), true);
-                }
-                of_runs.extend_filled(piece.times.len() - of_runs.len(), false);
-                wanted = filter::both(&wanted, &of_runs);
+            let rows = piece.times.len();
+            let mut words = vec![0; rows.div_ceil(64)];
+            for (_, rows) in runs {
+                kernels::set_bit_range(&mut words, rows.clone());
+            }
+            let mut wanted = Bitmap::from_words(words, rows);
+            if let Some(kept) = kept {
+                wanted = filter::both(kept, &wanted);
             }
             let runs: Vec<SeriesRun> = if joins {
                 vec![run(SeriesRun::SEVERAL, wanted.count_ones())]
             } else {
-                let rows_left = |rows: &Range<usize>| wanted.count_ones_in(rows.clone());
+                let rows_left = |rows: &Range<usize>| match kept {
+                    Some(_) => wanted.count_ones_in(rows.clone()),
+                    None => rows.len(),
+                };
                 runs.iter().map(|(series, rows)| run(*series, rows_left(rows))).collect()
             };
             let runs: Vec<SeriesRun> = runs.into_iter().filter(|run| run.rows > 0).collect();

@@ -3,7 +3,7 @@
 
 use model::{Column, ColumnBatch, SeriesRun};
 
-use super::slots::{NOWHERE, Run, SEVERAL, SlotMap};
+use super::slots::{NOWHERE, RowSlots, Run, SEVERAL, SlotMap};
 use super::totals::{ShortRun, Totals};
 use super::{Accumulator, State, combination};
 use crate::QueryError;
@@ -40,7 +40,7 @@ impl Accumulator<'_> {
             self.row_slots = slots;
             return self.reserve().map(|()| true);
         }
-        let order = if has_others { by_slot(&slots, &mut self.runs) } else { Some(Vec::new()) };
+        let order = if has_others { by_slot(&slots.of, &mut self.runs) } else { Some(Vec::new()) };
         if let Some(order) = &order {
             self.add_to_totals(input, batch, |totals, column| totals.add_scattered(column, &slots));
             if has_others {
@@ -53,8 +53,9 @@ impl Accumulator<'_> {
     }
 
     /// Adds rows to their slots, if none of them need be kept; whether they were.
-    fn add_folded(&mut self, input: &Input, batch: &ColumnBatch, slots: &[u32]) -> bool {
+    fn add_folded(&mut self, input: &Input, batch: &ColumnBatch, row_slots: &RowSlots) -> bool {
         let (table, count) = (input.scan.series(), self.slots.len());
+        let slots = row_slots.of.as_slice();
         let is_tally = |state: &State| matches!(state, State::Tally(_));
         if count.saturating_mul(FOLD_ROWS_MIN as usize) > slots.len()
             || self.states.iter().any(is_tally)
@@ -80,7 +81,7 @@ impl Accumulator<'_> {
                 collect.add_folded(&source.column(batch, table), slots, &counts);
             }
         }
-        self.add_to_totals(input, batch, |totals, column| totals.add_scattered(column, slots));
+        self.add_to_totals(input, batch, |totals, column| totals.add_scattered(column, row_slots));
         true
     }
 

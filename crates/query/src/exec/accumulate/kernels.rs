@@ -3,6 +3,11 @@
 //! Long slices go through several lanes so that the compiler can use vector instructions; short
 //! ones are added from left to right, so that small sums of floats have InfluxDB's very digits.
 
+use codec::kernels::{
+    max_interleaved_f64, max_interleaved_i64, max_interleaved_u64, min_interleaved_f64,
+    min_interleaved_i64, min_interleaved_u64, sum_interleaved_f64, sum_interleaved_i64,
+    sum_interleaved_u64,
+};
 use model::Bitmap;
 
 /// Slices shorter than this are summed from left to right.
@@ -16,11 +21,32 @@ const FEW_LANES: usize = 4;
 pub(crate) trait Number: Copy + PartialOrd + Default + Send {
     /// Sum; integers wrap.
     fn plus(self, other: Self) -> Self;
+
+    /// Adds values to as many as there are lanes in turns.
+    fn sum_interleaved(values: &[Self], lanes: &mut [Self]);
+
+    /// The same of the lesser of two.
+    fn min_interleaved(values: &[Self], lanes: &mut [Self]);
+
+    /// The same of the greater of two.
+    fn max_interleaved(values: &[Self], lanes: &mut [Self]);
 }
 
 impl Number for f64 {
     fn plus(self, other: Self) -> Self {
         self + other
+    }
+
+    fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
+        sum_interleaved_f64(values, lanes);
+    }
+
+    fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
+        min_interleaved_f64(values, lanes);
+    }
+
+    fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
+        max_interleaved_f64(values, lanes);
     }
 }
 
@@ -28,11 +54,35 @@ impl Number for i64 {
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
+
+    fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
+        sum_interleaved_i64(values, lanes);
+    }
+
+    fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
+        min_interleaved_i64(values, lanes);
+    }
+
+    fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
+        max_interleaved_i64(values, lanes);
+    }
 }
 
 impl Number for u64 {
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
+    }
+
+    fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
+        sum_interleaved_u64(values, lanes);
+    }
+
+    fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
+        min_interleaved_u64(values, lanes);
+    }
+
+    fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
+        max_interleaved_u64(values, lanes);
     }
 }
 

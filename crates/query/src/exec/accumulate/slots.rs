@@ -8,7 +8,9 @@ mod scattered;
 use hashbrown::HashMap;
 use model::{SeriesRun, TimeRange};
 
-pub(crate) use self::scattered::NOWHERE;
+#[cfg(test)]
+pub(crate) use self::scattered::Repeated;
+pub(crate) use self::scattered::{NOWHERE, RowSlots};
 
 use crate::exec::window::{Window, Windows};
 
@@ -416,10 +418,10 @@ mod tests {
             map.sort();
             let starts: HashMap<usize, i64> = map.of_group(1, 0).into_iter().collect();
             if grid {
-                let mut slots = Vec::new();
+                let mut slots = RowSlots::default();
                 map.of_rows(&list, &series, |s| (s == 7).then_some(1), &mut slots);
                 let of_runs = runs.iter().flat_map(|run| vec![run.slot; (run.end - run.start) as usize]);
-                prop_assert_eq!(slots, of_runs.collect::<Vec<u32>>());
+                prop_assert_eq!(slots.of, of_runs.collect::<Vec<u32>>());
             }
             let mut at = 0;
             for run in &runs {
@@ -456,13 +458,14 @@ mod tests {
                 let series = [SeriesRun { series: 0, rows: times.len() as u32 }];
                 let mut runs = Vec::new();
                 map.cut(&times, &series, |_| Some(0), ascending, &mut runs);
-                let (mut slots, joined) = (Vec::new(), SeriesRun { series: SEVERAL, ..series[0] });
+                let joined = SeriesRun { series: SEVERAL, ..series[0] };
+                let mut slots = RowSlots::default();
                 let is_calculated = map.scatters(times.len(), &[joined]);
                 assert_eq!(is_calculated, every >> 55 == 1);
                 if is_calculated {
                     map.of_rows(&times, &series, |_| Some(0), &mut slots);
                 }
-                for (time, slot) in times.iter().zip(slots) {
+                for (time, slot) in times.iter().zip(slots.of) {
                     assert_eq!(slot, map.slot(0, *time), "{time} in windows of {every}");
                 }
                 for run in runs {

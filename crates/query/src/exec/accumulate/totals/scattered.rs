@@ -4,12 +4,15 @@ use model::{Bitmap, Column, Values};
 
 use super::{NumberTotals, Totals};
 use crate::exec::accumulate::kernels::Number;
-use crate::exec::accumulate::slots::NOWHERE;
+use crate::exec::accumulate::slots::{NOWHERE, RowSlots};
+
+/// Values are added in so many lanes at least.
+const LANES_MIN: usize = 64;
 
 impl Totals {
     /// Adds each row to its slot in `slots`, if it has one. `column` has the totals' type; neither first nor last values are
     /// kept.
-    pub(crate) fn add_scattered(&mut self, column: &Column, slots: &[u32]) {
+    pub(crate) fn add_scattered(&mut self, column: &Column, slots: &RowSlots) {
         let validity = column.validity.as_ref();
         match (self, &column.values) {
             (Self::Float(t), Values::Float(v)) => t.add_scattered(v, validity, slots),
@@ -20,7 +23,7 @@ impl Totals {
                 t.add_scattered(&v, validity, slots);
             }
             (Self::Text(t), Values::String(_) | Values::Dictionary(..)) => {
-                each(slots, validity, |_, slot| t.count[slot] += 1);
+                each(&slots.of, validity, |_, slot| t.count[slot] += 1);
             }
             _ => panic!("BUG: totals of another type"),
         }
@@ -39,7 +42,8 @@ impl Totals {
             (Self::Unsigned(t), Values::Unsigned(v), None) => t.add_short(v, runs),
             (totals, ..) => {
                 let of_run = |run: &ShortRun| std::iter::repeat_n(run.0, run.1 as usize);
-                totals.add_scattered(column, &runs.iter().flat_map(of_run).collect::<Vec<u32>>());
+                let of = runs.iter().flat_map(of_run).collect();
+                totals.add_scattered(column, &RowSlots { of, repeated: Vec::new() });
             }
         }
     }
@@ -76,7 +80,59 @@ impl<T: Number> NumberTotals<T> {
         }
     }
 
-    fn add_scattered(&mut self, values: &[T], validity: Option<&Bitmap>, slots: &[u32]) {
+    fn add_scattered(&mut self, values: &[T], validity: Option<&Bitmap>, slots: &RowSlots) {
+        let of = slots.of.as_slice();
+        if validity.is_some() {
+            return self.add_each(values, validity, of);
+        }
+        let mut at = 0;
+        for repeated in &slots.repeated {
+            let rows = repeated.rows.clone();
+            self.add_each(&values[at..rows.start], None, &of[at..rows.start]);
+            at = rows.end;
+            self.add_repeated(&values[rows.clone()], &of[rows][..repeated.period]);
+        }
+        self.add_each(&values[at..], None, &of[at..]);
+    }
+
+    /// Adds rows whose slots are these again and again.
+    fn add_repeated(&mut self, values: &[T], slots: &[u32]) {
+        // The first value of a slot counts even if it is no number.
+        let (once, again) = values.split_at(slots.len());
+        self.add_each(once, None, slots);
+        let (parts, count) = (self.parts, (again.len() / slots.len()) as u64);
+        slots.iter().for_each(|slot| self.count[*slot as usize] += count);
+        let lanes = slots.len() * LANES_MIN.div_ceil(slots.len());
+        let slots = || slots.iter().cycle().take(lanes).map(|slot| *slot as usize);
+        if parts.sum {
+            let mut sums = vec![T::default(); lanes];
+            T::sum_interleaved(again, &mut sums);
+            for (slot, sum) in slots().zip(sums) {
+                self.sum[slot] = self.sum[slot].plus(sum);
+            }
+        }
+        if parts.min {
+            let mut least: Vec<T> = slots().map(|slot| self.min[slot]).collect();
+            T::min_interleaved(again, &mut least);
+            for (slot, least) in slots().zip(least) {
+                if least < self.min[slot] {
+                    self.min[slot] = least;
+                }
+            }
+        }
+        if parts.max {
+            let mut most: Vec<T> = slots().map(|slot| self.max[slot]).collect();
+            T::max_interleaved(again, &mut most);
+            for (slot, most) in slots().zip(most) {
+                if most > self.max[slot] {
+                    self.max[slot] = most;
+                }
+            }
+        }
+    }
+
+    /// Adds rows one by one.
+    fn add_each(&mut self, values: &[T], validity: Option<&Bitmap>, slots: &[u32]) {
         let parts = self.parts;
         if validity.is_none() && !parts.min && !parts.max && !slots.contains(&NOWHERE) {
             // A loop for each part is half of what one for all that may be there takes.
@@ -124,7 +180,7 @@ mod tests {
 
     use super::super::Parts;
     use super::*;
-    use crate::exec::accumulate::slots::Run;
+    use crate::exec::accumulate::slots::{Repeated, Run};
 
     proptest! {
         #[test]
@@ -144,8 +200,48 @@ mod tests {
             short.grow(5);
             alone.grow(5);
             short.add_short(&values, &runs);
+            let slots = RowSlots { of: slots, repeated: Vec::new() };
             alone.add_scattered(&values, None, &slots);
             prop_assert_eq!(format!("{short:?}"), format!("{alone:?}"));
+        }
+
+        #[test]
+        fn rows_that_repeat_are_added_as_others_are(
+            parts in prop::collection::vec((0usize..50, 0usize..40, 1usize..9), 0..5),
+            seed in any::<u64>(),
+            floats in any::<bool>(),
+        ) {
+            let (mut of, mut repeated) = (Vec::new(), Vec::new());
+            for (before, count, period) in parts {
+                of.extend((0..before).map(|row| seed.rotate_left(row as u32) as u32 % 9));
+                // Also the same slot several times in a period.
+                let slots: Vec<u32> = (0..period as u32).map(|at| at * 5 % 7).collect();
+                let rows = of.len()..of.len() + count * period;
+                of.extend(slots.repeat(count));
+                if count > 0 {
+                    repeated.push(Repeated { rows, period });
+                }
+            }
+            let value = |row: usize| (seed.rotate_left(row as u32 * 7) % 100) as i64 - 50;
+            let integers: Vec<i64> = (0..of.len()).map(value).collect();
+            let float = |value: &i64| if *value == 7 { f64::NAN } else { *value as f64 };
+            let slots = RowSlots { of: of.clone(), repeated };
+            let one_by_one = RowSlots { of, repeated: Vec::new() };
+            let parts = Parts { sum: !floats, min: true, max: true, ..Parts::default() };
+            macro_rules! totals {
+                ($values:expr, $slots:expr) => {{
+                    let mut totals = NumberTotals::new(parts, false);
+                    totals.grow(9);
+                    totals.add_scattered($values, None, $slots);
+                    format!("{totals:?}")
+                }};
+            }
+            if floats {
+                let floats: Vec<f64> = integers.iter().map(float).collect();
+                prop_assert_eq!(totals!(&floats, &slots), totals!(&floats, &one_by_one));
+            } else {
+                prop_assert_eq!(totals!(&integers, &slots), totals!(&integers, &one_by_one));
+            }
         }
 
         #[test]
@@ -162,7 +258,8 @@ mod tests {
             scattered.grow(5);
             alone.grow(5);
             let slots: Vec<u32> = rows.iter().map(|(_, slot)| slot.unwrap_or(NOWHERE)).collect();
-            scattered.add_scattered(&values, validity, &slots);
+            let row_slots = RowSlots { of: slots.clone(), repeated: Vec::new() };
+            scattered.add_scattered(&values, validity, &row_slots);
             let runs = (0..).zip(&slots).filter(|(_, slot)| **slot != NOWHERE);
             let runs = runs.map(|(row, slot)| Run { slot: *slot, start: row, end: row + 1, series: 0 });
             let runs: Vec<Run> = runs.collect();
