@@ -25,7 +25,7 @@ use crate::manifest::Edit;
 use crate::pace::Pace;
 use crate::scan::{Emitted, PartitionSources, SegmentSource, SeriesReader, Source, SparsePart};
 use crate::sink::SegmentSink;
-use crate::tombstone::Tombstone;
+use crate::tombstone::{Tombstone, TombstoneSet};
 use crate::view::{Partition, Segment};
 pub(crate) use join::{join, neighbours_to_join};
 pub use join_policy::Kept;
@@ -211,6 +211,7 @@ fn merge_measurement(
         let meta = &segment.meta;
         let touches = |t: &&Arc<Tombstone>| t.touches(meta.database, meta.policy, name, meta.time);
         let stones = segment.tombstones.iter().filter(touches).cloned().collect();
+        let stones = TombstoneSet::new(stones);
         let source = SegmentSource::open(segment, name, fields, stones, &counters)?;
         sources.extend(source.map(|s| Source::Segment(Box::new(s.for_merge()))));
     }

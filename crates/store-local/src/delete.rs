@@ -8,6 +8,7 @@ mod matching;
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use model::{DatabaseId, PolicyId, TagExpr, TimeRange};
 use roaring::RoaringTreemap;
 use store::{DeleteRequest, DeleteTarget, NameFilter, StoreError};
@@ -17,6 +18,7 @@ use crate::compaction::{remove_segment, series_of};
 use crate::engine::Engine;
 use crate::error::{series_error, wal_error};
 use crate::manifest::Edit;
+use crate::rows::MeasurementNo;
 use crate::scan::{ScanPlan, SeriesReader, open_sources};
 use crate::schema::{Measurement, SchemaChange};
 use crate::tombstone::{HiddenSeries, Tombstone};
@@ -61,13 +63,10 @@ fn delete_rows(
 ) -> Result<(), StoreError> {
     let gate = engine.gate.write();
     let mut suspects = Suspects::new();
-    for measurement in engine.schema.of_database(database) {
-        if measurements.accepts(&measurement.name) {
-            let ids =
-                engine.index.select(database, &measurement.name, expr).map_err(series_error)?;
-            if !ids.is_empty() {
-                suspects.push((measurement, ids));
-            }
+    for measurement in engine.schema.accepted(database, measurements) {
+        let ids = engine.index.select(database, &measurement.name, expr).map_err(series_error)?;
+        if !ids.is_empty() {
+            suspects.push((measurement, ids));
         }
     }
     if suspects.is_empty() || time.is_empty() {
@@ -209,6 +208,7 @@ fn drop_schema(engine: &Engine, measurements: &[Arc<Measurement>]) -> Result<Lsn
 
 /// Looks which suspects have no rows left, and makes those cease to exist.
 fn remove_empty_series(engine: &Engine, suspects: Suspects) -> Result<(), StoreError> {
+    let mut removed = None;
     for (measurement, ids) in suspects {
         let empty = without_rows(engine, &measurement, &ids)?;
         if empty.is_empty() {
@@ -220,11 +220,11 @@ fn remove_empty_series(engine: &Engine, suspects: Suspects) -> Result<(), StoreE
         if empty.is_empty() {
             continue;
         }
-        let lsn = remove_series(engine, &measurement, empty)?;
+        removed = Some(remove_series(engine, &measurement, empty)?);
         drop(gate);
-        engine.wait_durable(lsn)?;
     }
-    Ok(())
+    // Once for all: of thousands of measurements each would wait for the disk.
+    removed.map_or(Ok(()), |lsn| engine.wait_durable(lsn))
 }
 
 /// Those of some series that have no row in any policy. None of them, if a damaged file may have some.
@@ -338,9 +338,16 @@ fn suspects_of(
     database: DatabaseId,
     gone: &[Arc<Partition>],
 ) -> Result<Suspects, StoreError> {
+    let memtables = gone.iter().flat_map(|partition| {
+        partition.frozen.iter().map(|frozen| &frozen.table).chain(&partition.active)
+    });
+    let mut in_memory: HashMap<MeasurementNo, RoaringTreemap> = HashMap::new();
+    for (measurement, series) in memtables.flat_map(|table| table.all_series()) {
+        in_memory.entry(measurement).or_default().insert(series.0);
+    }
     let mut suspects = Suspects::new();
     for measurement in engine.schema.of_database(database) {
-        let mut ids = RoaringTreemap::new();
+        let mut ids = in_memory.remove(&measurement.no).unwrap_or_default();
         for partition in gone {
             for segment in &partition.segments {
                 match series_of(std::slice::from_ref(segment), &measurement.name) {
@@ -352,11 +359,6 @@ fn suspects_of(
                     }
                     Err(error) => return Err(error),
                 }
-            }
-            let memtables = partition.frozen.iter().map(|f| &f.table).chain(&partition.active);
-            for table in memtables {
-                let of_it = table.all_series().into_iter().filter(|(no, _)| *no == measurement.no);
-                ids.extend(of_it.map(|(_, series)| series.0));
             }
         }
         let live = engine.index.select(database, &measurement.name, &TagExpr::True);

@@ -30,6 +30,8 @@ use crate::write::Resolver;
 
 /// Runs of the series index from which on looking for a series takes too long.
 const INDEX_RUNS_MANY: usize = 40;
+/// Tombstones from which on a delete, which copies the lists of the sources that have them, takes milliseconds.
+const TOMBSTONES_MANY: usize = 10_000;
 /// What a refused delete is told to wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -244,9 +246,12 @@ impl Engine {
         Err(StoreError::Overloaded { reason, retry_after: RETRY_AFTER })
     }
 
-    /// Whether tombstones take so much memory that merges should carry them out now.
+    /// Whether tombstones take so much memory, or are so many, that merges should carry them out now.
     pub(crate) fn is_full_of_tombstones(&self) -> bool {
-        self.manifest.read(ManifestState::tombstone_bytes) >= self.memory.tombstones / 2
+        let limit = self.memory.tombstones / 2;
+        self.manifest.read(|state| {
+            state.tombstones.len() >= TOMBSTONES_MANY || state.tombstone_bytes() >= limit
+        })
     }
 
     /// Whether new series have so many runs of the index to be looked for in that writes slow down.

@@ -21,7 +21,7 @@ use crate::memtable::Memtable;
 use crate::pace::{self, Pace};
 use crate::rows::{FieldNo, MeasurementNo};
 use crate::sink::SegmentSink;
-use crate::tombstone::{Tombstone, visible};
+use crate::tombstone::{Tombstone, TombstoneSet};
 use crate::view::{Frozen, Partition, Segment};
 use crate::write::used_bytes;
 
@@ -144,15 +144,13 @@ fn write_measurement(
     fields.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let numbers: Vec<(FieldNo, FieldType)> = fields.iter().map(|(_, no, t)| (*no, *t)).collect();
     let names: Vec<_> = fields.into_iter().map(|(name, _, t)| (name, t)).collect();
-    let stones: Vec<&Arc<Tombstone>> = frozen
-        .tombstones
-        .iter()
-        .filter(|t| t.touches(table.database, table.policy, name, TimeRange::ALL))
-        .collect();
+    let touches =
+        |t: &&Arc<Tombstone>| t.touches(table.database, table.policy, name, TimeRange::ALL);
+    let stones = TombstoneSet::new(frozen.tombstones.iter().filter(touches).cloned().collect());
     let places = table.places(measurement.no, &numbers);
     let mut sink = SegmentSink::new(writer, name, &names)?;
     for (_, series) in series {
-        let seen = visible(stones.iter().copied(), *series, TimeRange::ALL);
+        let seen = stones.visible(*series, TimeRange::ALL);
         let parts = table.parts_of(*series, names.len(), PART_VALUES_MAX);
         // What is visible are few ranges, mostly one.
         let visible = seen.parts.iter().flat_map(|seen| parts.iter().map(|p| p.intersect(seen)));

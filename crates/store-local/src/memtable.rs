@@ -70,6 +70,8 @@ impl Pin {
 pub(crate) struct LayoutTable {
     layouts: Vec<StoredLayout>,
     by_layout: HashMap<RowLayout, u32>,
+    /// The numbers of those of each measurement, ascending.
+    of_measurement: HashMap<MeasurementNo, Vec<u32>>,
 }
 
 /// One layout, taken apart for the loops that use it.
@@ -82,8 +84,13 @@ pub(crate) struct StoredLayout {
 }
 
 impl LayoutTable {
-    fn iter(&self) -> impl Iterator<Item = &StoredLayout> {
-        self.layouts.iter()
+    /// Those of a measurement, with their numbers, ascending.
+    fn of(
+        &self,
+        measurement: MeasurementNo,
+    ) -> impl DoubleEndedIterator<Item = (u32, &StoredLayout)> + Clone {
+        let numbers = self.of_measurement.get(&measurement).map_or(&[][..], Vec::as_slice);
+        numbers.iter().map(|number| (*number, &self.layouts[*number as usize]))
     }
 }
 
@@ -269,8 +276,8 @@ impl Memtable {
 
     /// Whether it can have rows of a measurement within `time`.
     pub(crate) fn may_have(&self, measurement: MeasurementNo, time: TimeRange) -> bool {
-        let is_of = |layout: &StoredLayout| layout.measurement == measurement;
-        self.time().overlaps(&time) && self.layouts.read().iter().any(is_of)
+        let has_rows = || self.layouts.read().of_measurement.contains_key(&measurement);
+        self.time().overlaps(&time) && has_rows()
     }
 
     /// What is in it now, for readers that must not see more.
@@ -440,11 +447,9 @@ impl Memtable {
     /// The fields that rows of `measurement` have.
     pub(crate) fn fields_of(&self, measurement: MeasurementNo) -> Vec<FieldNo> {
         let layouts = self.layouts.read();
-        let mut fields: Vec<FieldNo> = layouts
-            .iter()
-            .filter(|l| l.measurement == measurement)
-            .flat_map(|l| l.fields.iter().copied())
-            .collect();
+        let of_layouts = layouts.of(measurement);
+        let mut fields: Vec<FieldNo> =
+            of_layouts.flat_map(|(_, layout)| layout.fields.iter().copied()).collect();
         fields.sort_unstable();
         fields.dedup();
         fields
@@ -465,6 +470,7 @@ impl LayoutTable {
             has_strings: layout.fields.iter().any(|(_, t)| *t == FieldType::String),
         });
         self.by_layout.insert(layout.clone(), number);
+        self.of_measurement.entry(layout.measurement).or_default().push(number);
         number
     }
 }

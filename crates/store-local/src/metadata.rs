@@ -29,8 +29,7 @@ pub(crate) fn metadata(
     if matches!(request.kind, MetadataKind::Partitions) {
         return partitions::metadata(engine, request);
     }
-    let mut measurements = engine.schema.of_database(request.database);
-    measurements.retain(|m| request.measurements.accepts(&m.name));
+    let measurements = engine.schema.accepted(request.database, &request.measurements);
     Ok(Box::new(Cursor {
         engine: Arc::clone(engine),
         request: request.clone(),

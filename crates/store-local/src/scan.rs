@@ -47,7 +47,7 @@ use store::{
 
 use crate::memtable::{Few, Pin};
 use crate::schema::Measurement;
-use crate::tombstone::Tombstone;
+use crate::tombstone::{Tombstone, TombstoneSet};
 use crate::view::Partition;
 use batch_builder::BatchBuilder;
 use by_partition::ByPartition;
@@ -328,10 +328,12 @@ fn partition_sources(
     counters: &Arc<Counters>,
 ) -> Result<Vec<Source>, StoreError> {
     let name = &plan.measurement.name;
-    let touching = |stones: &[Arc<Tombstone>]| -> Vec<Arc<Tombstone>> {
-        let touches =
-            |t: &&Arc<Tombstone>| t.touches(partition.database, partition.policy, name, time);
-        stones.iter().filter(touches).cloned().collect()
+    let touching = |stones: &[Arc<Tombstone>]| {
+        let touches = |t: &&Arc<Tombstone>| {
+            t.touches(partition.database, partition.policy, name, time)
+                && plan.series.may_have_hidden(&t.series)
+        };
+        TombstoneSet::new(stones.iter().filter(touches).cloned().collect())
     };
     let mut sources = Vec::new();
     for segment in &partition.segments {
@@ -355,7 +357,8 @@ fn partition_sources(
         }
     }
     let frozen = partition.frozen.iter().map(|f| (&f.table, touching(&f.tombstones), Pin::ALL));
-    let active = partition.active.iter().map(|table| (table, Vec::new(), plan.pin_of(table)));
+    let active =
+        partition.active.iter().map(|table| (table, TombstoneSet::default(), plan.pin_of(table)));
     for (table, tombstones, pin) in frozen.chain(active) {
         Counters::add(&counters.sources, 1);
         if !table.may_have(plan.measurement.no, time) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use model::{DatabaseId, FieldType, MeasurementSchema, Name};
 use parking_lot::RwLock;
+use store::NameFilter;
 
 use crate::rows::{FieldNo, MeasurementNo};
 
@@ -97,6 +98,23 @@ impl SchemaRegistry {
             .collect();
         all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         all
+    }
+
+    /// Those of them that a filter accepts, sorted by name: the ones it names are looked up.
+    pub(crate) fn accepted(
+        &self,
+        database: DatabaseId,
+        filter: &NameFilter,
+    ) -> Vec<Arc<Measurement>> {
+        let NameFilter::In(names) = filter else {
+            let mut all = self.of_database(database);
+            all.retain(|measurement| filter.accepts(&measurement.name));
+            return all;
+        };
+        let mut named: Vec<_> = names.iter().filter_map(|name| self.find(database, name)).collect();
+        named.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        named.dedup_by(|a, b| a.name == b.name);
+        named
     }
 
     /// The number that the next measurement gets.
@@ -286,6 +304,23 @@ mod tests {
     fn measurement(no: u32, name: &str) -> SchemaChange {
         let no = MeasurementNo(no);
         SchemaChange::Measurement { no, database: DatabaseId(1), name: name.into() }
+    }
+
+    #[test]
+    fn measurements_are_those_that_a_filter_accepts() {
+        let schema = SchemaRegistry::default();
+        for (no, name) in (0..).zip(["b", "c", "a", "d"]) {
+            assert!(schema.apply(&measurement(no, name)));
+        }
+        let names = |filter: &NameFilter| -> Vec<String> {
+            let found = schema.accepted(DatabaseId(1), filter);
+            found.iter().map(|measurement| measurement.name.to_string()).collect()
+        };
+        let some = NameFilter::In(["d", "none", "a", "d"].map(Name::from).to_vec());
+        assert_eq!(names(&some), ["a", "d"]);
+        assert_eq!(names(&NameFilter::Not(Box::new(some))), ["b", "c"]);
+        assert_eq!(names(&NameFilter::All), ["a", "b", "c", "d"]);
+        assert!(schema.accepted(DatabaseId(2), &NameFilter::In(vec!["a".into()])).is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! compaction leaves out what its sources' tombstones hide.
 
 mod rows;
+mod set;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use roaring::RoaringTreemap;
 
 use crate::bytes::{Malformed, PutBytes, Reader};
 pub(crate) use rows::RowSet;
+pub(crate) use set::TombstoneSet;
 
 /// Rows that are gone although sources still have them.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +136,7 @@ pub(crate) struct Visible {
 }
 
 /// What `tombstones` leave of a series within `range`.
-pub(crate) fn visible<'a>(
+fn visible<'a>(
     tombstones: impl IntoIterator<Item = &'a Arc<Tombstone>>,
     series: SeriesId,
     range: TimeRange,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use model::{PolicyId, TimeRange};
 use wal::Lsn;
 
@@ -71,8 +72,9 @@ impl ManifestState {
                         segment.tombstones.push(tombstone.id);
                     }
                 }
-                self.tombstones.insert(tombstone.id, Arc::clone(tombstone));
-                self.forget_unused_tombstones();
+                if !segments.is_empty() {
+                    self.tombstones.insert(tombstone.id, Arc::clone(tombstone));
+                }
             }
             Edit::Flushed { policy, partition, before } => {
                 // A memtable that replay made and froze ends where replay was, which may be before
@@ -136,9 +138,14 @@ impl ManifestState {
         edits.extend(schema.into_iter().map(Edit::Schema));
         edits.push(Edit::NextMeasurement(next));
         edits.extend(self.segments.values().cloned().map(Edit::AddSegment));
+        let mut hidden: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for segment in self.segments.values() {
+            for tombstone in &segment.tombstones {
+                hidden.entry(*tombstone).or_default().push(segment.id);
+            }
+        }
         for (id, tombstone) in &self.tombstones {
-            let has = |s: &&SegmentMeta| s.tombstones.contains(id);
-            let segments = self.segments.values().filter(has).map(|s| s.id).collect();
+            let segments = hidden.remove(id).unwrap_or_default();
             edits.push(Edit::AddTombstone(Arc::clone(tombstone), segments));
         }
         if let Some(lsn) = self.log_start {
@@ -164,11 +171,12 @@ impl ManifestState {
     }
 
     fn forget_unused_tombstones(&mut self) {
-        let used = |id: &u64| self.segments.values().any(|s| s.tombstones.contains(id));
-        let unused: Vec<u64> = self.tombstones.keys().copied().filter(|id| !used(id)).collect();
-        for id in unused {
-            self.tombstones.remove(&id);
+        if self.tombstones.is_empty() {
+            return;
         }
+        let used: HashSet<u64> =
+            self.segments.values().flat_map(|segment| &segment.tombstones).copied().collect();
+        self.tombstones.retain(|id, _| used.contains(id));
     }
 }
 

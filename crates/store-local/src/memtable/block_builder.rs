@@ -6,7 +6,7 @@
 use model::{Bitmap, Column, FieldType, Memo, Strings, TextPlace, Values, string_slot_parts};
 use segment::SparseColumn;
 
-use super::places::{FieldPlaces, Found, slot_at};
+use super::places::{FieldPlaces, Found};
 use super::read::SeriesBlock;
 use super::shard::{Shard, StoredRow};
 
@@ -88,7 +88,7 @@ impl<'a, 'p> BlockBuilder<'a, 'p> {
         if self.places.are_dense(rows) {
             for field in self.places.others.iter().map(|field| *field as usize) {
                 let positions = self.places.positions_of(field);
-                let slots = rows.iter().map(|row| slot_at(positions, row));
+                let slots = rows.iter().map(|row| self.places.slot_at(positions, row));
                 self.columns[field].extend_some(before, slots);
             }
             return;

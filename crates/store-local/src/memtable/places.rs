@@ -23,6 +23,8 @@ pub(crate) struct FieldPlaces {
     pub(super) steady: Vec<Found>,
     /// The others that rows of a layout have, layout after layout; more than [`UNSORTED_MAX`] ascend by field.
     found: Vec<Found>,
+    /// The number of the measurement's first layout; layouts are counted from it on, those of others among them, too.
+    first_layout: u32,
     /// Where in `found` those of each layout begin, and behind the last.
     starts: Vec<usize>,
     /// Whether rows of a layout have any of the fields.
@@ -100,7 +102,7 @@ impl FieldPlaces {
             });
             out.extend(found);
         };
-        let mut of_rows = layouts.iter().filter(|l| l.measurement == measurement);
+        let mut of_rows = layouts.of(measurement).map(|(_, layout)| layout);
         let mut steady = Vec::new();
         of_rows.next().into_iter().for_each(|first| in_layout(first, &mut steady));
         for layout in of_rows {
@@ -116,22 +118,23 @@ impl FieldPlaces {
         let mut everywhere = vec![None; fields.len()];
         steady.iter().for_each(|some| everywhere[some.field as usize] = Some(some.position));
         let (mut found, mut of_layout) = (Vec::new(), Vec::new());
-        let mut starts = Vec::with_capacity(layouts.layouts.len() + 1);
-        starts.push(0);
-        for layout in layouts.iter() {
-            if layout.measurement == measurement {
-                in_layout(layout, &mut of_layout);
-                if of_layout.len() > UNSORTED_MAX {
-                    of_layout.sort_unstable_by_key(|found| found.field);
-                }
-                found
-                    .extend(of_layout.drain(..).filter(|f| everywhere[f.field as usize].is_none()));
+        let mut numbers = layouts.of(measurement).map(|(number, _)| number);
+        let first_layout = numbers.next().unwrap_or(0);
+        let last_layout = numbers.next_back().unwrap_or(first_layout);
+        let n_layouts = (last_layout - first_layout) as usize + 1;
+        let mut starts = Vec::with_capacity(n_layouts + 1);
+        for (number, layout) in layouts.of(measurement) {
+            // Those of other measurements between have nothing.
+            starts.resize((number - first_layout) as usize + 1, found.len());
+            in_layout(layout, &mut of_layout);
+            if of_layout.len() > UNSORTED_MAX {
+                of_layout.sort_unstable_by_key(|found| found.field);
             }
-            starts.push(found.len());
+            found.extend(of_layout.drain(..).filter(|f| everywhere[f.field as usize].is_none()));
         }
+        starts.resize(n_layouts + 1, found.len());
         let is_other = |field: &u32| everywhere[*field as usize].is_none();
         let others: Vec<u32> = (0..fields.len() as u32).filter(is_other).collect();
-        let n_layouts = layouts.layouts.len();
         let cells = fields.len() * n_layouts;
         let mut table = Vec::new();
         if !others.is_empty() && cells <= TABLE_MAX {
@@ -150,6 +153,7 @@ impl FieldPlaces {
             everywhere,
             steady,
             found,
+            first_layout,
             starts,
             with_fields,
             others,
@@ -166,7 +170,7 @@ impl FieldPlaces {
     /// The fields that rows of a layout have and not all rows at the same position.
     #[inline]
     pub(super) fn others_of(&self, layout: u32) -> &[Found] {
-        let at = layout as usize;
+        let at = (layout - self.first_layout) as usize;
         &self.found[self.starts[at]..self.starts[at + 1]]
     }
 
@@ -183,7 +187,7 @@ impl FieldPlaces {
     /// Whether rows of a layout have one of the fields: others are nothing but their time.
     #[inline]
     pub(super) fn has_fields(&self, layout: u32) -> bool {
-        self.with_fields[layout as usize]
+        self.with_fields[(layout - self.first_layout) as usize]
     }
 
     /// The value of one of the fields in a row.
@@ -193,7 +197,7 @@ impl FieldPlaces {
             return Some(row.values[position as usize]);
         }
         if !self.table.is_empty() {
-            return slot_at(self.positions_of(field), row);
+            return self.slot_at(self.positions_of(field), row);
         }
         let (others, field) = (self.others_of(row.layout), field as u32);
         let found = if others.len() > UNSORTED_MAX {
@@ -220,6 +224,13 @@ impl FieldPlaces {
         &self.table[field * n_layouts..][..n_layouts]
     }
 
+    /// The value of a field with these positions in a row.
+    #[inline]
+    pub(super) fn slot_at(&self, positions: &[u32], row: &StoredRow<'_>) -> Option<u64> {
+        let position = positions[(row.layout - self.first_layout) as usize];
+        (position != ABSENT).then(|| row.values[position as usize])
+    }
+
     /// Whether a row has a value of one of some of the fields, or of any.
     pub(super) fn has_any(&self, row: &StoredRow<'_>, some: Option<&[usize]>) -> bool {
         match some {
@@ -227,11 +238,4 @@ impl FieldPlaces {
             Some(some) => some.iter().any(|field| self.slot(*field, row).is_some()),
         }
     }
-}
-
-/// The value of a field with these positions in a row.
-#[inline]
-pub(super) fn slot_at(positions: &[u32], row: &StoredRow<'_>) -> Option<u64> {
-    let position = positions[row.layout as usize];
-    (position != ABSENT).then(|| row.values[position as usize])
 }

@@ -19,7 +19,8 @@ fn table() -> Memtable {
     Memtable::new(DatabaseId(1), PolicyId(1), TimeRange::ALL, Lsn(0), Arc::default())
 }
 
-/// Writes one row with the fields of `mask`; every value is made of `value`.
+/// Writes one row with the fields of `mask`; every value is made of `value`. Other measurements have layouts between those
+/// of these rows.
 fn write(table: &Memtable, series: u64, time_ns: i64, mask: u8, value: i64) {
     let fields: Vec<_> = (0..3).filter(|f| mask >> f & 1 == 1).map(|f| FIELDS[f]).collect();
     let text = format!("text {value}");
@@ -31,6 +32,9 @@ fn write(table: &Memtable, series: u64, time_ns: i64, mask: u8, value: i64) {
             _ => value as u64,
         })
         .collect();
+    let of_another =
+        RowLayout { measurement: MeasurementNo(10 + u32::from(mask)), fields: FIELDS.to_vec() };
+    table.intern_layouts(&[of_another]);
     let row = BatchRow { series: SeriesId(series), time_ns, layout: 0, values_start: 0 };
     let batch = RowBatch {
         database: table.database,

@@ -17,7 +17,6 @@ use super::source::{SegmentSource, Source, same};
 use super::{ScanPlan, open_some};
 use crate::error::segment_error;
 use crate::memtable::FieldEnds;
-use crate::tombstone::visible;
 
 /// See [`store::Scan::field_ends`].
 pub(super) fn field_ends(
@@ -111,7 +110,7 @@ impl SegmentSource {
             return Ok(());
         }
         let edge = if ends.from_end { Edge::Last } else { Edge::First };
-        let mut seen = visible(&self.tombstones, series, time);
+        let mut seen = self.tombstones.visible(series, time);
         if ends.from_end {
             seen.parts.reverse();
         }

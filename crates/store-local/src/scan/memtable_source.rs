@@ -7,7 +7,7 @@ use model::{SeriesId, TimeRange};
 use super::piece::Piece;
 use super::span::{Span, SpanRows};
 use crate::memtable::{Few, FieldEnds, FieldPlaces, Memtable, Pin};
-use crate::tombstone::{Tombstone, visible};
+use crate::tombstone::TombstoneSet;
 
 /// A memtable as a source.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct MemtableSource {
     pub(crate) table: Arc<Memtable>,
     pub(crate) pin: Pin,
     pub(crate) places: Arc<FieldPlaces>,
-    pub(crate) tombstones: Vec<Arc<Tombstone>>,
+    pub(crate) tombstones: TombstoneSet,
     /// Rows of a series that are enough.
     pub(crate) few: Option<Few>,
 }
@@ -29,7 +29,7 @@ impl MemtableSource {
         time: TimeRange,
         out: &mut Vec<Span>,
     ) {
-        let seen = visible(&self.tombstones, series, time);
+        let seen = self.tombstones.visible(series, time);
         // How many rows are enough is not known where some of them are hidden.
         let few = self.few.as_ref().filter(|_| seen.hidden.is_none());
         for time in seen.parts {
@@ -50,7 +50,7 @@ impl MemtableSource {
 
     /// Adds what each field has first in a series within `time`.
     pub(super) fn field_ends(&self, series: SeriesId, time: TimeRange, ends: &mut FieldEnds) {
-        let seen = visible(&self.tombstones, series, time);
+        let seen = self.tombstones.visible(series, time);
         let hidden = seen.hidden.as_deref().unwrap_or_default();
         for part in seen.parts {
             self.table.field_ends((series, part), hidden, &self.pin, &self.places, ends);

@@ -1,7 +1,12 @@
 //! The series of a scan, ascending. Those of a whole measurement mostly follow one another: they are counted, not listed.
 
-use model::SeriesId;
+use model::{SeriesId, TimeRange};
 use roaring::RoaringTreemap;
+
+use crate::tombstone::HiddenSeries;
+
+/// So many are looked up one by one.
+const FEW_SERIES: usize = 64;
 
 /// Series by ordinal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +53,31 @@ impl SeriesList {
         (0..self.len()).map(|ordinal| self.at(ordinal))
     }
 
+    fn contains(&self, series: SeriesId) -> bool {
+        match self {
+            Self::Range { first, len } => {
+                series.0.checked_sub(first.0).is_some_and(|behind| behind < *len as u64)
+            }
+            Self::Listed(all) => all.binary_search(&series).is_ok(),
+        }
+    }
+
+    /// Whether a tombstone may hide rows of some of them: those of series that were dropped hide none of others.
+    pub(crate) fn may_have_hidden(&self, hidden: &HiddenSeries) -> bool {
+        let Some((first, last)) = self.bounds() else { return false };
+        match hidden {
+            HiddenSeries::All => true,
+            HiddenSeries::Some(set) if self.len() <= FEW_SERIES => {
+                self.iter().any(|series| set.contains(series.0))
+            }
+            HiddenSeries::Some(set) if set.len() <= FEW_SERIES as u64 => {
+                set.iter().any(|series| self.contains(SeriesId(series)))
+            }
+            HiddenSeries::Some(set) => set.range_cardinality(first.0..=last.0) > 0,
+            HiddenSeries::Rows(rows) => rows.touches((first, last), TimeRange::ALL),
+        }
+    }
+
     /// Bytes of memory taken.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
@@ -79,6 +109,26 @@ mod tests {
             let ends = expected.first().copied().zip(expected.last().copied());
             prop_assert_eq!((found.len(), found.bounds()), (expected.len(), ends));
             prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn what_is_hidden_of_a_list_is_found(
+            list in prop::collection::btree_set(0u64..400, 0..200),
+            hidden in prop::collection::btree_set(0u64..400, 0..100),
+            first in 0u64..300,
+        ) {
+            // Also one that is counted.
+            for list in [list.clone(), (first..first + list.len() as u64).collect()] {
+                let of_list = SeriesList::of(&list.iter().copied().collect());
+                let meet = list.intersection(&hidden).next().is_some();
+                let found = of_list.may_have_hidden(&HiddenSeries::Some(hidden.iter().copied().collect()));
+                let is_exact = list.len().min(hidden.len()) <= FEW_SERIES;
+                prop_assert!(found == meet || found && !is_exact);
+                prop_assert_eq!(of_list.may_have_hidden(&HiddenSeries::All), !list.is_empty());
+                for series in 0..400 {
+                    prop_assert_eq!(of_list.contains(SeriesId(series)), list.contains(&series));
+                }
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ use super::span::{Span, SpanRows, hidden_within};
 use super::sparse::SparseRows;
 use super::summarise::{Cut, summarise};
 use crate::error::segment_error;
-use crate::tombstone::{Tombstone, visible};
+use crate::tombstone::TombstoneSet;
 use crate::view::Segment;
 
 /// Reads the rows of one measurement out of one source.
@@ -38,7 +38,7 @@ pub(crate) struct SegmentSource {
     pub(super) directory: Arc<Directory>,
     /// Per requested field its number in the directory and its type.
     pub(super) fields: Vec<(Option<usize>, FieldType)>,
-    pub(super) tombstones: Vec<Arc<Tombstone>>,
+    pub(super) tombstones: TombstoneSet,
     /// Place of the block that was found last: series are read in their order.
     pub(super) near: usize,
     /// The next series, as far as was looked ahead.
@@ -155,7 +155,7 @@ impl SegmentSource {
         segment: &Arc<Segment>,
         measurement: &str,
         fields: &[(Name, FieldType)],
-        tombstones: Vec<Arc<Tombstone>>,
+        tombstones: TombstoneSet,
         counters: &Arc<Counters>,
     ) -> Result<Option<Self>, StoreError> {
         let reader = segment.reader()?;
@@ -237,7 +237,7 @@ impl SegmentSource {
             }
             return Ok(());
         }
-        let seen = visible(&self.tombstones, series, time);
+        let seen = self.tombstones.visible(series, time);
         let before = out.len();
         for part in seen.parts {
             let mut walk = self.walk(series, part);

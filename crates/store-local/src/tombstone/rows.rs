@@ -61,6 +61,11 @@ impl RowSet {
         self.runs.is_empty()
     }
 
+    /// How many runs there are: as many as series at least.
+    pub(crate) fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
     /// Times of the first and the last row of all.
     pub(crate) fn time(&self) -> TimeRange {
         self.runs.iter().fold(TimeRange::EMPTY, |all, run| all.union(&run.time))
