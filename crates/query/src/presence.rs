@@ -115,6 +115,24 @@ pub(crate) fn has_rows(
     Ok(first_rows(&*context.store.scan(&request)?)?.is_some())
 }
 
+/// Whether series that satisfy `condition` have rows in shards that hold a part of `time`, as InfluxDB looks for series.
+///
+/// # Errors
+/// A failing store.
+pub(crate) fn has_rows_within(
+    policy: Policy,
+    measurement: &Name,
+    (condition, time): (&TagExpr, TimeRange),
+    context: &QueryContext,
+) -> Result<bool, QueryError> {
+    context.interrupt.check()?;
+    let Some(schema) = context.schema(policy.database, measurement)? else { return Ok(false) };
+    let mut request = request(policy, measurement, schema.fields.clone(), context);
+    request.series = condition.clone();
+    request.time = shards_of(time, policy.partition_ns);
+    Ok(first_rows(&*context.store.scan(&request)?)?.is_some())
+}
+
 /// The series of a measurement that satisfy `condition`, with all their tags, and the ordinals of
 /// those that have rows in `policy` within the time.
 ///

@@ -1,11 +1,14 @@
 //! Output series: which stored series belong to each, and in what order they come.
 
+mod limited;
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use model::Name;
 
 use super::input::Input;
+use crate::QueryError;
 
 /// A series of one of the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,43 +118,30 @@ impl Groups {
     /// not `present` do not count.
     pub(crate) fn limit(
         &mut self,
-        limit: u64,
-        offset: u64,
-        names: &[Name],
-        counted: &[bool],
-        present: &impl Fn(&[Name]) -> bool,
+        (limit, offset): (u64, u64),
+        (names, counted): (&[Name], &[bool]),
+        mut present: impl FnMut(&[Name]) -> Result<bool, QueryError>,
         inputs: &[Input],
-    ) {
+    ) -> Result<(), QueryError> {
         if limit == 0 && offset == 0 {
-            return;
+            return Ok(());
         }
-        let key = |group: usize| {
-            let values: Vec<Name> = self.values(group, inputs).collect();
-            if !present(&values) {
-                return None;
+        let key_of = |group: usize, key: &mut Vec<u8>| {
+            let pairs = || names.iter().zip(self.texts(group, inputs)).zip(counted);
+            let there = || pairs().filter(|((_, value), counts)| **counts && !value.is_empty());
+            let names = there().map(|((name, _), _)| &**name);
+            for text in names.chain(there().map(|((_, value), _)| value)) {
+                key.extend_from_slice(text.as_bytes());
+                key.push(b'|');
             }
-            let pairs = || names.iter().zip(&values).zip(counted).filter(|(_, counts)| **counts);
-            let there = || pairs().map(|(pair, _)| pair).filter(|(_, value)| !value.is_empty());
-            let mut key: String = there().flat_map(|(name, _)| [&**name, "|"]).collect();
-            there().for_each(|(_, value)| key.extend([&**value, "|"]));
-            Some(key)
         };
-        let keys: Vec<Option<String>> = (0..self.len()).map(key).collect();
-        let mut distinct: Vec<&String> = keys.iter().flatten().collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX).min(distinct.len());
-        let take = usize::try_from(limit).unwrap_or(usize::MAX).min(distinct.len() - skip);
-        let wanted = &distinct[skip..skip + take];
-        let is_wanted = |group: &usize| {
-            keys[*group].as_ref().is_some_and(|key| wanted.binary_search(&key).is_ok())
-        };
-        let kept: Vec<usize> = (0..self.len()).filter(is_wanted).collect();
+        let present = |group| present(&self.values(group, inputs).collect::<Vec<Name>>());
+        let kept = limited::choose(self.len(), (limit, offset), key_of, present)?;
         if self.members.is_empty() {
             if kept.is_empty() {
                 self.starts = vec![0];
             }
-            return;
+            return Ok(());
         }
         let (mut members, mut starts) = (Vec::new(), vec![0]);
         for group in kept {
@@ -160,6 +150,7 @@ impl Groups {
         }
         (self.members, self.starts) = (members, starts);
         self.index(inputs);
+        Ok(())
     }
 
     fn index(&mut self, inputs: &[Input]) {
@@ -227,10 +218,18 @@ impl Groups {
         group: usize,
         inputs: &'a [Input],
     ) -> impl Iterator<Item = Name> + use<'a> {
+        self.texts(group, inputs).map(Name::from)
+    }
+
+    fn texts<'a>(
+        &self,
+        group: usize,
+        inputs: &'a [Input],
+    ) -> impl Iterator<Item = &'a str> + use<'a> {
         let member = self.members.get(self.starts[group] as usize).copied();
         member.into_iter().flat_map(|member| {
             let input = &inputs[member.input as usize];
-            input.dimensions.iter().map(move |at| Name::from(input.tag(*at, member.series)))
+            input.dimensions.iter().map(move |at| input.tag(*at, member.series))
         })
     }
 }
