@@ -250,19 +250,37 @@ impl Raw {
     /// series each slice reads everything again.
     fn first_slice(&self, unit: &Unit, group: usize) -> u64 {
         let tuning = self.context.tuning;
-        if self.select.limit > 0 {
-            return self
-                .select
-                .limit
-                .saturating_add(self.select.offset)
-                .max(tuning.first_slice_rows);
-        }
         let is_filtered = unit.inputs.iter().all(|input| input.filter.is_some());
-        if is_filtered && self.may_read_again() {
+        let goes_far = is_filtered && self.may_read_again();
+        if self.select.limit > 0 {
+            let enough = self.select.limit.saturating_add(self.select.offset);
+            let series = unit.groups.series_count(group..group + 1) as u64;
+            let at_once = if goes_far { series.saturating_mul(ROWS_AT_ONCE) } else { 0 };
+            return enough.max(tuning.first_slice_rows).max(at_once);
+        }
+        if goes_far {
             unit.rows_estimate(group..group + 1).max(tuning.gather_rows)
         } else {
             tuning.gather_rows
         }
+    }
+
+    /// Rows of the slice after one that had too many: a condition leaves many, so that a few rows have what LIMIT wants.
+    fn next_after_too_many(&self) -> u64 {
+        let enough = self.select.limit.saturating_add(self.select.offset);
+        let few = enough.max(self.context.tuning.first_slice_rows);
+        if self.select.limit > 0 { few } else { u64::MAX }
+    }
+
+    /// Most rows that are put in order together, of a slice that may be read again as smaller ones.
+    fn sorted_max(&self) -> u64 {
+        let tuning = self.context.tuning;
+        let most = tuning.gather_rows.saturating_mul(2);
+        if self.select.limit == 0 {
+            return most;
+        }
+        let enough = self.select.limit.saturating_add(self.select.offset);
+        enough.saturating_add(tuning.first_slice_rows).saturating_mul(GROWTH).min(most)
     }
 
     /// Whether a slice that has too many rows may be read again as smaller ones: where points are counted none is.
@@ -331,8 +349,8 @@ impl Raw {
                         *rows = next.min(*rows_max);
                     }
                     None => {
-                        *rows /= GROWTH;
-                        *rows_max = *rows;
+                        *rows_max = *rows / GROWTH;
+                        *rows = (*rows_max).min(self.next_after_too_many());
                     }
                 }
             }
@@ -352,7 +370,7 @@ impl Raw {
         let (unit, groups) = (&self.units[0], group..group + 1);
         let tuning = self.context.tuning;
         let can_shrink = self.may_read_again() && rows / GROWTH >= tuning.first_slice_rows;
-        let rows_max = if can_shrink { tuning.gather_rows.saturating_mul(2) } else { u64::MAX };
+        let rows_max = if can_shrink { self.sorted_max() } else { u64::MAX };
         let read = unit.slices(groups, time);
         let read = Gathered::read_slices(
             &self.select,
@@ -433,6 +451,9 @@ impl Raw {
         Ok(ranges.into_iter().enumerate().all(are_first).then_some(found))
     }
 }
+
+/// With a condition, slices of time that have fewer rows of each series than this are not smaller for whoever reads them.
+const ROWS_AT_ONCE: u64 = 16;
 
 /// How many times as many rows a slice of time has than the one before, at most; and how many times fewer if these were too many.
 const GROWTH: u64 = 4;
