@@ -1,8 +1,8 @@
 //! What has rows in one retention policy. A store keeps one schema and one index for all policies of a
 //! database; InfluxDB keeps them by policy, and some statements show that.
 //!
-//! A database with a single policy never comes here: everything it knows is in that policy.
-//! Otherwise a few rows are looked at: one of each series, or one of each field.
+//! A database with a single policy comes here only for SLIMIT, whose series have to have rows in some shards: otherwise
+//! everything it knows is in that policy. Of others a few rows are looked at: one of each series, or one of each field.
 
 use std::sync::Arc;
 
@@ -109,27 +109,34 @@ pub(crate) fn has_rows(
     series: TagExpr,
     context: &QueryContext,
 ) -> Result<bool, QueryError> {
-    context.interrupt.check()?;
-    let mut request = request(policy, measurement, fields.to_vec(), context);
-    request.series = series;
-    Ok(first_rows(&*context.store.scan(&request)?)?.is_some())
+    has_rows_at(policy, measurement, fields, (series, TimeRange::ALL), context)
 }
 
-/// Whether series that satisfy `condition` have rows in shards that hold a part of `time`, as InfluxDB looks for series.
+/// Whether series that satisfy `series` have rows in shards that hold a part of `time`, as InfluxDB looks for series.
 ///
 /// # Errors
 /// A failing store.
 pub(crate) fn has_rows_within(
     policy: Policy,
     measurement: &Name,
-    (condition, time): (&TagExpr, TimeRange),
+    (series, time): (TagExpr, TimeRange),
+    context: &QueryContext,
+) -> Result<bool, QueryError> {
+    let Some(schema) = context.schema(policy.database, measurement)? else { return Ok(false) };
+    let shards = shards_of(time, policy.partition_ns);
+    has_rows_at(policy, measurement, &schema.fields, (series, shards), context)
+}
+
+fn has_rows_at(
+    policy: Policy,
+    measurement: &Name,
+    fields: &[(Name, FieldType)],
+    (series, time): (TagExpr, TimeRange),
     context: &QueryContext,
 ) -> Result<bool, QueryError> {
     context.interrupt.check()?;
-    let Some(schema) = context.schema(policy.database, measurement)? else { return Ok(false) };
-    let mut request = request(policy, measurement, schema.fields.clone(), context);
-    request.series = condition.clone();
-    request.time = shards_of(time, policy.partition_ns);
+    let request =
+        ScanRequest { series, time, ..request(policy, measurement, fields.to_vec(), context) };
     Ok(first_rows(&*context.store.scan(&request)?)?.is_some())
 }
 

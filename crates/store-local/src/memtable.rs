@@ -37,8 +37,8 @@ pub(crate) use shard::{ROW_VALUES_MAX, ROWS_MAX};
 /// Shards of a memtable, and lanes of the write path. A power of two.
 pub(crate) const SHARDS: usize = 16;
 
-/// Memory of a layout and of each of its fields, about: vectors and the entry that finds it.
-const LAYOUT_BYTES: usize = 200;
+/// Memory of a layout and of each of its fields, about: vectors, the entry that finds it, and its measurement's.
+const LAYOUT_BYTES: usize = 250;
 const LAYOUT_FIELD_BYTES: usize = 16;
 
 /// Rows of a series that are read at once for a flush: for each field there is a bit.

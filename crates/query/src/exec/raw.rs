@@ -240,10 +240,14 @@ impl Raw {
         Ok(())
     }
 
+    /// Rows of a group that LIMIT and OFFSET want to be read.
+    fn enough(&self) -> u64 {
+        self.select.limit.saturating_add(self.select.offset)
+    }
+
     /// Whether LIMIT wants fewer rows of a group than it has series: mostly some of these have them all.
     fn wants_fewer_than_series(&self, unit: &Unit, group: usize) -> bool {
-        let enough = self.select.limit.saturating_add(self.select.offset);
-        enough < unit.groups.series_count(group..group + 1) as u64
+        self.enough() < unit.groups.series_count(group..group + 1) as u64
     }
 
     /// Rows of the first slice of time of a group. A condition may leave so few that all are read at once: of many short
@@ -253,10 +257,9 @@ impl Raw {
         let is_filtered = unit.inputs.iter().all(|input| input.filter.is_some());
         let goes_far = is_filtered && self.may_read_again();
         if self.select.limit > 0 {
-            let enough = self.select.limit.saturating_add(self.select.offset);
             let series = unit.groups.series_count(group..group + 1) as u64;
             let at_once = if goes_far { series.saturating_mul(ROWS_AT_ONCE) } else { 0 };
-            return enough.max(tuning.first_slice_rows).max(at_once);
+            return self.enough().max(tuning.first_slice_rows).max(at_once);
         }
         if goes_far {
             unit.rows_estimate(group..group + 1).max(tuning.gather_rows)
@@ -267,8 +270,7 @@ impl Raw {
 
     /// Rows of the slice after one that had too many: a condition leaves many, so that a few rows have what LIMIT wants.
     fn next_after_too_many(&self) -> u64 {
-        let enough = self.select.limit.saturating_add(self.select.offset);
-        let few = enough.max(self.context.tuning.first_slice_rows);
+        let few = self.enough().max(self.context.tuning.first_slice_rows);
         if self.select.limit > 0 { few } else { u64::MAX }
     }
 
@@ -279,8 +281,7 @@ impl Raw {
         if self.select.limit == 0 {
             return most;
         }
-        let enough = self.select.limit.saturating_add(self.select.offset);
-        enough.saturating_add(tuning.first_slice_rows).saturating_mul(GROWTH).min(most)
+        self.enough().saturating_add(tuning.first_slice_rows).saturating_mul(GROWTH).min(most)
     }
 
     /// Whether a slice that has too many rows may be read again as smaller ones: where points are counted none is.
@@ -311,8 +312,7 @@ impl Raw {
         if self.select.limit == 0 || filtered {
             return rows;
         }
-        let enough = self.select.limit.saturating_add(self.select.offset);
-        rows.min(enough.saturating_mul(unit.groups.series_count(groups) as u64))
+        rows.min(self.enough().saturating_mul(unit.groups.series_count(groups) as u64))
     }
 
     /// Reads the next part of a group.

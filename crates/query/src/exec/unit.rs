@@ -1,17 +1,18 @@
 //! A measurement's share of a running SELECT: its inputs and its output series.
 
+mod present;
+
 use std::sync::Arc;
 
-use hashbrown::HashSet;
-use model::{ColumnBatch, Interrupt, Name, SeriesHeader, TagExpr, TimeRange};
+use model::{ColumnBatch, Interrupt, Name, SeriesHeader, TimeRange};
 use store::{ScanItem, ScanRequest, ScanSlice, ScanStats};
 
 use super::extent::Extent;
 use super::groups::Groups;
 use super::input::{self, Input, ScanUse};
 use crate::plan::{ColumnKind, Select, Source};
-use crate::presence::{has_rows_within, is_only_policy, tags_within};
 use crate::{QueryContext, QueryError};
+use present::Present;
 
 /// Inputs of one name and their groups.
 pub(crate) struct Unit {
@@ -93,74 +94,6 @@ fn limit_series(
     let mut present = Present::of(inputs, dimensions, context);
     let (limit, offset) = (select.series_limit, select.series_offset);
     groups.limit((limit, offset), (dimensions, &counted), |values| present.has(values), inputs)
-}
-
-/// Which values of dimensions series have that have rows in the shards that are read.
-struct Present<'a> {
-    /// Where such series are looked for; `None`: all values count.
-    requests: Option<Vec<&'a ScanRequest>>,
-    dimensions: &'a [Name],
-    context: &'a QueryContext,
-    /// How many were looked for one by one.
-    asked: usize,
-    /// All of them, once those were many.
-    all: Option<HashSet<Vec<Name>>>,
-}
-
-/// So many values are looked for one by one.
-const ASKED_MAX: usize = 64;
-
-impl<'a> Present<'a> {
-    fn of(inputs: &'a [Input], dimensions: &'a [Name], context: &'a QueryContext) -> Self {
-        // What a subquery or join has was read.
-        let requests: Option<Vec<&ScanRequest>> =
-            inputs.iter().map(|input| input.request.as_ref()).collect();
-        let has_all = |requests: &Vec<&ScanRequest>| {
-            dimensions.is_empty() || requests.iter().any(|r| is_everything(r, context))
-        };
-        let requests = requests.filter(|requests| !has_all(requests));
-        Self { requests, dimensions, context, asked: 0, all: None }
-    }
-
-    fn has(&mut self, values: &[Name]) -> Result<bool, QueryError> {
-        let Some(requests) = &self.requests else { return Ok(true) };
-        if self.asked < ASKED_MAX {
-            self.asked += 1;
-            let tags = self.dimensions.iter().zip(values);
-            for request in requests {
-                let with = tags.clone().map(|(key, v)| TagExpr::Equals(key.clone(), v.clone()));
-                let series = TagExpr::And(with.chain([request.series.clone()]).collect());
-                let within = (&series, request.time);
-                if has_rows_within(request.policy, &request.measurement, within, self.context)? {
-                    return Ok(true);
-                }
-            }
-            return Ok(false);
-        }
-        let all = match self.all.take() {
-            Some(all) => all,
-            None => {
-                let mut all = HashSet::new();
-                for ScanRequest { policy, measurement, series, time, .. } in requests {
-                    let (within, dimensions) = ((series, *time), self.dimensions);
-                    all.extend(tags_within(
-                        *policy,
-                        measurement,
-                        within,
-                        dimensions,
-                        self.context,
-                    )?);
-                }
-                all
-            }
-        };
-        Ok(self.all.insert(all).contains(values))
-    }
-}
-
-/// Whether all shards of a database are read.
-fn is_everything(request: &ScanRequest, context: &QueryContext) -> bool {
-    request.time == TimeRange::ALL && is_only_policy(&request.policy, context)
 }
 
 /// Refuses queries over more series than configured.

@@ -26,16 +26,16 @@ pub(crate) struct TombstoneSet {
 }
 
 impl TombstoneSet {
-    pub(crate) fn new(mut all: Vec<Arc<Tombstone>>) -> Self {
-        if all.len() <= ASKED_MAX {
-            return Self { asked: all.len(), all, listed: Vec::new() };
+    pub(crate) fn new(tombstones: Vec<Arc<Tombstone>>) -> Self {
+        let are_few = tombstones.len() <= ASKED_MAX;
+        let is_asked = |stone: &Arc<Tombstone>| are_few || stone.has_many_series();
+        let (mut all, others): (Vec<_>, Vec<_>) = tombstones.into_iter().partition(is_asked);
+        let (asked, mut listed) = (all.len(), Vec::new());
+        for stone in others {
+            let at = all.len() as u32;
+            stone.each_series(|series| listed.push((series, at)));
+            all.push(stone);
         }
-        all.sort_by_key(|tombstone| tombstone.few_series().is_some());
-        let asked = all.partition_point(|tombstone| tombstone.few_series().is_none());
-        let places = (asked as u32..).zip(&all[asked..]);
-        let mut listed: Vec<(SeriesId, u32)> = places
-            .flat_map(|(at, stone)| stone.few_series().into_iter().flatten().map(move |s| (s, at)))
-            .collect();
         listed.sort_unstable();
         Self { all, asked, listed }
     }
@@ -54,16 +54,22 @@ impl TombstoneSet {
 }
 
 impl Tombstone {
-    /// The series it hides rows of, if these are few.
-    fn few_series(&self) -> Option<Vec<SeriesId>> {
-        let series = match &self.series {
-            HiddenSeries::All => return None,
-            HiddenSeries::Some(set) if set.len() > LISTED_SERIES_MAX => return None,
-            HiddenSeries::Rows(rows) if rows.run_count() as u64 > LISTED_SERIES_MAX => return None,
-            HiddenSeries::Some(set) => set.iter().map(SeriesId).collect(),
-            HiddenSeries::Rows(rows) => rows.series().into_iter().map(SeriesId).collect(),
-        };
-        Some(series)
+    /// Whether it hides rows of too many series to be listed by them.
+    fn has_many_series(&self) -> bool {
+        match &self.series {
+            HiddenSeries::All => true,
+            HiddenSeries::Some(set) => set.len() > LISTED_SERIES_MAX,
+            HiddenSeries::Rows(rows) => rows.run_count() as u64 > LISTED_SERIES_MAX,
+        }
+    }
+
+    /// Calls `visit` with each series that it names.
+    fn each_series(&self, visit: impl FnMut(SeriesId)) {
+        match &self.series {
+            HiddenSeries::All => {}
+            HiddenSeries::Some(set) => set.iter().map(SeriesId).for_each(visit),
+            HiddenSeries::Rows(rows) => rows.series().into_iter().map(SeriesId).for_each(visit),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Long slices go through several lanes so that the compiler can use vector instructions; short
 //! ones are added from left to right, so that small sums of floats have InfluxDB's very digits.
 
+use std::ops::Add;
+
 use codec::kernels::{
     max_interleaved_f64, max_interleaved_i64, max_interleaved_u64, min_interleaved_f64,
     min_interleaved_i64, min_interleaved_u64, sum_interleaved_f64, sum_interleaved_i64,
@@ -11,7 +13,7 @@ use codec::kernels::{
 use model::Bitmap;
 
 /// Slices shorter than this are summed from left to right.
-const SEQUENTIAL_MAX: usize = 256;
+pub(crate) const SEQUENTIAL_MAX: usize = 256;
 const LANES: usize = 8;
 /// Fewer values than this go through so many lanes.
 const FEW: usize = 24;
@@ -32,59 +34,31 @@ pub(crate) trait Number: Copy + PartialOrd + Default + Send {
     fn max_interleaved(values: &[Self], lanes: &mut [Self]);
 }
 
-impl Number for f64 {
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
+macro_rules! number {
+    ($type:ty, $plus:expr, $sum:ident, $min:ident, $max:ident) => {
+        impl Number for $type {
+            fn plus(self, other: Self) -> Self {
+                $plus(self, other)
+            }
 
-    fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
-        sum_interleaved_f64(values, lanes);
-    }
+            fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
+                $sum(values, lanes);
+            }
 
-    fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
-        min_interleaved_f64(values, lanes);
-    }
+            fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
+                $min(values, lanes);
+            }
 
-    fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
-        max_interleaved_f64(values, lanes);
-    }
+            fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
+                $max(values, lanes);
+            }
+        }
+    };
 }
 
-impl Number for i64 {
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
-        sum_interleaved_i64(values, lanes);
-    }
-
-    fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
-        min_interleaved_i64(values, lanes);
-    }
-
-    fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
-        max_interleaved_i64(values, lanes);
-    }
-}
-
-impl Number for u64 {
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    fn sum_interleaved(values: &[Self], lanes: &mut [Self]) {
-        sum_interleaved_u64(values, lanes);
-    }
-
-    fn min_interleaved(values: &[Self], lanes: &mut [Self]) {
-        min_interleaved_u64(values, lanes);
-    }
-
-    fn max_interleaved(values: &[Self], lanes: &mut [Self]) {
-        max_interleaved_u64(values, lanes);
-    }
-}
+number!(f64, f64::add, sum_interleaved_f64, min_interleaved_f64, max_interleaved_f64);
+number!(i64, i64::wrapping_add, sum_interleaved_i64, min_interleaved_i64, max_interleaved_i64);
+number!(u64, u64::wrapping_add, sum_interleaved_u64, min_interleaved_u64, max_interleaved_u64);
 
 /// The sum of `values`.
 pub(crate) fn sum<T: Number>(values: &[T]) -> T {

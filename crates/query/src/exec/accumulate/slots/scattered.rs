@@ -6,6 +6,7 @@ use codec::kernels::{STEPS_REACH_MAX, steps_of_i64};
 use model::SeriesRun;
 
 use super::{SEVERAL, SlotMap};
+use crate::exec::accumulate::kernels::SEQUENTIAL_MAX;
 
 /// In place of a slot: the row's series is in no group.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -15,7 +16,7 @@ const ROWS_EACH: usize = 16;
 /// So many rows at most come before the times of the first ones do again.
 const PERIOD_MAX: usize = 256;
 /// Times repeat if they come so often at least: below that sums of floats are added from left to right, as elsewhere.
-const REPEATS_MIN: usize = 256;
+const REPEATS_MIN: usize = SEQUENTIAL_MAX;
 /// Times that do not repeat are looked at for it once in so many rows at most.
 const ROWS_A_LOOK: usize = 256;
 
