@@ -28,11 +28,13 @@ mod series_list;
 mod series_reader;
 mod series_walk;
 mod shared_block;
+mod sharing;
 mod sifted;
 mod source;
 mod span;
 mod sparse;
 mod summarise;
+mod sweep;
 mod tag_cache;
 
 use std::collections::VecDeque;
@@ -249,8 +251,9 @@ impl OpenSlice {
             walk: None,
             next_many: if reader.reads_many() { 0 } else { usize::MAX },
             series: slice.series.clone(),
+            batch: BatchBuilder::new(&plan.fields, parts, self.series())
+                .in_any_order(reader.is_any_order()),
             reader,
-            batch: BatchBuilder::new(&plan.fields, parts, self.series()),
             ready: VecDeque::new(),
             plan: Arc::clone(plan),
             context: context.clone(),

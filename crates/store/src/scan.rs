@@ -179,7 +179,8 @@ pub trait Scan: Send + Sync {
 
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
-    /// with the rows. The series of consecutive items may be the same; items are never empty. What is joined
+    /// with the rows. With `windows`, but for `first_last` of summaries, runs of a series come in any order, each in order by
+    /// itself. The series of consecutive items may be the same; items are never empty. What is joined
     /// comes anywhere.
     ///
     /// # Errors

@@ -268,10 +268,13 @@ impl<'a> Wanted<'a> {
         (nearest.len() == few.rows).then_some(within)
     }
 
-    fn sort(&self, found: &mut [StoredRow<'_>]) {
+    fn sort(&self, found: &mut Vec<StoredRow<'a>>) {
         if !self.is_in_order() {
-            // Stable: of rows with one time the later written stays behind the earlier.
-            found.sort_by_key(|row| row.time_ns);
+            // By place among those of one time: the later written stays behind the earlier. Rows are moved once.
+            let times = found.iter().map(|row| row.time_ns);
+            let mut order: Vec<(i64, u32)> = times.zip(0..).collect();
+            order.sort_unstable();
+            *found = order.into_iter().map(|(_, at)| found[at as usize]).collect();
         }
     }
 }

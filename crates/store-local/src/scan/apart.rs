@@ -8,20 +8,21 @@ use store::StoreError;
 
 use super::piece::Piece;
 use super::source::Source;
-use super::span::{Span, SpanRows, clusters};
+use super::span::{Cluster, Span, SpanRows, clusters};
 
 /// Sorts spans by time and cuts them into clusters, as [`clusters`] does, each of one span or of those that
 /// share times.
-pub(super) fn apart(sources: &[Source], spans: Vec<Span>) -> Result<Vec<Vec<Span>>, StoreError> {
+pub(super) fn apart(sources: &[Source], spans: Vec<Span>) -> Result<Vec<Cluster>, StoreError> {
     let overlapping = clusters(spans);
     let mut all = Vec::with_capacity(overlapping.len() + 2);
     for cluster in overlapping {
-        if cluster.len() == 1 || cluster.iter().all(|span| matches!(span.rows, SpanRows::Held(_))) {
+        let is_held = |span: &Span| matches!(span.rows, SpanRows::Held(_));
+        if cluster.spans.len() == 1 || cluster.spans.iter().all(is_held) {
             all.push(cluster);
             continue;
         }
-        for cluster in clusters(cut_at_blocks(cluster)) {
-            cut_ends(sources, cluster, &mut all)?;
+        for cluster in clusters(cut_at_blocks(cluster.spans)) {
+            cut_ends(sources, cluster.spans, &mut all)?;
         }
     }
     Ok(all)
@@ -66,7 +67,7 @@ fn cut_piece(piece: &Piece, source: usize, bounds: &[i64]) -> Vec<Span> {
 fn cut_ends(
     sources: &[Source],
     mut cluster: Vec<Span>,
-    out: &mut Vec<Vec<Span>>,
+    out: &mut Vec<Cluster>,
 ) -> Result<(), StoreError> {
     let mut behind_all = None;
     let is_block = |span: &Span| matches!(span.rows, SpanRows::Block(..));
@@ -76,7 +77,7 @@ fn cut_ends(
     {
         let span = cluster.remove(at);
         let (before, rest) = sources[span.source].cut(span, bound)?;
-        out.extend(before.map(|span| vec![span]));
+        out.extend(before.map(Cluster::of_one));
         rest.into_iter().for_each(|span| cluster.insert(at, span));
     }
     if let Some((at, bound)) = two_smallest(cluster.iter().map(|span| !span.time.max))
@@ -85,11 +86,11 @@ fn cut_ends(
     {
         let span = cluster.remove(at);
         let (rest, behind) = sources[span.source].cut(span, (!bound).saturating_add(1))?;
-        behind_all = behind.map(|span| vec![span]);
+        behind_all = behind.map(Cluster::of_one);
         rest.into_iter().for_each(|span| cluster.insert(at, span));
     }
     if !cluster.is_empty() {
-        out.push(cluster);
+        out.push(Cluster::of(cluster));
     }
     out.extend(behind_all);
     Ok(())

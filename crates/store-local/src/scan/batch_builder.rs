@@ -35,6 +35,8 @@ pub(super) struct BatchBuilder {
     series: usize,
     summaries: SummaryBatch,
     parts: SummaryParts,
+    /// Pieces of a series may come in any order of time.
+    is_any_order: bool,
 }
 
 impl BatchBuilder {
@@ -51,7 +53,14 @@ impl BatchBuilder {
             series,
             summaries: SummaryBatch { spans: Vec::new(), fields: summaries },
             parts,
+            is_any_order: false,
         }
+    }
+
+    /// The same builder, to which pieces of a series come in any order of time, if that is so.
+    pub(super) fn in_any_order(mut self, is_any_order: bool) -> Self {
+        self.is_any_order = is_any_order;
+        self
     }
 
     /// Adds summaries.
@@ -95,12 +104,15 @@ impl BatchBuilder {
         if self.batch.rows + rows > self.rows_max {
             self.hand_over(ready);
         }
+        let is_any_order = self.is_any_order;
         let (times, columns) = self.columns();
+        // Pieces of a series come in any order where it does not matter; a run is in order.
+        let follows = !is_any_order || times.last() < piece.times.first();
         times.extend_from_slice(&piece.times);
         for (mine, theirs) in columns.iter_mut().zip(&piece.columns) {
             mine.extend_from(theirs, 0..rows);
         }
-        self.count(run, ready);
+        self.count(run, follows, ready);
     }
 
     /// Adds rows of several series that are a batch already.
@@ -124,7 +136,7 @@ impl BatchBuilder {
         let (times, columns) = self.columns();
         times.push(time);
         columns.iter_mut().zip(row).for_each(|(column, bits)| column.push_bits(*bits));
-        self.count(SeriesRun { series: ordinal, rows: 1 }, ready);
+        self.count(SeriesRun { series: ordinal, rows: 1 }, true, ready);
     }
 
     /// Makes room for so many more rows, or as many as a batch may have.
@@ -143,10 +155,10 @@ impl BatchBuilder {
         }
     }
 
-    /// Counts rows of a series that were added, and hands the batch over if it is full.
-    fn count(&mut self, run: SeriesRun, ready: &mut VecDeque<ScanItem>) {
+    /// Counts rows of a series that were added, which may follow those before in time, and hands the batch over if it is full.
+    fn count(&mut self, run: SeriesRun, follows: bool, ready: &mut VecDeque<ScanItem>) {
         match self.batch.runs.last_mut() {
-            Some(last) if last.series == run.series => last.rows += run.rows,
+            Some(last) if last.series == run.series && follows => last.rows += run.rows,
             _ => self.batch.runs.push(run),
         }
         self.batch.rows += run.rows as usize;

@@ -11,8 +11,10 @@ use super::filter::FilterColumns;
 use super::merge::merge;
 use super::nearest::take_nearest;
 use super::piece::Piece;
+use super::series_walk::SeriesWalk;
+use super::sharing::by_sharing;
 use super::source::{SegmentSource, Source};
-use super::span::{Span, SpanRows};
+use super::span::{Cluster, Span, SpanRows};
 use super::sparse::SparsePart;
 use super::summarise::{Cut, SpanSummaries};
 
@@ -239,34 +241,52 @@ impl SeriesReader {
         }
     }
 
-    /// Reads spans whose times may overlap, or the first of their rows; gives clusters of what is left.
+    /// Reads spans whose times may overlap, or the first of their rows; what is left is read next.
     pub(super) fn read_cluster(
         &mut self,
         at: usize,
-        mut cluster: Vec<Span>,
-        wanted: &mut usize,
+        cluster: Cluster,
+        walk: &mut SeriesWalk,
         emit: &mut dyn FnMut(Emitted<'_>),
-    ) -> Result<Option<Vec<Span>>, StoreError> {
-        if cluster.len() == 1 {
-            let span = cluster.remove(0);
-            let rest = self.read_alone(at, span, wanted, emit)?;
-            return Ok(rest.map(|span| vec![span]));
+    ) -> Result<(), StoreError> {
+        let Cluster { mut spans, is_shared } = cluster;
+        if spans.len() == 1 {
+            let span = spans.remove(0);
+            let rest = self.read_alone(at, span, &mut walk.wanted, emit)?;
+            walk.clusters.extend(rest.map(Cluster::of_one));
+            return Ok(());
+        }
+        if !is_shared && self.is_any_order() {
+            let sources = &mut self.partitions[at].sources;
+            walk.clusters.extend(by_sharing(sources, spans)?);
+            return Ok(());
         }
         let descending = self.order == TimeOrder::Descending;
-        let mut take = self.first_take(*wanted);
-        while !cluster.is_empty() && *wanted > 0 {
+        let mut take = self.first_take(walk.wanted);
+        while !spans.is_empty() && walk.wanted > 0 {
             let sources = &self.partitions[at].sources;
             // Each span may have as many.
-            let at_once = sources[cluster[0].source].rows_at_once() / cluster.len();
+            let at_once = sources[spans[0].source].rows_at_once() / spans.len();
             let count = take.min(at_once.max(1));
-            let nearest = take_nearest(sources, &mut cluster, count, descending)?;
-            self.read_together(at, nearest, wanted, emit)?;
+            let nearest = take_nearest(sources, &mut spans, count, descending)?;
+            self.read_together(at, nearest, &mut walk.wanted, emit)?;
             if self.rows_per_series.is_none() {
                 break;
             }
             take = take.saturating_mul(GROWTH);
         }
-        Ok((!cluster.is_empty()).then_some(cluster))
+        if !spans.is_empty() {
+            walk.clusters.push(Cluster { spans, is_shared });
+        }
+        Ok(())
+    }
+
+    /// Whether rows of a series may be handed out in any order: they are only added up.
+    pub(super) fn is_any_order(&self) -> bool {
+        let adds_up = |windows: Windows| !windows.parts.first_last;
+        self.windows.is_some_and(adds_up)
+            && self.rows_per_series.is_none()
+            && self.order == TimeOrder::Ascending
     }
 
     /// Reads spans whose times may overlap.

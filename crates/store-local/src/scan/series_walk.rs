@@ -10,20 +10,20 @@ use store::{StoreError, TimeOrder};
 use super::apart::apart;
 use super::series_reader::{Emitted, SeriesReader};
 use super::source::Source;
-use super::span::{Span, clusters, has_time_within};
+use super::span::{Cluster, Span, clusters, has_time_within};
 
 /// How far a series was read.
 #[derive(Debug)]
 pub(crate) struct SeriesWalk {
     series: SeriesId,
     /// Rows that are wanted still.
-    wanted: usize,
+    pub(super) wanted: usize,
     /// Partitions that were begun.
     begun: usize,
     /// Stretches of time of the last of them that are left, the next one last.
     stretches: Vec<TimeRange>,
     /// Spans of the last stretch that are left, in clusters that share no time, the next one last.
-    clusters: Vec<Vec<Span>>,
+    pub(super) clusters: Vec<Cluster>,
 }
 
 impl SeriesReader {
@@ -35,7 +35,7 @@ impl SeriesReader {
 
     /// Behind some partitions, before spans of the last of them that share no time and ascend.
     pub(super) fn begin_at(&self, series: SeriesId, begun: usize, spans: Vec<Span>) -> SeriesWalk {
-        let clusters = spans.into_iter().rev().map(|span| vec![span]).collect();
+        let clusters = spans.into_iter().rev().map(Cluster::of_one).collect();
         SeriesWalk { begun, clusters, ..self.begin(series) }
     }
 
@@ -48,8 +48,7 @@ impl SeriesReader {
     ) -> Result<bool, StoreError> {
         if let Some(cluster) = walk.clusters.pop() {
             let at = self.partition_at(walk.begun - 1);
-            let rest = self.read_cluster(at, cluster, &mut walk.wanted, emit)?;
-            walk.clusters.extend(rest);
+            self.read_cluster(at, cluster, walk, emit)?;
         } else if let Some(time) = walk.stretches.pop() {
             let at = self.partition_at(walk.begun - 1);
             walk.clusters = self.clusters_within(at, walk.series, time)?;
@@ -137,12 +136,14 @@ impl SeriesReader {
     }
 
     /// What the sources of a partition have of a series within `time`, in clusters that share no time, the next one last.
+    /// In any order, if that does not matter.
     fn clusters_within(
         &mut self,
         at: usize,
         series: SeriesId,
         time: TimeRange,
-    ) -> Result<Vec<Vec<Span>>, StoreError> {
+    ) -> Result<Vec<Cluster>, StoreError> {
+        let is_any_order = self.is_any_order();
         let partition = &mut self.partitions[at];
         let mut spans = Vec::new();
         for (source_no, source) in partition.sources.iter_mut().enumerate() {
@@ -153,9 +154,9 @@ impl SeriesReader {
         }
         let mut clusters = match spans.len() {
             0 => return Ok(Vec::new()),
-            1 => vec![spans],
+            1 => spans.into_iter().map(Cluster::of_one).collect(),
             // Where a few rows are wanted they are looked for in all spans together.
-            _ if self.rows_per_series.is_some() => clusters(spans),
+            _ if self.rows_per_series.is_some() || is_any_order => clusters(spans),
             _ => apart(&partition.sources, spans)?,
         };
         if self.order == TimeOrder::Ascending {

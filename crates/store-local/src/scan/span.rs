@@ -40,22 +40,40 @@ pub(crate) enum SpanRows {
     Block(Block, Range<usize>),
 }
 
-/// Sorts spans by time and cuts them into clusters: spans of different clusters share no time.
-/// Within a cluster spans are ordered by source, oldest first.
-pub(crate) fn clusters(mut spans: Vec<Span>) -> Vec<Vec<Span>> {
+/// Spans of one series that are read together, ordered by source, oldest first, and those of a source by time.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) spans: Vec<Span>,
+    /// It is known that rows of them share times.
+    pub(super) is_shared: bool,
+}
+
+impl Cluster {
+    pub(super) fn of_one(span: Span) -> Self {
+        Self::of(vec![span])
+    }
+
+    /// Of which it is not known whether rows share times.
+    pub(super) fn of(spans: Vec<Span>) -> Self {
+        Self { spans, is_shared: false }
+    }
+}
+
+/// Sorts spans by time and cuts them into clusters: rows of different clusters share no time.
+pub(crate) fn clusters(mut spans: Vec<Span>) -> Vec<Cluster> {
     spans.sort_by_key(|span| (span.time.min, span.source));
-    let mut clusters: Vec<Vec<Span>> = Vec::with_capacity(spans.len());
+    let mut clusters: Vec<Cluster> = Vec::with_capacity(spans.len());
     let mut reaches = i64::MIN;
     for span in spans {
         let joins = !clusters.is_empty() && span.time.min <= reaches;
         reaches = if joins { reaches.max(span.time.max) } else { span.time.max };
         match clusters.last_mut() {
-            Some(last) if joins => last.push(span),
-            _ => clusters.push(vec![span]),
+            Some(last) if joins => last.spans.push(span),
+            _ => clusters.push(Cluster::of_one(span)),
         }
     }
     for cluster in &mut clusters {
-        cluster.sort_by_key(|span| span.source);
+        cluster.spans.sort_by_key(|span| span.source);
     }
     clusters
 }
@@ -75,7 +93,7 @@ mod tests {
             vec![span(0, 0, 9), span(0, 10, 19), span(1, 15, 30), span(2, 18, 18), span(1, 40, 50)];
         let shape: Vec<Vec<(usize, i64)>> = clusters(spans)
             .iter()
-            .map(|c| c.iter().map(|s| (s.source, s.time.min)).collect())
+            .map(|c| c.spans.iter().map(|s| (s.source, s.time.min)).collect())
             .collect();
         assert_eq!(shape, [vec![(0, 0)], vec![(0, 10), (1, 15), (2, 18)], vec![(1, 40)]]);
     }
