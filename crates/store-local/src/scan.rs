@@ -214,7 +214,7 @@ impl OpenSlice {
     fn cursor(&self, partitions: &[Arc<Partition>]) -> Result<LocalCursor, StoreError> {
         let Self { plan, slice, context, counters } = self;
         let time = plan.time.intersect(&slice.time);
-        let few = plan.few(slice);
+        let few = slice.rows_per_series;
         // Rows of memtables are filtered later, so how many of them are enough is not known then.
         let of_memtables = few.filter(|_| plan.filters.is_empty()).and_then(|rows| {
             Some(Few {

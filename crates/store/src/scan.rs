@@ -40,13 +40,14 @@ pub struct ScanRequest {
     pub series: TagExpr,
     /// Which times. Exact: no other row appears.
     pub time: TimeRange,
-    /// A hint: every wanted row satisfies all of these. The store may hand out others, but never summaries of them.
+    /// A hint: every wanted row satisfies all of these, about fields that `fields` has: of others the store would not see what
+    /// was written to them later. It may hand out other rows, but never summaries of them.
     pub filters: Vec<FieldFilter>,
     /// Order of each series' rows.
     pub order: TimeOrder,
     /// A hint: rows will only be aggregated, by series and window, so that the store may hand out
-    /// summaries in place of rows. Together with `filters` only if all rows that satisfy them are wanted, and `fields` has
-    /// the fields that they look at: summaries are of such rows alone, rows are to be looked at again.
+    /// summaries in place of rows. Together with `filters` only if all rows that satisfy them are wanted: summaries are of such
+    /// rows alone, rows are to be looked at again.
     pub windows: Option<Windows>,
     /// A hint: it does not matter which of the series of a slice a row is of. The store may then join rows of several to one
     /// run, and sum up rows of several: both are said to be of [`SeriesRun::SEVERAL`](model::SeriesRun::SEVERAL). Times of

@@ -82,13 +82,15 @@ pub(crate) struct FilterColumns {
 }
 
 impl FilterColumns {
-    /// The places of a filter's fields; `None` if one of them has none.
-    pub(crate) fn of(filter: &FieldFilter, place: impl Fn(&Name) -> Option<usize>) -> Option<Self> {
+    /// The places of a filter's fields.
+    pub(crate) fn of(filter: &FieldFilter, place: impl Fn(&Name) -> Option<usize>) -> Self {
+        let place =
+            |name| place(name).expect("BUG: filters are about fields that were not asked for");
         let right = match &filter.operand {
             Operand::Constant(_) => None,
-            Operand::Field(other) => Some(place(other)?),
+            Operand::Field(other) => Some(place(other)),
         };
-        Some(Self { left: place(&filter.field)?, right })
+        Self { left: place(&filter.field), right }
     }
 
     /// The rows of some columns that satisfy the filter.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{FieldFilter, FieldType, Name, TimeRange};
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
-use store::{ScanRequest, ScanSlice, SummaryParts, TimeOrder, Windows};
+use store::{ScanRequest, SummaryParts, TimeOrder, Windows};
 
 use super::filter::FilterColumns;
 use super::series_list::SeriesList;
@@ -26,8 +26,8 @@ pub(crate) struct ScanPlan {
     pub(crate) field_numbers: Arc<[(FieldNo, FieldType)]>,
     pub(crate) time: TimeRange,
     pub(crate) filters: Vec<FieldFilter>,
-    /// For each filter the places of its fields among `fields`; `None`: some are not there.
-    pub(super) filter_columns: Option<Vec<FilterColumns>>,
+    /// For each filter the places of its fields among `fields`.
+    pub(super) filter_columns: Vec<FilterColumns>,
     pub(crate) order: TimeOrder,
     pub(crate) windows: Option<Windows>,
     /// Whether it does not matter which series a row is of.
@@ -73,12 +73,6 @@ impl ScanPlan {
             series,
             series_total,
         }
-    }
-
-    /// Of each series so many rows are enough for a slice, if rows can be counted: not without the
-    /// fields they are filtered by.
-    pub(super) fn few(&self, slice: &ScanSlice) -> Option<u64> {
-        slice.rows_per_series.filter(|_| self.filter_columns.is_some())
     }
 
     /// About how many rows each series has in some partitions.
@@ -142,7 +136,7 @@ impl ScanPlan {
             field_numbers: fields.iter().map(|field| numbered(measurement, field)).collect(),
             time: TimeRange::ALL,
             filters: Vec::new(),
-            filter_columns: Some(Vec::new()),
+            filter_columns: Vec::new(),
             order: TimeOrder::Ascending,
             windows: None,
             joins_series: false,

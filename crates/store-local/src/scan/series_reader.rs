@@ -46,8 +46,8 @@ pub(crate) struct SeriesReader {
     pub(crate) rows_per_series: Option<u64>,
     /// Only rows matter that have a value in one of these columns, if not in any.
     pub(crate) with_any: Option<Arc<[usize]>>,
-    /// For each filter the columns it is about; known where rows are counted.
-    pub(crate) filter_columns: Option<Vec<FilterColumns>>,
+    /// For each filter the columns it is about.
+    pub(crate) filter_columns: Vec<FilterColumns>,
     /// Rows are aggregated by these windows: summaries do as well.
     pub(crate) windows: Option<Windows>,
     /// It does not matter which series a row is of.
@@ -99,7 +99,7 @@ impl SeriesReader {
             filters: Vec::new(),
             rows_per_series: None,
             with_any: None,
-            filter_columns: None,
+            filter_columns: Vec::new(),
             windows: None,
             joins_series: false,
             row: Vec::new(),
@@ -401,7 +401,7 @@ impl SeriesReader {
 
     /// Leaves only rows that satisfy every filter, so that they can be counted.
     fn drop_unwanted(&self, piece: &mut Piece) {
-        for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
+        for (filter, column) in self.filters.iter().zip(&self.filter_columns) {
             let found = column.matching(filter, &piece.columns);
             if found.count_ones() < piece.times.len() {
                 piece.select(&found);

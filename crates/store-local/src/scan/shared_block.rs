@@ -166,7 +166,7 @@ impl SeriesReader {
     fn reads_shared_blocks(&self) -> bool {
         let [partition] = self.partitions.as_slice() else { return false };
         let [Source::Segment(segment)] = partition.sources.as_slice() else { return false };
-        !segment.has_tombstones() && (self.filters.is_empty() || self.filter_columns.is_some())
+        !segment.has_tombstones()
     }
 
     /// Reads the block that the first of the series that are `left` is in, or the one after that at `behind`, if it is
@@ -372,7 +372,7 @@ impl SeriesReader {
             keep(within(CompareOp::LessOrEqual, time.max));
         }
         piece.rows_with_values(self.with_any.as_deref()).into_iter().for_each(&mut keep);
-        for (filter, column) in self.filters.iter().zip(self.filter_columns.iter().flatten()) {
+        for (filter, column) in self.filters.iter().zip(&self.filter_columns) {
             keep(column.matching(filter, &piece.columns));
         }
         kept

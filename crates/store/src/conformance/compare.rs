@@ -177,14 +177,12 @@ fn request_of(probe: &Probe, schema: &MeasurementSchema) -> ScanRequest {
         fields.clone_from(have);
     }
     let filter = probe.filter.as_ref().and_then(|filter| filter_of(filter, have));
-    if probe.windows.is_some() {
-        // Whoever wants summaries of filtered rows asks for what they are filtered by.
-        let of_filter = filter.iter().flat_map(FieldFilter::fields);
-        let of_filter = of_filter.filter_map(|name| have.iter().find(|field| field.0 == *name));
-        for field in of_filter {
-            if !fields.contains(field) {
-                fields.push(field.clone());
-            }
+    // Whoever filters by a field asks for it.
+    let of_filter = filter.iter().flat_map(FieldFilter::fields);
+    let of_filter = of_filter.filter_map(|name| have.iter().find(|field| field.0 == *name));
+    for field in of_filter {
+        if !fields.contains(field) {
+            fields.push(field.clone());
         }
     }
     let mut tags = schema.tag_keys.clone();
