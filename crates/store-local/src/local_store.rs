@@ -25,7 +25,7 @@ use crate::metadata;
 use crate::metrics;
 use crate::options::StoreOptions;
 use crate::recover::{self, OpenReport};
-use crate::scan::{EmptyScan, LocalScan, ScanPlan, SeriesList, TagCache};
+use crate::scan::{EmptyScan, LocalScan, ScanPlan, SeriesList, TagCache, leave_out_absent};
 use crate::schema::Measurement;
 use crate::write;
 
@@ -165,7 +165,7 @@ impl LocalStore {
             TagColumn { key, codes: column.codes.into(), values }
         };
         let tags: Vec<TagColumn> = keys.zip(columns).map(column).collect();
-        if whole {
+        if whole && !self.tags.knows_more(measurement.no, ids) {
             self.tags.insert(measurement.no, ids, &tags);
         }
         Ok(SeriesTable { len, tags })
@@ -189,7 +189,6 @@ impl Store for LocalStore {
         // is asked for.
         let view = self.engine.view();
         let ids = self.select(&measurement, &request.series)?;
-        let table = self.series_table(request, &measurement, &ids)?;
         let total = match request.series {
             TagExpr::True => ids.len(),
             _ => self.engine.index.cardinality(database, Some(name)).map_err(series_error)?,
@@ -197,7 +196,9 @@ impl Store for LocalStore {
         let partitions = view
             .policy(request.policy.id)
             .map_or_else(Vec::new, |p| p.overlapping(request.time).to_vec());
-        let plan = ScanPlan::new(request, measurement, partitions, SeriesList::of(&ids), total);
+        let series = leave_out_absent(ids, total, &measurement, &partitions, request.time)?;
+        let table = self.series_table(request, &measurement, &series)?;
+        let plan = ScanPlan::new(request, measurement, partitions, SeriesList::of(&series), total);
         Ok(Box::new(LocalScan::new(plan, table, context)?))
     }
 

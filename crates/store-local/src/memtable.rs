@@ -21,6 +21,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 use model::{DatabaseId, FieldType, PolicyId, SeriesId, TimeRange};
 use parking_lot::{Mutex, RwLock};
+use roaring::RoaringTreemap;
 use segment::SparseColumn;
 use wal::Lsn;
 
@@ -442,6 +443,18 @@ impl Memtable {
             all.extend(shard.lock().all_series().map(|(series, m)| (m, series)));
         }
         all
+    }
+
+    /// Adds the series of a measurement that can have rows within `time`.
+    pub(crate) fn series_within(
+        &self,
+        measurement: MeasurementNo,
+        time: TimeRange,
+        found: &mut RoaringTreemap,
+    ) {
+        for shard in &self.shards {
+            found.extend(shard.lock().series_within(measurement, time).map(|series| series.0));
+        }
     }
 
     /// The fields that rows of `measurement` have.

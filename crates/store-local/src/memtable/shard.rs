@@ -251,6 +251,19 @@ impl Shard {
         self.series.iter().map(|(id, rows)| (id, rows.measurement))
     }
 
+    /// The series of a measurement that can have rows within `time`; in no order.
+    pub(super) fn series_within(
+        &self,
+        measurement: MeasurementNo,
+        time: TimeRange,
+    ) -> impl Iterator<Item = SeriesId> + '_ {
+        let is_within = move |rows: &SeriesRows| {
+            let of_series = TimeRange { min: rows.min_time, max: rows.max_time };
+            rows.measurement == measurement && of_series.overlaps(&time)
+        };
+        self.series.iter().filter(move |(_, rows)| is_within(rows)).map(|(series, _)| series)
+    }
+
     /// Calls `visit` with the rows of a series, in arrival order, those within `time` at least.
     #[inline]
     pub(super) fn for_each_row<'a>(

@@ -62,6 +62,13 @@ impl TagCache {
         Some(columns.into_iter().map(of_column).collect())
     }
 
+    /// Whether there is an entry over these series and others.
+    pub(crate) fn knows_more(&self, measurement: MeasurementNo, series: &RoaringTreemap) -> bool {
+        let held = self.held.read();
+        let more = |entry: &Entry| entry.series != *series && series.is_subset(&entry.series);
+        held.entries.get(&measurement).is_some_and(more)
+    }
+
     /// Keeps columns over these series. What was kept over others is of no use any more; if there is
     /// too much, everything else goes.
     pub(crate) fn insert(
