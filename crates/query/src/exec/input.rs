@@ -1,12 +1,15 @@
 //! One source of a running SELECT: a scan, and where in it the columns of the plan are.
 
 mod matching;
+mod tagged;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use model::{Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, TagExpr, TimeRange, Values};
+use model::{
+    Bitmap, Column, ColumnBatch, FieldType, Name, Scalar, SeriesRun, TagExpr, TimeRange, Values,
+};
 use store::{Scan, ScanCursor, ScanRequest, ScanSlice, SeriesTable, TagColumn, TimeOrder, Windows};
 
 use super::column::{self, Cell, cast, missing, take_column};
@@ -16,6 +19,7 @@ use super::subquery::{self, KeptUse, SubqueryScan};
 use crate::plan::{AuxPlan, CallPlan, ColumnKind, Condition, Select, SlotSource, Source};
 use crate::{QueryContext, QueryError};
 pub(crate) use matching::{Matching, open_matching};
+use tagged::tagged;
 
 /// A source that can be read.
 pub(crate) struct Input {
@@ -147,7 +151,8 @@ pub(crate) fn open_source(
     inputs: &mut Vec<Input>,
 ) -> Result<(), QueryError> {
     let mut wanted = Wanted::default();
-    let plan = InputPlan::new(source, columns, usage, &mut wanted);
+    let mut plan = InputPlan::new(source, columns, usage, &mut wanted);
+    let tags;
     let (scans, filter) = match source {
         Source::Measurement(measurement) => {
             let filter = plan.filter(&measurement.condition, &mut wanted, columns.calls.is_empty());
@@ -178,22 +183,24 @@ pub(crate) fn open_source(
         // Every row of a subquery or join is a row, with or without the columns wanted here.
         Source::Subquery(inner) => {
             let filter = plan.filter(&inner.condition, &mut wanted, false);
-            let (fields, tags) = (&wanted.fields, &wanted.tags);
+            tags = plan.take_tags(&wanted);
             let usage = KeptUse {
                 ascending: usage.ascending,
                 joins_series: usage.joins_series
+                    && tags.is_empty()
                     && !filter.as_ref().is_some_and(Filter::looks_at_tags),
             };
-            (subquery::scans(inner, fields, tags, usage, context)?, filter)
+            (subquery::scans(inner, &wanted.fields, &wanted.tags, usage, context)?, filter)
         }
         Source::Join(inner) => {
             let filter = plan.filter(&inner.condition, &mut wanted, false);
-            let (fields, tags) = (&wanted.fields, &wanted.tags);
-            (join::scans(inner, fields, tags, usage.ascending, context)?, filter)
+            tags = plan.take_tags(&wanted);
+            let scans = join::scans(inner, &wanted.fields, &wanted.tags, usage.ascending, context)?;
+            (scans, filter)
         }
     };
     for SubqueryScan { name, scan } in scans {
-        inputs.push(plan.input(name, scan, filter.clone(), None));
+        inputs.push(plan.input(name, tagged(scan, &tags), filter.clone(), None));
     }
     Ok(())
 }
@@ -216,7 +223,13 @@ impl InputPlan {
         let calls = columns.calls.iter().map(|call| match call.input {
             Some(input) => {
                 let kind = ColumnKind::Field(input);
-                wanted.column(crate::plan::slot_source(source, &call.field, kind))
+                match crate::plan::slot_source(source, &call.field, kind) {
+                    // Another source has numbers of this name.
+                    SlotSource::Tag(_) if input != FieldType::String => {
+                        ColumnSource::Missing(input)
+                    }
+                    slot => wanted.column(slot),
+                }
             }
             None => ColumnSource::Missing(FieldType::Float),
         });
@@ -370,17 +383,18 @@ impl ColumnSource {
             Self::Column { at, cast: Some(to) } => {
                 Cow::Owned(cast(batch.columns[*at].clone(), *to))
             }
-            Self::Tag { at, blank } => Cow::Owned(tag_column(batch, table, *at, *blank)),
+            Self::Tag { at, blank } => {
+                Cow::Owned(tag_column(batch.rows, &batch.runs, &table.tags[*at], *blank))
+            }
             Self::Missing(field_type) => Cow::Owned(missing(*field_type, batch.rows)),
         }
     }
 }
 
 /// A tag, row by row.
-fn tag_column(batch: &ColumnBatch, table: &SeriesTable, at: usize, blank: bool) -> Column {
-    let tag = &table.tags[at];
-    let mut codes = Vec::with_capacity(batch.rows);
-    for run in &batch.runs {
+fn tag_column(rows: usize, runs: &[SeriesRun], tag: &TagColumn, blank: bool) -> Column {
+    let mut codes = Vec::with_capacity(rows);
+    for run in runs {
         codes.resize(codes.len() + run.rows as usize, tag.codes[run.series as usize]);
     }
     tag_of_codes(tag, codes, blank)

@@ -141,7 +141,8 @@ impl Slots<'_> {
             _ => (unknown.name.as_str(), None),
         };
         let input = match data_type {
-            // A tag is no input, unless it is a column of a subquery.
+            // A tag is no input, unless it is one of a subquery's rows, which is a text whatever it is cast to.
+            Some(_) if self.is_tag_of_rows(name) => Some(FieldType::String),
             Some(DataType::Tag) => self.is_output(name).then_some(FieldType::String),
             Some(other) => types::field_type(other),
             None => None,
@@ -168,12 +169,29 @@ impl Slots<'_> {
         let fits =
             |stored: FieldType| stored == wanted || (stored.is_numeric() && wanted.is_numeric());
         self.is_output(name)
+            || self.is_tag_of_rows(name)
             || self.sources.iter().any(|source| match source {
                 Source::Measurement(measurement) => {
                     measurement.schema.field_type(name).is_some_and(fits)
                 }
                 Source::Subquery(_) | Source::Join(_) => false,
             })
+    }
+
+    /// Whether rows of a subquery or join have a tag of this name, and no source has a column of it.
+    fn is_tag_of_rows(&self, name: &str) -> bool {
+        let has_tag = |source: &Source| match source {
+            Source::Measurement(_) => false,
+            Source::Subquery(inner) => inner.select.own_dimensions.iter().any(|d| **d == *name),
+            Source::Join(join) => join.has_tag(name),
+        };
+        let has_field = |source: &Source| match source {
+            Source::Measurement(measurement) => measurement.schema.field_type(name).is_some(),
+            Source::Subquery(_) | Source::Join(_) => false,
+        };
+        self.sources.iter().any(has_tag)
+            && !self.is_output(name)
+            && !self.sources.iter().any(has_field)
     }
 
     fn is_output(&self, name: &str) -> bool {
