@@ -196,9 +196,11 @@ impl Store for LocalStore {
         let partitions = view
             .policy(request.policy.id)
             .map_or_else(Vec::new, |p| p.overlapping(request.time).to_vec());
+        let named = ids.len();
         let series = leave_out_absent(ids, total, &measurement, &partitions, request.time)?;
         let table = self.series_table(request, &measurement, &series)?;
-        let plan = ScanPlan::new(request, measurement, partitions, SeriesList::of(&series), total);
+        let list = SeriesList::of(&series);
+        let plan = ScanPlan::new(request, measurement, partitions, list, (named, total));
         Ok(Box::new(LocalScan::new(plan, table, context)?))
     }
 

@@ -140,7 +140,7 @@ impl Scan for LocalScan {
 
     fn extent(&self) -> Vec<ExtentPart> {
         let plan = &*self.plan;
-        let selected = plan.series.len() as f64 / plan.series_total.max(1) as f64;
+        let selected = plan.series_named as f64 / plan.series_total.max(1) as f64;
         let parts = plan.partitions.iter().filter_map(|p| {
             let (time, rows) = partition_extent(p, &plan.measurement)?;
             let wanted = time.intersect(&plan.time);

@@ -38,6 +38,8 @@ pub(crate) struct ScanPlan {
     places: Mutex<Vec<(Arc<Memtable>, Arc<FieldPlaces>)>>,
     /// The matching series, ascending.
     pub(crate) series: SeriesList,
+    /// Series that were asked for, also those that were left out as they have no rows in the time.
+    pub(crate) series_named: u64,
     /// Series that the measurement has in all.
     pub(crate) series_total: u64,
 }
@@ -49,7 +51,7 @@ impl ScanPlan {
         measurement: Arc<Measurement>,
         partitions: Vec<Arc<Partition>>,
         series: SeriesList,
-        series_total: u64,
+        (series_named, series_total): (u64, u64),
     ) -> Self {
         let number = |field: &(Name, FieldType)| numbered(&measurement, field);
         let place = |wanted: &Name| request.fields.iter().position(|(name, _)| name == wanted);
@@ -71,6 +73,7 @@ impl ScanPlan {
             windows: request.windows,
             joins_series: request.joins_series,
             series,
+            series_named,
             series_total,
         }
     }
@@ -141,6 +144,7 @@ impl ScanPlan {
             windows: None,
             joins_series: false,
             series: SeriesList::of(series),
+            series_named: series.len(),
             series_total: series.len(),
             measurement: Arc::clone(measurement),
         }

@@ -32,13 +32,13 @@ pub(crate) fn leave_out_absent(
     partitions: &[Arc<Partition>],
     time: TimeRange,
 ) -> Result<RoaringTreemap, StoreError> {
+    if ids.len() < SERIES_MIN {
+        return Ok(ids);
+    }
     let rows_each = rows_if_cut(partitions, measurement, time).map(|rows| rows / total.max(1));
     let Some(rows_each) = rows_each.filter(|rows| *rows < u64::from(LONG_SERIES_ROWS)) else {
         return Ok(ids);
     };
-    if ids.len() < SERIES_MIN {
-        return Ok(ids);
-    }
     let wanted = Wanted { measurement: &measurement.name, ids: &ids, rows_each: rows_each.max(1) };
     let most = ids.len() / 2;
     let mut present = RoaringTreemap::new();
