@@ -219,6 +219,11 @@ pub(crate) struct SubquerySource {
 }
 
 impl SubquerySource {
+    /// Whether its rows have a tag of this name.
+    pub(crate) fn has_tag(&self, name: &str) -> bool {
+        self.select.own_dimensions.iter().any(|dimension| **dimension == *name)
+    }
+
     /// The inner query, while the plan is made.
     fn select_mut(&mut self) -> &mut Select {
         Arc::get_mut(&mut self.select).expect("BUG: a plan in the making is not shared")

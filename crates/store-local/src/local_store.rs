@@ -144,31 +144,43 @@ impl LocalStore {
         if request.tags.is_empty() {
             return Ok(SeriesTable { len, tags: Vec::new() });
         }
-        let whole = matches!(request.series, TagExpr::True);
         if let Some(tags) = self.tags.get(measurement.no, ids, &request.tags) {
             return Ok(SeriesTable { len, tags });
         }
-        let columns = self
-            .engine
-            .index
-            .tag_columns(
-                measurement.database,
-                &measurement.name,
-                ids,
-                &request.tags,
-                &request.context.budget,
-            )
-            .map_err(series_error)?;
-        let keys = request.tags.iter().map(Arc::clone);
-        let column = |(key, column): (Name, TagCodes)| {
-            let values = Arc::new(column.values);
-            TagColumn { key, codes: column.codes.into(), values }
-        };
-        let tags: Vec<TagColumn> = keys.zip(columns).map(column).collect();
-        if whole && !self.tags.knows_more(measurement.no, ids) {
-            self.tags.insert(measurement.no, ids, &tags);
+        // Of some series that were asked for by their tags nothing is kept.
+        if !matches!(request.series, TagExpr::True) {
+            return Ok(SeriesTable { len, tags: self.tag_columns(request, measurement, ids)? });
         }
+        // Series that have rows in the time may be among those of a longer one: what is kept of these gets the other keys.
+        let known = self.tags.known_beside(measurement.no, ids);
+        let kept = known.as_ref().unwrap_or(ids);
+        let tags = self.tag_columns(request, measurement, kept)?;
+        self.tags.insert(measurement.no, kept, &tags);
+        if known.is_none() {
+            return Ok(SeriesTable { len, tags });
+        }
+        let tags = match self.tags.get(measurement.no, ids, &request.tags) {
+            Some(tags) => tags,
+            None => self.tag_columns(request, measurement, ids)?,
+        };
         Ok(SeriesTable { len, tags })
+    }
+
+    /// The tags of some series as the index has them.
+    fn tag_columns(
+        &self,
+        request: &ScanRequest,
+        measurement: &Measurement,
+        ids: &RoaringTreemap,
+    ) -> Result<Vec<TagColumn>, StoreError> {
+        let (database, name) = (measurement.database, &measurement.name);
+        let (keys, budget) = (&request.tags, &request.context.budget);
+        let columns = self.engine.index.tag_columns(database, name, ids, keys, budget);
+        let column = |(key, column): (&Name, TagCodes)| {
+            let values = Arc::new(column.values);
+            TagColumn { key: Arc::clone(key), codes: column.codes.into(), values }
+        };
+        Ok(keys.iter().zip(columns.map_err(series_error)?).map(column).collect())
     }
 }
 

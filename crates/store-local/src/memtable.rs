@@ -445,7 +445,12 @@ impl Memtable {
         all
     }
 
-    /// Adds the series of a measurement that can have rows within `time`.
+    /// Series that have rows, of all measurements.
+    pub(crate) fn series_count(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().series_count()).sum()
+    }
+
+    /// Adds the series of a measurement that can have rows within `time`: looks at all that have rows.
     pub(crate) fn series_within(
         &self,
         measurement: MeasurementNo,

@@ -182,16 +182,12 @@ impl Slots<'_> {
     fn is_tag_of_rows(&self, name: &str) -> bool {
         let has_tag = |source: &Source| match source {
             Source::Measurement(_) => false,
-            Source::Subquery(inner) => inner.select.own_dimensions.iter().any(|d| **d == *name),
+            Source::Subquery(inner) => inner.has_tag(name),
             Source::Join(join) => join.has_tag(name),
         };
-        let has_field = |source: &Source| match source {
-            Source::Measurement(measurement) => measurement.schema.field_type(name).is_some(),
-            Source::Subquery(_) | Source::Join(_) => false,
-        };
-        self.sources.iter().any(has_tag)
+        types::of_name(name, self.sources) == Some(DataType::Tag)
             && !self.is_output(name)
-            && !self.sources.iter().any(has_field)
+            && self.sources.iter().any(has_tag)
     }
 
     fn is_output(&self, name: &str) -> bool {

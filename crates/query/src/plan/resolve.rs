@@ -204,14 +204,13 @@ pub(crate) fn slot_source(source: &Source, name: &str, kind: ColumnKind) -> Slot
         Source::Subquery(inner) => {
             let outputs = &inner.select.outputs;
             let output = outputs.iter().find(|output| output.reference == name);
-            let is_dimension = inner.select.own_dimensions.iter().any(|d| **d == *name);
             match output {
                 Some(output) => {
                     let stored = output.data_type.and_then(types::field_type);
                     let stored = stored.unwrap_or(kind.field_type());
                     SlotSource::Field { name: name.into(), stored, wanted: kind.field_type() }
                 }
-                None if is_dimension => SlotSource::Tag(name.into()),
+                None if inner.has_tag(name) => SlotSource::Tag(name.into()),
                 None => missing,
             }
         }

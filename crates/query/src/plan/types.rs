@@ -68,10 +68,7 @@ fn of_name_in(name: &str, source: &Source) -> Option<DataType> {
             let output = inner.select.outputs.iter().find(|output| output.reference == name);
             match output.and_then(|output| output.data_type) {
                 Some(data_type) => Some(data_type),
-                None if inner.select.own_dimensions.iter().any(|d| **d == *name) => {
-                    Some(DataType::Tag)
-                }
-                None => None,
+                None => inner.has_tag(name).then_some(DataType::Tag),
             }
         }
         Source::Join(join) => match join.column(name) {

@@ -66,6 +66,11 @@ impl Entries {
         self.find(series).unwrap_or_else(|| self.insert(series, new()))
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SeriesId, &SeriesRows)> {
         self.all.iter().map(|entry| (entry.series, &entry.rows))

@@ -251,6 +251,11 @@ impl Shard {
         self.series.iter().map(|(id, rows)| (id, rows.measurement))
     }
 
+    /// How many series have rows.
+    pub(super) fn series_count(&self) -> usize {
+        self.series.len()
+    }
+
     /// The series of a measurement that can have rows within `time`; in no order.
     pub(super) fn series_within(
         &self,

@@ -20,6 +20,9 @@ use crate::view::{Partition, Segment};
 /// Fewer series are looked up one by one.
 const SERIES_MIN: u64 = 64;
 
+/// A memtable with more than so many times as many series is not looked through.
+const LOOKED_THROUGH: u64 = 8;
+
 /// Series of a block are listed where so many times as many lie between its first and its last.
 const SPREAD: u64 = 2;
 
@@ -52,9 +55,14 @@ pub(crate) fn leave_out_absent(
             }
         }
         for table in partition.frozen.iter().map(|f| &f.table).chain(&partition.active) {
-            if table.may_have(measurement.no, time) {
-                table.series_within(measurement.no, time, &mut present);
+            if !table.may_have(measurement.no, time) {
+                continue;
             }
+            // A few series of very many are sooner looked up.
+            if table.series_count() as u64 > ids.len().saturating_mul(LOOKED_THROUGH) {
+                return Ok(ids);
+            }
+            table.series_within(measurement.no, time, &mut present);
         }
         if present.len() > most && present.intersection_len(&ids) > most {
             return Ok(ids);

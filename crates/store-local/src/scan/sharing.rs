@@ -9,6 +9,7 @@ use std::ops::Range;
 use segment::Block;
 use store::StoreError;
 
+use super::apart::apart;
 use super::nearest::take_nearest;
 use super::source::{SegmentSource, Source};
 use super::span::{Cluster, Span, SpanRows};
@@ -49,8 +50,17 @@ pub(super) fn by_sharing(
         together.entry(number).or_default().push(span);
     }
     let left = (!spans.is_empty()).then(|| Cluster::of(spans));
-    let shared = together.into_values().map(|spans| Cluster { spans, is_shared: true });
-    Ok(left.into_iter().chain(shared).collect())
+    let mut clusters: Vec<Cluster> = left.into_iter().collect();
+    for mut spans in together.into_values() {
+        if spans.len() == 1 {
+            clusters.extend(spans.pop().map(Cluster::of_one));
+            continue;
+        }
+        // The end of a block that was sent twice is merged, not what is before it.
+        let parts = apart(sources, spans)?.into_iter();
+        clusters.extend(parts.map(|cluster| Cluster { is_shared: true, ..cluster }));
+    }
+    Ok(clusters)
 }
 
 impl SegmentSource {

@@ -62,11 +62,16 @@ impl TagCache {
         Some(columns.into_iter().map(of_column).collect())
     }
 
-    /// Whether there is an entry over these series and others.
-    pub(crate) fn knows_more(&self, measurement: MeasurementNo, series: &RoaringTreemap) -> bool {
+    /// The series of the entry, if these are among them, and others.
+    pub(crate) fn known_beside(
+        &self,
+        measurement: MeasurementNo,
+        series: &RoaringTreemap,
+    ) -> Option<RoaringTreemap> {
         let held = self.held.read();
-        let more = |entry: &Entry| entry.series != *series && series.is_subset(&entry.series);
-        held.entries.get(&measurement).is_some_and(more)
+        let entry = held.entries.get(&measurement)?;
+        let is_more = entry.series != *series && series.is_subset(&entry.series);
+        is_more.then(|| entry.series.clone())
     }
 
     /// Keeps columns over these series. What was kept over others is of no use any more; if there is
@@ -104,7 +109,7 @@ impl TagCache {
 }
 
 impl Entry {
-    /// Where in the columns some series are, if they are in them and do not have to be searched for.
+    /// Where in the columns some series are, if they are in them.
     fn places(&self, series: &RoaringTreemap) -> Option<Vec<usize>> {
         if !series.is_subset(&self.series) {
             return None;
@@ -113,8 +118,8 @@ impl Entry {
         if self.series.max()? - first == self.series.len() - 1 {
             return Some(series.iter().map(|series| (series - first) as usize).collect());
         }
-        if series.len().saturating_mul(SEARCHED) < self.series.len() {
-            return None;
+        if series.len().saturating_mul(COUNTED) < self.series.len() {
+            return Some(series.iter().map(|one| self.series.rank(one) as usize - 1).collect());
         }
         let mut all = self.series.iter().enumerate();
         let place = |wanted| all.find(|(_, series)| *series == wanted).map(|(place, _)| place);
@@ -122,8 +127,8 @@ impl Entry {
     }
 }
 
-/// One of so many series is found in the index sooner than all others are passed by.
-const SEARCHED: u64 = 16;
+/// How many series come before one of so many is counted sooner than all others are passed by.
+const COUNTED: u64 = 16;
 
 fn bytes_of(column: &TagColumn) -> usize {
     size_of::<TagColumn>() + column.codes.len() * 4 + column.values.memory_bytes()
@@ -164,6 +169,11 @@ mod tests {
         assert_eq!(codes(&cache, 3, &[9], &["x"]).unwrap(), [[1]]);
         assert_eq!(codes(&cache, 3, &[5, 12], &["x"]).unwrap(), [[0, 0]]);
         assert_eq!(codes(&cache, 3, &[5, 10], &["x"]), None);
+        // A few of many that do not follow one another.
+        let (odd, their): (Vec<u64>, Vec<u32>) = (0..60).map(|n| (2 * n + 1, n as u32)).unzip();
+        insert(4, &odd, &[column("x", &their)]);
+        assert_eq!(codes(&cache, 4, &[1, 51, 119], &["x"]).unwrap(), [[0, 25, 59]]);
+        assert_eq!(codes(&cache, 4, &[1, 52], &["x"]), None);
         // Another series came.
         insert(1, &[1, 2, 3], &[column("x", &[0, 1, 0])]);
         assert_eq!(codes(&cache, 1, &[1, 2], &["x"]).unwrap(), [[0, 1]]);
