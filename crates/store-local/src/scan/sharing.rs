@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use model::TimeRange;
 use segment::Block;
 use store::StoreError;
 
@@ -28,10 +29,10 @@ pub(super) fn by_sharing(
     let count = (TIMES_MAX / spans.len()).max(1);
     let nearest = take_nearest(sources, &mut spans, count, false)?;
     let mut decoded = Vec::with_capacity(nearest.len());
-    for span in &nearest {
+    for (span, within) in nearest.iter().zip(reached_by_others(&nearest)) {
         decoded.push(match (&span.rows, &mut sources[span.source]) {
-            (SpanRows::Block(block, rows), Source::Segment(segment)) => {
-                segment.times(block, rows)?
+            (SpanRows::Block(block, rows), Source::Segment(segment)) if !within.is_empty() => {
+                segment.times_within(block, rows, within)?
             }
             _ => Vec::new(),
         });
@@ -63,14 +64,36 @@ pub(super) fn by_sharing(
     Ok(clusters)
 }
 
+/// Of each span the times that others reach: only there can it share some.
+fn reached_by_others(spans: &[Span]) -> Vec<TimeRange> {
+    let (mut starts, mut ends): (Vec<i64>, Vec<i64>) =
+        spans.iter().map(|span| (span.time.min, span.time.max)).unzip();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let ([first, second, ..], [.., before_last, last]) = (&starts[..], &ends[..]) else {
+        return vec![TimeRange::EMPTY; spans.len()];
+    };
+    let of_others = |span: &Span| TimeRange {
+        min: if span.time.min > *first { *first } else { *second },
+        max: if span.time.max < *last { *last } else { *before_last },
+    };
+    spans.iter().map(|span| span.time.intersect(&of_others(span))).collect()
+}
+
 impl SegmentSource {
-    /// Times of some rows of one series.
-    fn times(&mut self, block: &Block, rows: &Range<usize>) -> Result<Vec<i64>, StoreError> {
+    /// Times within `time` of some rows of one series.
+    fn times_within(
+        &mut self,
+        block: &Block,
+        rows: &Range<usize>,
+        time: TimeRange,
+    ) -> Result<Vec<i64>, StoreError> {
         let mut times = Vec::new();
         if self.keeps(block) {
             return Ok(self.run_times(block, rows, &mut times)?.to_vec());
         }
-        self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+        let rows = self.reader.rows_in(block, rows.clone(), time).map_err(segment_error)?;
+        self.reader.times(block, rows, &mut times).map_err(segment_error)?;
         Ok(times)
     }
 }
