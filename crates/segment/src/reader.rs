@@ -432,6 +432,14 @@ impl SegmentReader {
         times::find(self, block, rows, time)
     }
 
+    /// Whether rows of a block are found by their times, and these told, by calculation, as far as is known.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    pub fn times_are_calculated(&self, block: &Block) -> Result<bool, SegmentError> {
+        times::are_calculated(self, block)
+    }
+
     /// The times of the first and the last of some rows of a block, at least one, which are all of one series.
     ///
     /// # Errors

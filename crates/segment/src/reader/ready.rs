@@ -13,13 +13,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::Values;
 use platform::{File, PageCache};
 
 use super::source::{Kind, Source};
 use super::thaw::{GROUP_PAGES, ThawedPages};
 use super::thawed::Thawed;
-use super::times::TightTimes;
+use super::times::KeptTimes;
 use crate::directory::PageEntry;
 use crate::format::Extent;
 use crate::sparse::SparseView;
@@ -56,13 +55,13 @@ impl Thawer {
 
     /// The block's times are the page at `extent`.
     pub(crate) fn add_times(&mut self, extent: &Extent, page: &[u8], times: &[i64]) {
-        if codec::is_entropy_coded(page) {
-            let times = Values::Integer(times.to_vec());
-            let times = TightTimes::thawed(Thawed::new(SparseView::all(&times), 0..times.len()));
-            let bytes = size_of::<TightTimes>() + times.memory_bytes();
-            self.bytes_left = self.bytes_left.saturating_sub(bytes);
-            self.source.put(Kind::TightTimes, extent, times, bytes);
+        if codec::regular_i64(page).is_some() {
+            return;
         }
+        let times = KeptTimes::written(times.to_vec(), codec::is_entropy_coded(page));
+        let bytes = size_of::<KeptTimes>() + times.memory_bytes();
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        self.source.put(Kind::KeptTimes, extent, times, bytes);
     }
 
     /// Some rows of a column of numbers are the last of the block's pages so far, entropy-coded.

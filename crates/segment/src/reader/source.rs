@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Runs,
     Windows,
     Thawed,
-    TightTimes,
+    KeptTimes,
 }
 
 #[derive(Debug)]

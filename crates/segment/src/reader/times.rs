@@ -1,25 +1,28 @@
 //! Reading times of a block, and finding the rows of a series inside a time range without decoding all of them.
 //!
-//! Irregular times of blocks that were written to be kept are entropy-coded, as values are; what is read of them
-//! again and again is thawed, as they are (`thaw`). Regular times are told by calculation (`regular`).
+//! Times with one step are told by calculation (`regular`), and so are those that keep a step for long, of several series
+//! or with gaps, once they were learned (`lines`). Others of blocks that were written to be kept are entropy-coded, as
+//! values are; what is read of them again and again is thawed, as they are (`kept`).
 
+mod kept;
+mod lines;
 mod regular;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use model::{Column, FieldType, TimeRange, Values};
 use platform::Page;
 
 use super::SegmentReader;
 use super::source::Kind;
-use super::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
 use super::thawed::{PIECE_ROWS, Thawed};
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
 use crate::input::Malformed;
-use crate::sparse::SparseView;
+pub(super) use kept::KeptTimes;
+use kept::Learned;
+use lines::Lines;
 pub(super) use regular::Regular;
 
 /// So few times are decoded at once rather than searched.
@@ -39,30 +42,12 @@ struct Times<'a> {
 
 enum Form {
     Regular(Regular),
+    Lines(Arc<Lines>),
     Page {
         page: Arc<Page>,
-        /// What is kept beside the page, if it is entropy-coded and may stay in the cache.
-        tight: Option<Arc<TightTimes>>,
+        /// What is kept beside the page, if that may stay in the cache.
+        kept: Option<Arc<KeptTimes>>,
     },
-}
-
-/// What is known of an entropy-coded page of times.
-#[derive(Debug, Default)]
-pub(super) struct TightTimes {
-    /// How often some of them were wanted that were not there thawed.
-    looks: AtomicU32,
-    thawed: OnceLock<Thawed>,
-}
-
-impl TightTimes {
-    pub(super) fn thawed(thawed: Thawed) -> Self {
-        Self { looks: AtomicU32::new(0), thawed: OnceLock::from(thawed) }
-    }
-
-    /// Bytes of memory beside itself.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.thawed.get().map_or(0, Thawed::memory_bytes)
-    }
 }
 
 impl<'a> Times<'a> {
@@ -78,59 +63,86 @@ impl<'a> Times<'a> {
 
     /// Adds the times of some rows to `out`.
     fn decode(&self, rows: Range<usize>, out: &mut Vec<i64>) -> Result<(), SegmentError> {
-        let (page, tight) = match &self.form {
+        let (page, kept) = match &self.form {
             Form::Regular(regular) => {
                 regular.append(rows, out);
                 return Ok(());
             }
-            Form::Page { page, tight: None } => return self.decode_page(page, rows, out),
-            Form::Page { page, tight: Some(tight) } => (page, tight),
-        };
-        if let Some(thawed) = tight.thawed.get() {
-            let mut column = Column::new(Values::Integer(std::mem::take(out)));
-            let decoded = thawed.decode(rows, &mut column);
-            if let Values::Integer(values) = column.values {
-                *out = values;
+            Form::Lines(lines) => {
+                lines.append(rows, out);
+                return Ok(());
             }
-            let source = &self.reader.shared.source;
-            return decoded.map_err(|e| source.malformed(self.block.entry().times.offset, &e));
+            Form::Page { page, kept: None } => return self.decode_page(page, rows, out),
+            Form::Page { page, kept: Some(kept) } => (page, kept),
+        };
+        match kept.learned() {
+            Some(Learned::Lines(lines)) => lines.append(rows, out),
+            Some(Learned::Thawed(thawed)) => return self.decode_thawed(thawed, rows, out),
+            Some(Learned::Nothing) => return self.decode_page(page, rows, out),
+            None if kept.touch(rows.len() * 2 > self.block.rows()) => {
+                let whole = self.learn(page, kept)?;
+                out.extend_from_slice(&whole[rows]);
+            }
+            None => return self.decode_page(page, rows, out),
         }
-        let weight = if rows.len() * 2 <= self.block.rows() { 1 } else { LOOKS_OF_MOST };
-        if tight.looks.fetch_add(weight, Ordering::Relaxed) < LOOKS_BEFORE {
-            return self.decode_page(page, rows, out);
-        }
-        let whole = self.thaw(page, tight)?;
-        out.extend_from_slice(&whole[rows]);
         Ok(())
+    }
+
+    fn decode_thawed(
+        &self,
+        thawed: &Thawed,
+        rows: Range<usize>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), SegmentError> {
+        let mut column = Column::new(Values::Integer(std::mem::take(out)));
+        let decoded = thawed.decode(rows, &mut column);
+        if let Values::Integer(values) = column.values {
+            *out = values;
+        }
+        let source = &self.reader.shared.source;
+        decoded.map_err(|e| source.malformed(self.block.entry().times.offset, &e))
+    }
+
+    /// The thawed form, if that is what was learned of the page.
+    fn thawed(&self) -> Option<&Thawed> {
+        match &self.form {
+            Form::Page { kept: Some(kept), .. } => match kept.learned() {
+                Some(Learned::Thawed(thawed)) => Some(thawed),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// So many rows are best decoded together, from a multiple of their number on.
     fn chunk_rows(&self) -> usize {
-        match &self.form {
-            Form::Page { tight: Some(tight), .. } if tight.thawed.get().is_some() => PIECE_ROWS,
-            _ => CHUNK_ROWS,
-        }
+        if self.thawed().is_some() { PIECE_ROWS } else { CHUNK_ROWS }
     }
 
     /// The times that are known of some rows without decoding those before them: of each so many'th row, from the first on.
     fn known(&self) -> Option<KnownTimes<'_>> {
+        if let Some(thawed) = self.thawed() {
+            return Some(KnownTimes::Pieces(thawed));
+        }
         match &self.form {
-            Form::Page { tight: Some(tight), .. } => tight.thawed.get().map(KnownTimes::Pieces),
-            Form::Page { page, tight: None } => {
+            Form::Page { page, .. } => {
                 codec::restarts_i64(page, self.block.rows()).map(KnownTimes::Restarts)
             }
-            Form::Regular(_) => None,
+            Form::Regular(_) | Form::Lines(_) => None,
         }
     }
 
     /// The time of one row.
     fn at(&self, row: usize) -> Result<i64, SegmentError> {
-        if let Form::Regular(regular) = &self.form {
-            return Ok(regular.at(row));
+        match &self.form {
+            Form::Regular(regular) => Ok(regular.at(row)),
+            Form::Lines(lines) => Ok(lines.at(row)),
+            Form::Page { .. } => {
+                let mut time = Vec::with_capacity(1);
+                self.decode(row..row + 1, &mut time)?;
+                Ok(time[0])
+            }
         }
-        let mut time = Vec::with_capacity(1);
-        self.decode(row..row + 1, &mut time)?;
-        Ok(time[0])
     }
 
     fn decode_page(
@@ -144,17 +156,14 @@ impl<'a> Times<'a> {
             .map_err(|e| self.reader.shared.source.damaged(offset, &e.to_string()))
     }
 
-    /// Keeps the times in their thawed form. Gives them.
-    fn thaw(&self, page: &[u8], tight: &Arc<TightTimes>) -> Result<Vec<i64>, SegmentError> {
+    /// Learns the times of the page. Gives them.
+    fn learn(&self, page: &[u8], kept: &Arc<KeptTimes>) -> Result<Vec<i64>, SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
         self.decode_page(page, 0..self.block.rows(), &mut whole)?;
         let values = Values::Integer(whole);
-        let thawed = Thawed::new(SparseView::all(&values), 0..values.len());
-        let bytes = thawed.memory_bytes();
-        if tight.thawed.set(thawed).is_ok() {
-            let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
-            source.grew(Kind::TightTimes, extent, tight, bytes);
-        }
+        let bytes = kept.learn(&values, codec::is_entropy_coded(page));
+        let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
+        source.grew(Kind::KeptTimes, extent, kept, bytes);
         match values {
             Values::Integer(whole) => Ok(whole),
             _ => panic!("BUG: times became something else"),
@@ -214,13 +223,26 @@ impl KnownTimes<'_> {
 impl Form {
     fn read(reader: &SegmentReader, block: &Block) -> Result<Self, SegmentError> {
         let (source, extent) = (&reader.shared.source, &block.entry().times);
+        let known = reader
+            .keep_pages
+            .then(|| source.cached::<KeptTimes>(Kind::KeptTimes, extent))
+            .flatten();
+        if let Some(lines) = known.as_deref().and_then(KeptTimes::lines) {
+            return Ok(Self::Lines(Arc::clone(lines)));
+        }
         let page = source.page(extent, reader.keep_pages)?;
-        if let Some(regular) = Regular::of_page(&page, block, reader.keep_pages) {
+        if known.is_none()
+            && let Some(regular) = Regular::of_page(&page, block, reader.keep_pages)
+        {
             return Ok(Self::Regular(regular));
         }
-        let is_tight = reader.keep_pages && codec::is_entropy_coded(&page);
-        let tight = is_tight.then(|| source.entry(Kind::TightTimes, extent));
-        Ok(Self::Page { page, tight })
+        let keep = || reader.keep_pages.then(|| source.entry(Kind::KeptTimes, extent));
+        Ok(Self::Page { page, kept: known.or_else(keep) })
+    }
+
+    /// Whether rows are found, and times told, by calculation.
+    fn is_calculated(&self) -> bool {
+        matches!(self, Self::Regular(_) | Self::Lines(_))
     }
 }
 
@@ -251,7 +273,7 @@ pub(crate) fn times_in(
     }
     let times = Times::open(reader, block)?;
     let at_once = if block.has_one_series() { DECODE_AT_ONCE } else { DECODE_AT_ONCE_SHARED };
-    if rows.len() <= at_once {
+    if rows.len() <= at_once && !times.form.is_calculated() {
         let had = out.len();
         times.decode(rows.clone(), out)?;
         let start = out[had..].partition_point(|t| *t < time.min);
@@ -263,6 +285,11 @@ pub(crate) fn times_in(
     let found = search(&times, rows, time)?;
     times.decode(found.clone(), out)?;
     Ok(found)
+}
+
+/// Whether rows of a block are found, and their times told, by calculation.
+pub(super) fn are_calculated(reader: &SegmentReader, block: &Block) -> Result<bool, SegmentError> {
+    Ok(Times::open(reader, block)?.form.is_calculated())
 }
 
 /// The rows inside `time` among `rows`.
@@ -319,10 +346,7 @@ pub(super) fn find(
     if rows.is_empty() {
         return Ok(none);
     }
-    let time = match &of_block.form {
-        Form::Regular(regular) => TimeRange::new(regular.at(rows.start), regular.at(rows.end - 1)),
-        Form::Page { .. } => TimeRange::new(search.at(rows.start)?, search.at(rows.end - 1)?),
-    };
+    let time = TimeRange::new(search.at(rows.start)?, search.at(rows.end - 1)?);
     Ok(FoundRows { rows, time, near: (search.rows, search.times) })
 }
 
@@ -399,8 +423,10 @@ impl<'a> Search<'a> {
         rows: Range<usize>,
         time: TimeRange,
     ) -> Result<Range<usize>, SegmentError> {
-        if let Form::Regular(regular) = &self.of_block.form {
-            return Ok(regular.rows_in(&rows, time));
+        match &self.of_block.form {
+            Form::Regular(regular) => return Ok(regular.rows_in(&rows, time)),
+            Form::Lines(lines) => return Ok(lines.rows_in(&rows, time)),
+            Form::Page { .. } => {}
         }
         let (first, last) = self.ends(&rows)?;
         let start = match time.min {

@@ -24,7 +24,8 @@ pub(super) struct SharedBlock {
     runs: Arc<Runs>,
     last_series: SeriesId,
     several: bool,
-    /// The series that were asked for, their rows, and how many of these lie in the time range.
+    /// The series that were asked for, their rows, and how many of these were wanted: they lie in the time range, and
+    /// no summary is as good.
     series: usize,
     rows: usize,
     wanted: usize,
@@ -33,11 +34,10 @@ pub(super) struct SharedBlock {
 }
 
 impl SharedBlock {
-    /// Counts a series that was asked for: the rows it has in the block, and how many of them are wanted.
-    pub(super) fn count(&mut self, rows: usize, wanted: usize) {
+    /// Counts a series that was asked for, of so many rows in the block.
+    pub(super) fn count(&mut self, rows: usize) {
         self.series += 1;
         self.rows += rows;
-        self.wanted += wanted;
     }
 }
 
@@ -70,6 +70,13 @@ impl SegmentSource {
         }
         let shared = self.shared.as_ref().expect("BUG: set above");
         Ok(shared.runs.rows_of(series))
+    }
+
+    /// Counts rows of `block` that are wanted, if it is shared.
+    pub(super) fn want(&mut self, block: &Block, rows: usize) {
+        if let Some(shared) = self.shared.as_mut().filter(|shared| same(&shared.block, block)) {
+            shared.wanted += rows;
+        }
     }
 
     /// Whether whole columns of `block` are worth keeping: not if a small part of each series is wanted.

@@ -82,6 +82,7 @@ impl SegmentSource {
             Counters::add(&self.counters.pages_pruned, self.fields.len() as u64);
             return Ok(None);
         };
+        self.want(block, rows.len());
         let found_rows = found.selection.count_ones();
         if found_rows < rows.len() && !self.keeps(block) {
             return self.read_found(block, rows, stretches, found).map(Some);

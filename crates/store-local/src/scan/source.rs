@@ -326,14 +326,17 @@ impl SegmentSource {
         if self.few {
             return self.found_span(source, block, run, time, out);
         }
+        if let Some(shared) = &mut self.shared {
+            shared.count(run.len());
+        }
+        if self.reader.times_are_calculated(&block).map_err(segment_error)? {
+            return self.found_span(source, block, run, time, out);
+        }
         let mut decoded = Vec::new();
         let times = self.run_times(&block, &run, &mut decoded)?;
         let from = times.partition_point(|t| *t < time.min);
         let to = times.partition_point(|t| *t <= time.max);
         let bounds = (from < to).then(|| TimeRange::new(times[from], times[to - 1]));
-        if let Some(shared) = &mut self.shared {
-            shared.count(run.len(), to.saturating_sub(from));
-        }
         if let Some(bounds) = bounds {
             let rows = run.start + from..run.start + to;
             out.push(Span {
@@ -383,6 +386,7 @@ impl SegmentSource {
             let stretches = self.sift(block, &rows)?;
             return self.read_satisfying(block, &rows, &stretches);
         }
+        self.want(block, rows.len());
         match edge_of(block, &rows) {
             Some((edge, time)) => self.edge_row(block, &rows, edge, time).map(Some),
             None => match self.read_rare(block, &rows)? {
@@ -424,6 +428,7 @@ impl SegmentSource {
             }
             return Ok(pieces);
         }
+        self.want(block, parts.iter().map(Range::len).sum());
         for rows in parts {
             let mut times = Vec::with_capacity(rows.len());
             self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;

@@ -1,0 +1,90 @@
+//! What is kept in the cache beside a page of times.
+//!
+//! Times are learned from a page once some of them were wanted as often as that costs (as with values, `thaw`), or while it is
+//! written.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use model::Values;
+
+use super::lines::Lines;
+use crate::reader::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
+use crate::reader::thawed::Thawed;
+use crate::sparse::SparseView;
+
+/// What is known of a page of times.
+#[derive(Debug, Default)]
+pub(in crate::reader) struct KeptTimes {
+    /// How often some of them were wanted before they were learned.
+    looks: AtomicU32,
+    learned: OnceLock<Learned>,
+}
+
+/// What times turned out to be.
+#[derive(Debug)]
+pub(super) enum Learned {
+    Lines(Arc<Lines>),
+    /// Of a page that was entropy-coded.
+    Thawed(Thawed),
+    /// Neither, of a page that is read fast as it is.
+    Nothing,
+}
+
+impl Learned {
+    fn of(values: &Values, is_tight: bool) -> Self {
+        let Values::Integer(times) = values else { panic!("BUG: times of another type") };
+        match Lines::of(times) {
+            Some(lines) => Self::Lines(Arc::new(lines)),
+            None if is_tight => Self::Thawed(Thawed::new(SparseView::all(values), 0..values.len())),
+            None => Self::Nothing,
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Lines(lines) => size_of::<Lines>() + lines.memory_bytes(),
+            Self::Thawed(thawed) => thawed.memory_bytes(),
+            Self::Nothing => 0,
+        }
+    }
+}
+
+impl KeptTimes {
+    /// Of the times of a page that is being written; `is_tight` says whether it is entropy-coded.
+    pub(in crate::reader) fn written(times: Vec<i64>, is_tight: bool) -> Self {
+        let learned = Learned::of(&Values::Integer(times), is_tight);
+        Self { looks: AtomicU32::new(0), learned: OnceLock::from(learned) }
+    }
+
+    /// Bytes of memory beside itself.
+    pub(in crate::reader) fn memory_bytes(&self) -> usize {
+        self.learned.get().map_or(0, Learned::memory_bytes)
+    }
+
+    /// What the times turned out to be, if they were learned.
+    pub(super) fn learned(&self) -> Option<&Learned> {
+        self.learned.get()
+    }
+
+    /// The times if they are lines.
+    pub(super) fn lines(&self) -> Option<&Arc<Lines>> {
+        match self.learned.get() {
+            Some(Learned::Lines(lines)) => Some(lines),
+            _ => None,
+        }
+    }
+
+    /// Says that times are wanted that were not learned, most of them or a few. Whether they shall be learned now.
+    pub(super) fn touch(&self, are_most: bool) -> bool {
+        let weight = if are_most { LOOKS_OF_MOST } else { 1 };
+        self.looks.fetch_add(weight, Ordering::Relaxed) >= LOOKS_BEFORE
+    }
+
+    /// Learns the times, which are these. The bytes of memory that were added.
+    pub(super) fn learn(&self, times: &Values, is_tight: bool) -> usize {
+        let learned = Learned::of(times, is_tight);
+        let bytes = learned.memory_bytes();
+        if self.learned.set(learned).is_ok() { bytes } else { 0 }
+    }
+}
