@@ -23,8 +23,8 @@ use model::{Reservation, SeriesHeader, TimeRange};
 use store::ScanSlice;
 
 use self::ends::End;
-use self::flat::Flat;
 pub(crate) use self::flat::Together;
+use self::flat::{Flat, Read};
 use super::accumulate::{Accumulator, Points, Recipe};
 use super::input::{ColumnSource, Input, ScanUse};
 use super::rows::{RowMaker, Source};
@@ -52,7 +52,7 @@ pub(crate) struct Aggregate {
     /// Groups of the first unit that are done.
     done: usize,
     ready: VecDeque<(Arc<SeriesHeader>, Vec<Points>)>,
-    /// Rows of the first unit's groups, where each has one at most.
+    /// Rows of the first unit's groups, where they come together.
     flat: Option<Flat>,
     /// Memory of `ready`.
     held: Reservation,
@@ -133,7 +133,7 @@ impl Aggregate {
                 }
                 self.current = None;
             }
-            if let Some(part) = self.next_flat()? {
+            if let Some(part) = self.next_flat(rows_max)? {
                 return Ok(Some(part));
             }
             if let Some((header, points)) = self.ready.pop_front() {
@@ -146,15 +146,22 @@ impl Aggregate {
                 self.finish_unit();
                 continue;
             }
-            // A group by itself has nobody to be together with.
-            if unit.groups.len() > 1 && self.has_row_each() {
-                let flat = self.read_flat(unit)?;
-                self.done += flat.read;
-                self.flat = Some(flat);
-                continue;
-            }
-            let (groups, points) = self.next_groups(unit)?;
-            self.done += groups.len();
+            let (read, found) = match self.read_together(unit)? {
+                Some(found) => found,
+                None => {
+                    let (groups, points) = self.next_groups(unit)?;
+                    (groups.len(), Read::Points(groups, points))
+                }
+            };
+            self.done += read;
+            let (groups, points) = match found {
+                Read::Points(groups, points) => (groups, points),
+                Read::Flat(flat) => {
+                    self.flat = Some(flat);
+                    continue;
+                }
+            };
+            let unit = &self.units[0];
             let headers = groups.zip(points).filter(|(_, p)| p.iter().any(|p| !p.times.is_empty()));
             let headers = headers.map(|(group, points)| (unit.header(group, &self.select), points));
             self.ready = headers.collect();

@@ -104,10 +104,11 @@ impl SelectStream {
 
     /// Whether the next rows are there already, and nothing has to be read for them.
     pub(crate) fn is_ready(&self) -> bool {
-        match &self.rows {
-            Rows::Raw(raw) => self.after.is_none() && raw.is_ready(),
-            Rows::Aggregate(_) => false,
-        }
+        self.after.is_none()
+            && match &self.rows {
+                Rows::Raw(raw) => raw.is_ready(),
+                Rows::Aggregate(aggregate) => aggregate.is_ready(),
+            }
     }
 
     /// The rows of the next groups, a row each, where they come together; not after [`Self::next`].

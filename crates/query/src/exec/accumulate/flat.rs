@@ -1,19 +1,38 @@
-//! A row a group at most, of all groups at once: without windows no list of points is made for each of them.
+//! Rows of all groups at once: no list of points is made for each of them. Without windows that is a row a group at most, by
+//! windows as many as these are.
 
 use std::ops::Range;
+
+use model::{Bitmap, Column, Values};
 
 use super::output::whole_time;
 use super::points::Points;
 use super::slots::SlotMap;
+use super::totals::Totals;
 use super::{Accumulator, Kind, Recipe, State};
-use crate::exec::column::{ABSENT, take};
+use crate::exec::column::{ABSENT, missing, take};
 use crate::exec::rows::Block;
+use crate::exec::window::Windows;
+use crate::functions::Function;
+
+/// If there are more windows around those that were looked at than these and so many, rows are better made one after another.
+const AROUND_MIN: usize = 4;
 
 /// Rows of groups.
 pub(crate) struct GroupRows {
-    /// The group of each row, ascending.
+    /// The groups that have rows, ascending.
     pub groups: Vec<u32>,
+    /// Of each group where its rows end in the block.
+    pub ends: Vec<u32>,
     pub block: Block,
+}
+
+impl GroupRows {
+    /// A row for each of these groups.
+    fn one_each(groups: Vec<u32>, block: Block) -> Self {
+        let ends = (1..=groups.len() as u32).collect();
+        Self { groups, ends, block }
+    }
 }
 
 impl Recipe {
@@ -21,6 +40,11 @@ impl Recipe {
     pub(crate) fn has_row_each(&self) -> bool {
         let is_one = |kind: &Kind| matches!(kind, Kind::Totals(_) | Kind::Pick | Kind::Nothing);
         self.kinds.iter().all(is_one)
+    }
+
+    /// Whether windows have a row at most each, which totals say.
+    pub(crate) fn are_totals(&self) -> bool {
+        self.kinds.iter().all(|kind| matches!(kind, Kind::Totals(_) | Kind::Nothing))
     }
 }
 
@@ -45,7 +69,7 @@ impl Accumulator<'_> {
             && let Some((groups, points)) = found.pop()
         {
             let slots = std::iter::once(points.values).chain(points.aux).collect();
-            return GroupRows { groups, block: Block { times: points.times, slots } };
+            return GroupRows::one_each(groups, Block { times: points.times, slots });
         }
         let is_there = |group: &u32| found.iter().any(|(of, _)| of.binary_search(group).is_ok());
         let all_have_it = found.windows(2).all(|pair| pair[0].0 == pair[1].0);
@@ -62,7 +86,59 @@ impl Accumulator<'_> {
         };
         let times = vec![whole_time(self.select); groups.len()];
         let slots = found.into_iter().map(column).collect();
-        GroupRows { groups, block: Block { times, slots } }
+        GroupRows::one_each(groups, Block { times, slots })
+    }
+
+    /// The rows of all groups by windows, when all rows were added. With `filled`, the starts of a first and a last window,
+    /// each group that has a value at all has a row for every window from one to the other. `Err`: the state as it was, if
+    /// windows are no grid, or most rows would be of empty ones.
+    ///
+    /// # Panics
+    /// Unless [`Recipe::are_totals`].
+    pub(crate) fn rows_of_windows(
+        mut self,
+        filled: Option<(i64, i64)>,
+    ) -> Result<GroupRows, Box<Self>> {
+        assert!(self.recipe.are_totals(), "BUG: windows of many rows");
+        let SlotMap::Grid { windows, per_group, .. } = &self.slots else {
+            return Err(Box::new(self));
+        };
+        let starts: Vec<i64> = self.slots.of_group(0, 0).into_iter().map(|slot| slot.1).collect();
+        let Some(around) = Around::of(&starts, filled, windows) else { return Err(Box::new(self)) };
+        let per_group = *per_group;
+        let count = self.slots.len();
+        self.totals.iter_mut().for_each(|totals| totals.grow(count));
+
+        let mut laid_out = LaidOut::default();
+        for group in 0..self.groups {
+            let slots = group * per_group..(group + 1) * per_group;
+            match &around {
+                Some(around) if self.has_values(slots.clone()) => {
+                    laid_out.add_filled(slots, around);
+                }
+                Some(_) => continue,
+                None => {
+                    let with = slots.clone().filter(|slot| self.has_values(*slot..slot + 1));
+                    laid_out.add(with.map(|slot| (slot as u32, starts[slot - slots.start])));
+                }
+            }
+            laid_out.end_group(group);
+        }
+        let calls = self.select.calls.iter().zip(&self.recipe.kinds);
+        let slots = calls.map(|(call, kind)| match kind {
+            Kind::Totals(at) => {
+                laid_out.column(&self.totals[*at], &call.function, around.is_some())
+            }
+            _ => missing(call.result, laid_out.slots.len()),
+        });
+        let slots = slots.collect();
+        let LaidOut { groups, ends, times, .. } = laid_out;
+        Ok(GroupRows { groups, ends, block: Block { times, slots } })
+    }
+
+    /// Whether a function has a value in one of these slots.
+    fn has_values(&self, slots: Range<usize>) -> bool {
+        self.totals.iter().any(|totals| slots.clone().any(|slot| totals.count(slot) > 0))
     }
 
     /// What a function found, and in which groups.
@@ -92,5 +168,98 @@ impl Accumulator<'_> {
             }
             _ => (Vec::new(), none()),
         }
+    }
+}
+
+/// The times of all windows of a group, and the rows before the first that was looked at.
+struct Around {
+    times: Vec<i64>,
+    before: usize,
+}
+
+impl Around {
+    /// Around windows with these starts, if they are `filled`; outer `None`: too many are empty, or out of the order that
+    /// calculation gives.
+    fn of(starts: &[i64], filled: Option<(i64, i64)>, windows: &Windows) -> Option<Option<Self>> {
+        let Some((first, last)) = filled else { return Some(None) };
+        let (start, end) = (*starts.first()?, *starts.last()?);
+        // At the ends of time windows are shorter.
+        if first <= model::MIN_TIME_NS || start <= model::MIN_TIME_NS {
+            return None;
+        }
+        let before = usize::try_from(windows.steps(first, start)).ok()?;
+        let after = usize::try_from(windows.steps(end, last)).ok()?;
+        if before.saturating_add(after) > starts.len() + AROUND_MIN {
+            return None;
+        }
+        let of_window = |at: usize| first + at as i64 * windows.every_ns;
+        let times = (0..before + starts.len() + after).map(of_window).collect();
+        Some(Some(Self { times, before }))
+    }
+}
+
+/// Rows, group by group.
+#[derive(Default)]
+struct LaidOut {
+    groups: Vec<u32>,
+    ends: Vec<u32>,
+    times: Vec<i64>,
+    /// The slot of each row, or [`ABSENT`].
+    slots: Vec<u32>,
+}
+
+impl LaidOut {
+    fn add(&mut self, rows: impl Iterator<Item = (u32, i64)>) {
+        for (slot, time) in rows {
+            self.slots.push(slot);
+            self.times.push(time);
+        }
+    }
+
+    fn add_filled(&mut self, slots: Range<usize>, around: &Around) {
+        let after = around.times.len() - around.before - slots.len();
+        self.times.extend_from_slice(&around.times);
+        self.slots.extend(std::iter::repeat_n(ABSENT, around.before));
+        self.slots.extend(slots.map(|slot| slot as u32));
+        self.slots.extend(std::iter::repeat_n(ABSENT, after));
+    }
+
+    /// The rows of a group were added.
+    fn end_group(&mut self, group: usize) {
+        let end = self.slots.len() as u32;
+        if self.ends.last().copied().unwrap_or(0) < end {
+            self.groups.push(group as u32);
+            self.ends.push(end);
+        }
+    }
+
+    /// What a function has in the rows. If empty windows are `filled` the number of values there is 0, unless the group
+    /// has none at all.
+    fn column(&self, totals: &Totals, function: &Function, filled: bool) -> Column {
+        let count = |slot: u32| if slot == ABSENT { 0 } else { totals.count(slot as usize) };
+        let mut validity = Bitmap::of(&self.slots, |slot| count(slot) > 0);
+        let values = if *function == Function::Count {
+            let counts = self.slots.iter().map(|slot| count(*slot).cast_signed());
+            Values::Integer(counts.collect())
+        } else {
+            let some = |slot: &u32| if *slot == ABSENT { 0 } else { *slot as usize };
+            totals.results(function, self.slots.iter().map(some)).values
+        };
+        if filled && *function == Function::Count {
+            validity = self.of_groups(&validity);
+        }
+        let has_all = validity.count_ones() == validity.len();
+        Column { values, validity: (!has_all).then_some(validity) }
+    }
+
+    /// The rows of groups of which a row is among `rows`.
+    fn of_groups(&self, rows: &Bitmap) -> Bitmap {
+        let mut all = Bitmap::new();
+        for end in &self.ends {
+            let of_group = all.len()..*end as usize;
+            let has_one = rows.count_ones_in(of_group.clone()) > 0;
+            all.extend_filled(of_group.len(), has_one);
+        }
+        all
     }
 }

@@ -198,7 +198,7 @@ impl Totals {
         (side_by_side && counts[range.clone()].iter().all(|count| *count > 0)).then_some(range)
     }
 
-    /// The results of `function` for `slots`, which all have values.
+    /// The results of `function` for `slots`; of those without values anything.
     pub(crate) fn results(
         &self,
         function: &Function,

@@ -1,27 +1,40 @@
-//! Groups that have a row each: their rows are made together, and are parts of one batch.
+//! Groups that have a row each, or one a window: their rows are made together, and are parts of one batch.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use influxql::Fill;
-use model::{ColumnBatch, Name, Reservation, Strings};
+use model::{ColumnBatch, Name, Reservation, SeriesHeader, Strings};
 
-use super::Aggregate;
+use super::{Aggregate, Points};
 use crate::QueryError;
 use crate::exec::accumulate::flat::GroupRows;
 use crate::exec::stream::{Part, outputs};
 use crate::exec::unit::Unit;
-use crate::plan::Select;
+use crate::exec::window::Windows;
+use crate::plan::{CallPlan, Select};
 
-/// Rows of groups, one each.
+/// Rows of groups.
 pub(super) struct Flat {
-    /// How many groups were read.
-    pub(super) read: usize,
-    /// The group of each row.
-    groups: Vec<usize>,
+    /// The groups that have rows, from the first that was read on.
+    first: usize,
+    groups: Vec<u32>,
+    /// Of each group where its rows end.
+    ends: Vec<u32>,
     batch: Arc<ColumnBatch>,
-    /// The next row.
+    /// The next group, and its next row.
     at: usize,
+    row: usize,
+    /// The group whose rows are not all handed out.
+    header: Option<Arc<SeriesHeader>>,
     _held: Reservation,
+}
+
+/// What was read of groups by windows.
+pub(super) enum Read {
+    Flat(Flat),
+    /// Points of groups, where rows do not come together.
+    Points(Range<usize>, Vec<Vec<Points>>),
 }
 
 /// Rows of some groups of a unit, one each.
@@ -47,8 +60,9 @@ impl Together<'_> {
         let at = self.select.dimensions.iter().position(|dimension| dimension == key)?;
         let input = self.unit.inputs.first()?;
         let column = &input.scan.series().tags[input.dimensions[at]];
-        let of_group = |group: &usize| self.unit.groups.first_series(*group);
-        let series = self.flat.groups.iter().map(of_group);
+        let of_group = |group: usize| self.unit.groups.first_series(group);
+        let series = self.flat.groups.iter().map(|group| self.flat.first + *group as usize);
+        let series = series.map(of_group);
         Some((&column.values, series.map(|series| column.codes[series as usize])))
     }
 }
@@ -68,8 +82,8 @@ impl Aggregate {
                 self.finish_unit();
                 continue;
             }
-            let flat = self.read_flat(unit)?;
-            self.done += flat.read;
+            let (read, flat) = self.read_flat(unit)?;
+            self.done += read;
             if !flat.groups.is_empty() {
                 let unit = &self.units[0];
                 return Ok(Some(Together { unit, select: &self.select, flat }));
@@ -78,50 +92,127 @@ impl Aggregate {
     }
 
     /// Whether every group has a row at most, which needs nothing but itself.
-    pub(super) fn has_row_each(&self) -> bool {
+    fn has_row_each(&self) -> bool {
         let select = &self.select;
         select.windows.is_none()
-            && select.ascending
-            && (select.limit, select.offset) == (0, 0)
+            && self.needs_nothing_else()
             && matches!(select.fill, Fill::Null | Fill::None)
-            && self.inner.iter().all(Option::is_none)
             && matches!(self.passes.as_slice(), [pass] if pass.recipe.has_row_each())
     }
 
-    /// Reads the next groups of a unit.
-    pub(super) fn read_flat(&self, unit: &Unit) -> Result<Flat, QueryError> {
+    /// Whether every window of a group has a row at most, which needs nothing but itself.
+    fn has_row_a_window(&self) -> bool {
+        let select = &self.select;
+        let is_filled = |call: &CallPlan| call.is_filled();
+        let is_simple = match select.fill {
+            Fill::None => true,
+            Fill::Null => select.has_lower_bound() && select.calls.iter().all(is_filled),
+            _ => false,
+        };
+        select.windows.as_ref().is_some_and(Windows::is_regular)
+            && self.needs_nothing_else()
+            && is_simple
+            && select.aux.is_empty()
+            && matches!(self.passes.as_slice(), [pass] if pass.recipe.are_totals())
+    }
+
+    fn needs_nothing_else(&self) -> bool {
+        let select = &self.select;
+        select.ascending
+            && (select.limit, select.offset) == (0, 0)
+            && self.inner.iter().all(Option::is_none)
+    }
+
+    /// Reads the next groups of a unit, if their rows can come together. How many, and what is there of them.
+    pub(super) fn read_together(&self, unit: &Unit) -> Result<Option<(usize, Read)>, QueryError> {
+        // A group by itself has nobody to be together with.
+        if unit.groups.len() == 1 {
+            Ok(None)
+        } else if self.has_row_each() {
+            let (read, flat) = self.read_flat(unit)?;
+            Ok(Some((read, Read::Flat(flat))))
+        } else if self.has_row_a_window() {
+            self.read_windows(unit).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Reads the next groups of a unit, which have a row each. How many, and their rows.
+    fn read_flat(&self, unit: &Unit) -> Result<(usize, Flat), QueryError> {
+        let run = self.run(&self.passes[0], unit);
+        let read = run.groups_at_once(self.done);
+        let groups = self.done..self.done + read;
+        let state = run.read_state(groups, run.read_range(), None)?;
+        Ok((read, self.flat_of(state.rows_of_groups())?))
+    }
+
+    /// Reads the next groups of a unit, which have a row a window. How many, and what is there of them.
+    fn read_windows(&self, unit: &Unit) -> Result<(usize, Read), QueryError> {
         let run = self.run(&self.passes[0], unit);
         let read = run.groups_at_once(self.done);
         let groups = self.done..self.done + read;
         let state = run.read_state(groups.clone(), run.read_range(), None)?;
-        let GroupRows { groups: with_rows, block } = state.rows_of_groups();
+        let (select, range) = (&self.select, self.select.range);
+        let filled = select.windows.as_ref().filter(|_| select.fill != Fill::None);
+        let filled = filled.map(|all| (all.at(range.min).start, all.at(range.max).start));
+        let found = match state.rows_of_windows(filled) {
+            Ok(rows) => Read::Flat(self.flat_of(rows)?),
+            Err(state) => Read::Points(groups, state.finish(&unit.inputs, |_, points| points)),
+        };
+        Ok((read, found))
+    }
+
+    fn flat_of(&self, rows: GroupRows) -> Result<Flat, QueryError> {
+        let GroupRows { groups, ends, block } = rows;
         let rows = block.times.len();
         let columns = outputs(&self.select, block);
         let batch = ColumnBatch { rows, runs: Vec::new(), columns };
-        let bytes = batch.memory_bytes() + rows * size_of::<usize>();
+        let bytes = batch.memory_bytes() + groups.len() * 2 * size_of::<u32>();
         let held = self.context.budget.reserve(bytes)?;
-        let groups = with_rows.into_iter().map(|group| groups.start + group as usize).collect();
-        Ok(Flat { read, groups, batch: Arc::new(batch), at: 0, _held: held })
+        Ok(Flat {
+            first: self.done,
+            groups,
+            ends,
+            batch: Arc::new(batch),
+            at: 0,
+            row: 0,
+            header: None,
+            _held: held,
+        })
     }
 
-    /// The row of the next group.
-    pub(super) fn next_flat(&mut self) -> Result<Option<Part>, QueryError> {
+    /// The next rows of the next group, at most `rows_max`.
+    pub(super) fn next_flat(&mut self, rows_max: usize) -> Result<Option<Part>, QueryError> {
         let (Some(flat), Some(unit)) = (&mut self.flat, self.units.front()) else {
             return Ok(None);
         };
-        let Some(group) = flat.groups.get(flat.at) else {
+        let (Some(group), Some(end)) = (flat.groups.get(flat.at), flat.ends.get(flat.at)) else {
             self.flat = None;
             return Ok(None);
         };
-        if flat.at.is_multiple_of(CHECKED_ROWS) {
+        if flat.at.is_multiple_of(CHECKED_GROUPS) {
             self.context.interrupt.check()?;
         }
-        let header = unit.header(*group, &self.select);
-        let range = flat.at..flat.at + 1;
-        flat.at += 1;
+        let header = flat.header.take();
+        let new = || unit.header(flat.first + *group as usize, &self.select);
+        let header = header.unwrap_or_else(new);
+        let end = *end as usize;
+        let range = flat.row..end.min(flat.row.saturating_add(rows_max.max(1)));
+        flat.row = range.end;
+        if flat.row == end {
+            flat.at += 1;
+        } else {
+            flat.header = Some(Arc::clone(&header));
+        }
         Ok(Some(Part { header, batch: Arc::clone(&flat.batch), range }))
+    }
+
+    /// Whether rows are there, and nothing has to be read for them.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.flat.as_ref().is_some_and(|flat| flat.at < flat.groups.len())
     }
 }
 
-/// Whether somebody wants to stop is asked once in so many rows.
-const CHECKED_ROWS: usize = 1024;
+/// Whether somebody wants to stop is asked once in so many groups.
+const CHECKED_GROUPS: usize = 1024;
