@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use influxql::Fill;
 use model::{Bitmap, Column, Values};
 
 use super::output::whole_time;
@@ -10,10 +11,11 @@ use super::points::Points;
 use super::slots::SlotMap;
 use super::totals::Totals;
 use super::{Accumulator, Kind, Recipe, State};
-use crate::exec::column::{ABSENT, missing, take};
-use crate::exec::rows::Block;
+use crate::exec::column::{ABSENT, fill_missing, missing, take};
+use crate::exec::rows::{Block, number};
 use crate::exec::window::Windows;
 use crate::functions::Function;
+use crate::plan::CallPlan;
 
 /// If there are more windows around those that were looked at than these and so many, rows are better made one after another.
 const AROUND_MIN: usize = 4;
@@ -124,13 +126,18 @@ impl Accumulator<'_> {
             }
             laid_out.end_group(group);
         }
-        let calls = self.select.calls.iter().zip(&self.recipe.kinds);
-        let slots = calls.map(|(call, kind)| match kind {
-            Kind::Totals(at) => {
-                laid_out.column(&self.totals[*at], &call.function, around.is_some())
+        let fill = self.select.fill;
+        let column = |(call, kind): (&CallPlan, &Kind)| {
+            let mut column = match kind {
+                Kind::Totals(at) => laid_out.column(&self.totals[*at], &call.function, fill),
+                _ => missing(call.result, laid_out.slots.len()),
+            };
+            if let Some(value) = number(fill).filter(|_| call.is_known) {
+                fill_missing(&mut column, &value);
             }
-            _ => missing(call.result, laid_out.slots.len()),
-        });
+            column
+        };
+        let slots = self.select.calls.iter().zip(&self.recipe.kinds).map(column);
         let slots = slots.collect();
         let LaidOut { groups, ends, times, .. } = laid_out;
         Ok(GroupRows { groups, ends, block: Block { times, slots } })
@@ -233,23 +240,38 @@ impl LaidOut {
         }
     }
 
-    /// What a function has in the rows. If empty windows are `filled` the number of values there is 0, unless the group
-    /// has none at all.
-    fn column(&self, totals: &Totals, function: &Function, filled: bool) -> Column {
+    /// What a function has in the rows. The number of values in empty windows is 0, unless the group has none at all.
+    fn column(&self, totals: &Totals, function: &Function, fill: Fill) -> Column {
+        let carried = (fill == Fill::Previous).then(|| self.carried(totals));
+        let slots = carried.as_ref().unwrap_or(&self.slots);
         let count = |slot: u32| if slot == ABSENT { 0 } else { totals.count(slot as usize) };
-        let mut validity = Bitmap::of(&self.slots, |slot| count(slot) > 0);
+        let mut validity = Bitmap::of(slots, |slot| count(slot) > 0);
         let values = if *function == Function::Count {
-            let counts = self.slots.iter().map(|slot| count(*slot).cast_signed());
-            Values::Integer(counts.collect())
+            Values::Integer(slots.iter().map(|slot| count(*slot).cast_signed()).collect())
         } else {
             let some = |slot: &u32| if *slot == ABSENT { 0 } else { *slot as usize };
-            totals.results(function, self.slots.iter().map(some)).values
+            totals.results(function, slots.iter().map(some)).values
         };
-        if filled && *function == Function::Count {
+        if fill == Fill::Null && *function == Function::Count {
             validity = self.of_groups(&validity);
         }
         let has_all = validity.count_ones() == validity.len();
         Column { values, validity: (!has_all).then_some(validity) }
+    }
+
+    /// The slots of rows, in place of those without values the last before them of the same group.
+    fn carried(&self, totals: &Totals) -> Vec<u32> {
+        let mut carried = Vec::with_capacity(self.slots.len());
+        for end in &self.ends {
+            let mut last = ABSENT;
+            for slot in &self.slots[carried.len()..*end as usize] {
+                if *slot != ABSENT && totals.count(*slot as usize) > 0 {
+                    last = *slot;
+                }
+                carried.push(last);
+            }
+        }
+        carried
     }
 
     /// The rows of groups of which a row is among `rows`.

@@ -103,15 +103,21 @@ impl Aggregate {
     /// Whether every window of a group has a row at most, which needs nothing but itself.
     fn has_row_a_window(&self) -> bool {
         let select = &self.select;
-        let is_filled = |call: &CallPlan| call.is_filled();
-        let is_simple = match select.fill {
-            Fill::None => true,
-            Fill::Null => select.has_lower_bound() && select.calls.iter().all(is_filled),
-            _ => false,
+        let are_numbers = || {
+            let is_number = |call: &CallPlan| call.shown == call.result && call.result.is_numeric();
+            select.calls.iter().all(is_number)
         };
+        let is_simple = match select.fill {
+            Fill::None | Fill::Null | Fill::Previous => true,
+            Fill::Integer(_) | Fill::Number(_) => are_numbers(),
+            Fill::Linear => false,
+        };
+        let has_ends = select.fill == Fill::None
+            || select.has_lower_bound() && select.calls.iter().all(CallPlan::is_filled);
         select.windows.as_ref().is_some_and(Windows::is_regular)
             && self.needs_nothing_else()
             && is_simple
+            && has_ends
             && select.aux.is_empty()
             && matches!(self.passes.as_slice(), [pass] if pass.recipe.are_totals())
     }
