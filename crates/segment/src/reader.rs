@@ -432,12 +432,17 @@ impl SegmentReader {
         times::find(self, block, rows, time)
     }
 
-    /// Whether rows of a block are found by their times, and these told, by calculation, as far as is known.
+    /// The same by calculation; `None` if times of the block have to be read for it.
     ///
     /// # Errors
-    /// If the disk fails or the page is damaged.
-    pub fn times_are_calculated(&self, block: &Block) -> Result<bool, SegmentError> {
-        times::are_calculated(self, block)
+    /// Those of [`Self::find_rows`], which panics where this does.
+    pub fn calculated_rows(
+        &self,
+        block: &Block,
+        rows: Range<usize>,
+        time: TimeRange,
+    ) -> Result<Option<FoundRows>, SegmentError> {
+        times::calculated(self, block, rows, time)
     }
 
     /// The times of the first and the last of some rows of a block, at least one, which are all of one series.

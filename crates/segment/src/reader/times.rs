@@ -145,6 +145,17 @@ impl<'a> Times<'a> {
         }
     }
 
+    /// The rows inside `time` among `rows` of one series.
+    fn find(&self, rows: Range<usize>, time: TimeRange) -> Result<FoundRows, SegmentError> {
+        let mut search = Search::new(self);
+        let rows = if rows.is_empty() { rows } else { search.rows_in(rows, time)? };
+        if rows.is_empty() {
+            return Ok(FoundRows::none());
+        }
+        let time = TimeRange::new(search.at(rows.start)?, search.at(rows.end - 1)?);
+        Ok(FoundRows { rows, time, near: (search.rows, search.times) })
+    }
+
     fn decode_page(
         &self,
         page: &[u8],
@@ -287,11 +298,6 @@ pub(crate) fn times_in(
     Ok(found)
 }
 
-/// Whether rows of a block are found, and their times told, by calculation.
-pub(super) fn are_calculated(reader: &SegmentReader, block: &Block) -> Result<bool, SegmentError> {
-    Ok(Times::open(reader, block)?.form.is_calculated())
-}
-
 /// The rows inside `time` among `rows`.
 pub(crate) fn rows_in(
     reader: &SegmentReader,
@@ -320,6 +326,10 @@ pub struct FoundRows {
 }
 
 impl FoundRows {
+    fn none() -> Self {
+        Self { rows: 0..0, time: TimeRange::EMPTY, near: (0..0, Vec::new()) }
+    }
+
     /// The times of some rows of the block, if they were read to find these.
     #[must_use]
     pub fn times(&self, rows: &Range<usize>) -> Option<&[i64]> {
@@ -336,18 +346,21 @@ pub(super) fn find(
     rows: Range<usize>,
     time: TimeRange,
 ) -> Result<FoundRows, SegmentError> {
-    let none = FoundRows { rows: 0..0, time: TimeRange::EMPTY, near: (0..0, Vec::new()) };
     if rows.is_empty() || time.is_empty() || !time.overlaps(&block.time()) {
-        return Ok(none);
+        return Ok(FoundRows::none());
     }
-    let of_block = Times::open(reader, block)?;
-    let mut search = Search::new(&of_block);
-    let rows = search.rows_in(rows, time)?;
-    if rows.is_empty() {
-        return Ok(none);
-    }
-    let time = TimeRange::new(search.at(rows.start)?, search.at(rows.end - 1)?);
-    Ok(FoundRows { rows, time, near: (search.rows, search.times) })
+    Times::open(reader, block)?.find(rows, time)
+}
+
+/// The same if nothing has to be read for it but what says so.
+pub(super) fn calculated(
+    reader: &SegmentReader,
+    block: &Block,
+    rows: Range<usize>,
+    time: TimeRange,
+) -> Result<Option<FoundRows>, SegmentError> {
+    let times = Times::open(reader, block)?;
+    times.form.is_calculated().then(|| times.find(rows, time)).transpose()
 }
 
 fn search(

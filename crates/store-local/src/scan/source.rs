@@ -329,8 +329,11 @@ impl SegmentSource {
         if let Some(shared) = &mut self.shared {
             shared.count(run.len());
         }
-        if self.reader.times_are_calculated(&block).map_err(segment_error)? {
-            return self.found_span(source, block, run, time, out);
+        let found =
+            self.reader.calculated_rows(&block, run.clone(), time).map_err(segment_error)?;
+        if let Some(found) = found {
+            self.add_found(source, block, found, out);
+            return Ok(());
         }
         let mut decoded = Vec::new();
         let times = self.run_times(&block, &run, &mut decoded)?;
@@ -359,12 +362,16 @@ impl SegmentSource {
         out: &mut Vec<Span>,
     ) -> Result<(), StoreError> {
         let found = self.reader.find_rows(&block, rows, time).map_err(segment_error)?;
+        self.add_found(source, block, found, out);
+        Ok(())
+    }
+
+    fn add_found(&mut self, source: usize, block: Block, found: FoundRows, out: &mut Vec<Span>) {
         if !found.rows.is_empty() {
             let (time, rows) = (found.time, found.rows.clone());
             self.found = Some((block.clone(), found));
             out.push(Span { source, time, rows: SpanRows::Block(block, rows), hidden: None });
         }
-        Ok(())
     }
 
     /// The times of the first and the last of some rows.
