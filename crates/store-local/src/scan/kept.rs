@@ -24,10 +24,11 @@ pub(super) struct SharedBlock {
     runs: Arc<Runs>,
     last_series: SeriesId,
     several: bool,
-    /// The series that were asked for, their rows, and how many of these were wanted: they lie in the time range, and
-    /// no summary is as good.
+    /// The series that were asked for, their rows, how many of these lie in a time range whose ends were looked for among
+    /// all their times, and of how many fields were wanted: no summary is as good.
     series: usize,
     rows: usize,
+    within: usize,
     wanted: usize,
     times: Option<Vec<i64>>,
     columns: Vec<Option<Column>>,
@@ -38,6 +39,17 @@ impl SharedBlock {
     pub(super) fn count(&mut self, rows: usize) {
         self.series += 1;
         self.rows += rows;
+    }
+
+    /// Counts rows of it that were found to be in the time range by reading all its times.
+    pub(super) fn count_within(&mut self, rows: usize) {
+        self.within += rows;
+    }
+
+    /// Whether columns of the block are worth keeping of which so many rows are wanted.
+    fn is_worth_keeping(&self, wanted: usize) -> bool {
+        let are_short = self.rows < self.series * LONG_RUN_ROWS;
+        self.several && (are_short || wanted * WHOLE_PART >= self.rows)
     }
 }
 
@@ -62,6 +74,7 @@ impl SegmentSource {
                     several: false,
                     series: 0,
                     rows: 0,
+                    within: 0,
                     wanted: 0,
                     times: None,
                     columns: vec![None; self.fields.len()],
@@ -81,12 +94,17 @@ impl SegmentSource {
 
     /// Whether whole columns of `block` are worth keeping: not if a small part of each series is wanted.
     pub(super) fn keeps(&self, block: &Block) -> bool {
-        let is_worth_it = |shared: &SharedBlock| {
-            let are_short = shared.rows < shared.series * LONG_RUN_ROWS;
-            let are_many = are_short || shared.wanted * WHOLE_PART >= shared.rows;
-            shared.several && same(&shared.block, block) && are_many
-        };
-        !self.few && self.shared.as_ref().is_some_and(is_worth_it)
+        self.shares(block).is_some_and(|shared| shared.is_worth_keeping(shared.wanted))
+    }
+
+    /// Whether all its times are: they may have to be read where values need not be.
+    pub(super) fn keeps_times(&self, block: &Block) -> bool {
+        let most = |shared: &SharedBlock| shared.wanted.max(shared.within);
+        self.shares(block).is_some_and(|shared| shared.is_worth_keeping(most(shared)))
+    }
+
+    fn shares(&self, block: &Block) -> Option<&SharedBlock> {
+        self.shared.as_ref().filter(|shared| !self.few && same(&shared.block, block))
     }
 
     /// Times of some rows of one series: of the whole block, if these are kept.
@@ -97,7 +115,7 @@ impl SegmentSource {
         decoded: &'a mut Vec<i64>,
     ) -> Result<&'a [i64], StoreError> {
         let reader = &self.reader;
-        if !self.keeps(block) {
+        if !self.keeps_times(block) {
             let is_this = |(of, _): &&(Block, FoundRows)| same(of, block);
             if let Some((_, found)) = self.found.as_ref().filter(is_this)
                 && let Some(times) = found.times(run)
@@ -107,7 +125,7 @@ impl SegmentSource {
             reader.times(block, run.clone(), decoded).map_err(segment_error)?;
             return Ok(decoded);
         }
-        let shared = self.shared.as_mut().expect("BUG: keeps says so");
+        let shared = self.shared.as_mut().expect("BUG: keeps_times says so");
         if shared.times.is_none() {
             let mut times = Vec::with_capacity(block.rows());
             reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;

@@ -89,7 +89,7 @@ impl SegmentSource {
         time: TimeRange,
     ) -> Result<Vec<i64>, StoreError> {
         let mut times = Vec::new();
-        if self.keeps(block) {
+        if self.keeps_times(block) {
             return Ok(self.run_times(block, rows, &mut times)?.to_vec());
         }
         let rows = self.reader.rows_in(block, rows.clone(), time).map_err(segment_error)?;

@@ -340,6 +340,9 @@ impl SegmentSource {
         let from = times.partition_point(|t| *t < time.min);
         let to = times.partition_point(|t| *t <= time.max);
         let bounds = (from < to).then(|| TimeRange::new(times[from], times[to - 1]));
+        if let Some(shared) = &mut self.shared {
+            shared.count_within(to.saturating_sub(from));
+        }
         if let Some(bounds) = bounds {
             let rows = run.start + from..run.start + to;
             out.push(Span {
@@ -437,8 +440,8 @@ impl SegmentSource {
         }
         self.want(block, parts.iter().map(Range::len).sum());
         for rows in parts {
-            let mut times = Vec::with_capacity(rows.len());
-            self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+            let mut decoded = Vec::new();
+            let times = self.run_times(block, rows, &mut decoded)?.to_vec();
             pieces.push(Piece { times, columns: Vec::with_capacity(self.fields.len()) });
         }
         for (at, column) in self.columns(block, parts, &self.fields)?.into_iter().enumerate() {
