@@ -435,7 +435,7 @@ impl SegmentReader {
     /// The same by calculation; `None` if times of the block have to be read for it.
     ///
     /// # Errors
-    /// Those of [`Self::find_rows`], which panics where this does.
+    /// As of [`Self::find_rows`], and so are panics.
     pub fn calculated_rows(
         &self,
         block: &Block,

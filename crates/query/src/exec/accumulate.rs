@@ -133,9 +133,7 @@ impl Recipe {
 
     /// Whether summaries can stand for rows; then which parts of them are used.
     pub(crate) fn summary_parts(&self) -> Option<store::SummaryParts> {
-        let only_totals =
-            self.kinds.iter().all(|kind| matches!(kind, Kind::Totals(_) | Kind::Nothing));
-        if !only_totals || self.totals.is_empty() {
+        if !self.are_totals() || self.totals.is_empty() {
             return None;
         }
         let any = |part: fn(&Parts) -> bool| self.totals.iter().any(|plan| part(&plan.parts));

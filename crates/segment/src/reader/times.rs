@@ -72,20 +72,18 @@ impl<'a> Times<'a> {
                 lines.append(rows, out);
                 return Ok(());
             }
-            Form::Page { page, kept: None } => return self.decode_page(page, rows, out),
-            Form::Page { page, kept: Some(kept) } => (page, kept),
+            Form::Page { page, kept } => (page, kept.as_ref()),
         };
-        match kept.learned() {
-            Some(Learned::Lines(lines)) => lines.append(rows, out),
-            Some(Learned::Thawed(thawed)) => return self.decode_thawed(thawed, rows, out),
-            Some(Learned::Nothing) => return self.decode_page(page, rows, out),
-            None if kept.touch(rows.len() * 2 > self.block.rows()) => {
+        match kept.map(|kept| (kept, kept.learned())) {
+            Some((_, Some(Learned::Thawed(thawed)))) => self.decode_thawed(thawed, rows, out),
+            Some((kept, None)) if kept.touch(rows.len() * 2 > self.block.rows()) => {
                 let whole = self.learn(page, kept)?;
                 out.extend_from_slice(&whole[rows]);
+                Ok(())
             }
-            None => return self.decode_page(page, rows, out),
+            // Whoever opens them next is given lines that were learned since.
+            _ => self.decode_page(page, rows, out),
         }
-        Ok(())
     }
 
     fn decode_thawed(
@@ -171,14 +169,10 @@ impl<'a> Times<'a> {
     fn learn(&self, page: &[u8], kept: &Arc<KeptTimes>) -> Result<Vec<i64>, SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
         self.decode_page(page, 0..self.block.rows(), &mut whole)?;
-        let values = Values::Integer(whole);
-        let bytes = kept.learn(&values, codec::is_entropy_coded(page));
+        let bytes = kept.learn(&whole, codec::is_entropy_coded(page));
         let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
         source.grew(Kind::KeptTimes, extent, kept, bytes);
-        match values {
-            Values::Integer(whole) => Ok(whole),
-            _ => panic!("BUG: times became something else"),
-        }
+        Ok(whole)
     }
 }
 

@@ -103,6 +103,12 @@ impl SegmentSource {
         self.shares(block).is_some_and(|shared| shared.is_worth_keeping(most(shared)))
     }
 
+    /// Whether they are there.
+    pub(super) fn has_times(&self, block: &Block) -> bool {
+        let are_read = self.shares(block).is_some_and(|shared| shared.times.is_some());
+        are_read && self.keeps_times(block)
+    }
+
     fn shares(&self, block: &Block) -> Option<&SharedBlock> {
         self.shared.as_ref().filter(|shared| !self.few && same(&shared.block, block))
     }

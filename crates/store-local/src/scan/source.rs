@@ -329,11 +329,12 @@ impl SegmentSource {
         if let Some(shared) = &mut self.shared {
             shared.count(run.len());
         }
-        let found =
-            self.reader.calculated_rows(&block, run.clone(), time).map_err(segment_error)?;
-        if let Some(found) = found {
-            self.add_found(source, block, found, out);
-            return Ok(());
+        if !self.has_times(&block) {
+            let found = self.reader.calculated_rows(&block, run.clone(), time);
+            if let Some(found) = found.map_err(segment_error)? {
+                self.add_found(source, block, found, out);
+                return Ok(());
+            }
         }
         let mut decoded = Vec::new();
         let times = self.run_times(&block, &run, &mut decoded)?;

@@ -30,7 +30,7 @@ pub(super) struct Flat {
     _held: Reservation,
 }
 
-/// What was read of groups by windows.
+/// What was read of groups.
 pub(super) enum Read {
     Flat(Flat),
     /// Points of groups, where rows do not come together.
@@ -82,7 +82,9 @@ impl Aggregate {
                 self.finish_unit();
                 continue;
             }
-            let (read, flat) = self.read_flat(unit)?;
+            let (read, Read::Flat(flat)) = self.read_rows(unit)? else {
+                panic!("BUG: groups without windows have a row each")
+            };
             self.done += read;
             if !flat.groups.is_empty() {
                 let unit = &self.units[0];
@@ -132,37 +134,25 @@ impl Aggregate {
     /// Reads the next groups of a unit, if their rows can come together. How many, and what is there of them.
     pub(super) fn read_together(&self, unit: &Unit) -> Result<Option<(usize, Read)>, QueryError> {
         // A group by itself has nobody to be together with.
-        if unit.groups.len() == 1 {
-            Ok(None)
-        } else if self.has_row_each() {
-            let (read, flat) = self.read_flat(unit)?;
-            Ok(Some((read, Read::Flat(flat))))
-        } else if self.has_row_a_window() {
-            self.read_windows(unit).map(Some)
-        } else {
-            Ok(None)
-        }
+        let come_together =
+            unit.groups.len() > 1 && (self.has_row_each() || self.has_row_a_window());
+        come_together.then(|| self.read_rows(unit)).transpose()
     }
 
-    /// Reads the next groups of a unit, which have a row each. How many, and their rows.
-    fn read_flat(&self, unit: &Unit) -> Result<(usize, Flat), QueryError> {
-        let run = self.run(&self.passes[0], unit);
-        let read = run.groups_at_once(self.done);
-        let groups = self.done..self.done + read;
-        let state = run.read_state(groups, run.read_range(), None)?;
-        Ok((read, self.flat_of(state.rows_of_groups())?))
-    }
-
-    /// Reads the next groups of a unit, which have a row a window. How many, and what is there of them.
-    fn read_windows(&self, unit: &Unit) -> Result<(usize, Read), QueryError> {
+    /// Reads the next groups of a unit, which have a row each, or one a window. How many, and what is there of them.
+    fn read_rows(&self, unit: &Unit) -> Result<(usize, Read), QueryError> {
         let run = self.run(&self.passes[0], unit);
         let read = run.groups_at_once(self.done);
         let groups = self.done..self.done + read;
         let state = run.read_state(groups.clone(), run.read_range(), None)?;
-        let (select, range) = (&self.select, self.select.range);
-        let filled = select.windows.as_ref().filter(|_| select.fill != Fill::None);
-        let filled = filled.map(|all| (all.at(range.min).start, all.at(range.max).start));
-        let found = match state.rows_of_windows(filled) {
+        let (fills, range) = (self.select.fill != Fill::None, self.select.range);
+        let filled =
+            |all: &Windows| fills.then(|| (all.at(range.min).start, all.at(range.max).start));
+        let rows = match &self.select.windows {
+            None => Ok(state.rows_of_groups()),
+            Some(windows) => state.rows_of_windows(filled(windows)),
+        };
+        let found = match rows {
             Ok(rows) => Read::Flat(self.flat_of(rows)?),
             Err(state) => Read::Points(groups, state.finish(&unit.inputs, |_, points| points)),
         };

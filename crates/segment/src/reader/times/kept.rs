@@ -32,11 +32,13 @@ pub(super) enum Learned {
 }
 
 impl Learned {
-    fn of(values: &Values, is_tight: bool) -> Self {
-        let Values::Integer(times) = values else { panic!("BUG: times of another type") };
+    fn of(times: &[i64], is_tight: bool) -> Self {
         match Lines::of(times) {
             Some(lines) => Self::Lines(Arc::new(lines)),
-            None if is_tight => Self::Thawed(Thawed::new(SparseView::all(values), 0..values.len())),
+            None if is_tight => {
+                let values = Values::Integer(times.to_vec());
+                Self::Thawed(Thawed::new(SparseView::all(&values), 0..times.len()))
+            }
             None => Self::Nothing,
         }
     }
@@ -52,8 +54,8 @@ impl Learned {
 
 impl KeptTimes {
     /// Of the times of a page that is being written; `is_tight` says whether it is entropy-coded.
-    pub(in crate::reader) fn written(times: Vec<i64>, is_tight: bool) -> Self {
-        let learned = Learned::of(&Values::Integer(times), is_tight);
+    pub(in crate::reader) fn written(times: &[i64], is_tight: bool) -> Self {
+        let learned = Learned::of(times, is_tight);
         Self { looks: AtomicU32::new(0), learned: OnceLock::from(learned) }
     }
 
@@ -82,7 +84,7 @@ impl KeptTimes {
     }
 
     /// Learns the times, which are these. The bytes of memory that were added.
-    pub(super) fn learn(&self, times: &Values, is_tight: bool) -> usize {
+    pub(super) fn learn(&self, times: &[i64], is_tight: bool) -> usize {
         let learned = Learned::of(times, is_tight);
         let bytes = learned.memory_bytes();
         if self.learned.set(learned).is_ok() { bytes } else { 0 }
