@@ -3,6 +3,7 @@
 //!
 //! Functions of the points of other functions are a matter of their own: see [`transform`].
 
+pub(crate) mod deviation;
 pub(crate) mod integral;
 pub(crate) mod rank;
 pub(crate) mod ranked;

@@ -224,6 +224,7 @@ impl<'a> Accumulator<'a> {
     ) -> Self {
         let totals = recipe.totals.iter().map(|plan| Totals::new(plan.input, plan.parts)).collect();
         let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
+        let shows_rows = !select.aux.is_empty() || output::has_own_times(select);
         let state = |(kind, call): (&Kind, &CallPlan)| match (kind, call.input) {
             (Kind::Totals(_), _) => State::Totals,
             (Kind::Pick, Some(input)) => {
@@ -231,7 +232,8 @@ impl<'a> Accumulator<'a> {
             }
             (Kind::Tally, Some(input)) => State::Tally(Tally::new(call.function.clone(), input)),
             (Kind::Collect | Kind::CollectGroup, Some(input)) => {
-                State::Collect(Collect::new(call.function.clone(), input, aux_types(), seed))
+                let function = call.function.clone();
+                State::Collect(Collect::new(function, shows_rows, input, aux_types(), seed))
             }
             _ => State::Nothing,
         };

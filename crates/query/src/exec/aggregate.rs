@@ -375,6 +375,11 @@ impl Run<'_> {
         if let (None, Some(at_once)) = (only, self.groups_apart(&groups)) {
             return self.read_apart(groups, at_once, range);
         }
+        if only.is_none()
+            && let Some(points) = self.read_parts(groups.clone(), range)?
+        {
+            return Ok(points);
+        }
         let state = self.read_state(groups, range, only)?;
         Ok(state.finish(&self.unit.inputs, |_, points| points))
     }
@@ -399,12 +404,12 @@ impl Run<'_> {
             let cells = rows.saturating_mul(self.select.calls.len() as u64);
             let shares = self.unit.shares(at, slice, cells, self.context)?;
             if let [slice] = shares.as_slice() {
-                self.read_share(&mut state, at, slice, groups.clone(), only)?;
+                self.read_share(&mut state, at, slice, self.group_of(at, groups.clone(), only))?;
                 continue;
             }
             let parts = unit::on_threads(&shares, |share| {
                 let mut part = self.accumulator(groups.len(), range)?;
-                self.read_share(&mut part, at, share, groups.clone(), only)?;
+                self.read_share(&mut part, at, share, self.group_of(at, groups.clone(), only))?;
                 Ok(part)
             })?;
             for part in parts {
@@ -429,21 +434,29 @@ impl Run<'_> {
         ))
     }
 
+    /// Of a series of input `at` its place among `groups`, of these those that are wanted.
+    fn group_of<'b>(
+        &'b self,
+        at: usize,
+        groups: Range<usize>,
+        only: Option<&'b [bool]>,
+    ) -> impl Fn(u32) -> Option<u32> + Copy + 'b {
+        let (start, end) = (groups.start as u32, groups.end as u32);
+        move |series| {
+            let group = self.unit.groups.of(at, series)?;
+            let local = (start <= group && group < end).then(|| group - start)?;
+            only.is_none_or(|only| only[local as usize]).then_some(local)
+        }
+    }
+
     fn read_share(
         &self,
         state: &mut Accumulator<'_>,
         at: usize,
         slice: &ScanSlice,
-        groups: Range<usize>,
-        only: Option<&[bool]>,
+        group_of: impl Fn(u32) -> Option<u32> + Copy,
     ) -> Result<(), QueryError> {
         let input = &self.unit.inputs[at];
-        let (start, end) = (groups.start as u32, groups.end as u32);
-        let group_of = |series: u32| {
-            let group = self.unit.groups.of(at, series)?;
-            let local = (start <= group && group < end).then(|| group - start)?;
-            only.is_none_or(|only| only[local as usize]).then_some(local)
-        };
         if let Some(rows) = End::of(self.select).and_then(|_| ends::first_rows(input)) {
             let first = ScanSlice { rows_per_series: Some(rows), ..slice.clone() };
             return self.read_ends(state, at, first, group_of);

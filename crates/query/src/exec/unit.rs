@@ -155,13 +155,23 @@ impl Unit {
         context: &QueryContext,
     ) -> Result<Vec<ScanSlice>, QueryError> {
         let threads = context.threads.max(1);
-        let input = &self.inputs[at];
         let cost = if self.may_be_summarised(at) { 1 } else { ROW_COST };
         if threads == 1 || cells.saturating_mul(cost) < context.tuning.parallel_cells {
             return Ok(vec![slice]);
         }
-        let len = slice.series.as_ref().map_or(input.scan.series().len as usize, |s| s.len());
-        let mut cuts = input.scan.cuts(slice.series.as_deref(), threads)?;
+        self.cut(at, slice, threads)
+    }
+
+    /// A slice of input `at` cut by series into about as many parts, where the store likes it best.
+    pub(crate) fn cut(
+        &self,
+        at: usize,
+        slice: ScanSlice,
+        parts: usize,
+    ) -> Result<Vec<ScanSlice>, QueryError> {
+        let scan = &self.inputs[at].scan;
+        let len = slice.series.as_ref().map_or(scan.series().len as usize, |s| s.len());
+        let mut cuts = scan.cuts(slice.series.as_deref(), parts)?;
         cuts.push(len);
         let mut from = 0;
         let share = |to: usize| {

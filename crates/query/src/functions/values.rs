@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use codec::kernels;
+use model::Scalar;
 
 /// A value with an order and an identity; both are total.
 pub(crate) trait Value: Copy {
@@ -62,6 +63,8 @@ pub(crate) trait Number: Value {
     fn to_f64(self) -> f64;
     /// `self - other` as a float, computed in the type.
     fn distance(self, other: Self) -> f64;
+    /// As a value of a result.
+    fn scalar(self) -> Scalar;
 }
 
 impl Number for f64 {
@@ -70,6 +73,9 @@ impl Number for f64 {
     }
     fn distance(self, other: Self) -> f64 {
         self - other
+    }
+    fn scalar(self) -> Scalar {
+        Scalar::Float(self)
     }
 }
 
@@ -80,6 +86,9 @@ impl Number for i64 {
     fn distance(self, other: Self) -> f64 {
         self.wrapping_sub(other) as f64
     }
+    fn scalar(self) -> Scalar {
+        Scalar::Integer(self)
+    }
 }
 
 impl Number for u64 {
@@ -89,20 +98,9 @@ impl Number for u64 {
     fn distance(self, other: Self) -> f64 {
         self.wrapping_sub(other) as f64
     }
-}
-
-/// The root of the mean squared distance from the mean, over one less than the values; `None` for
-/// fewer than two.
-pub(crate) fn stddev<T: Number>(values: &[T]) -> Option<f64> {
-    if values.len() < 2 {
-        return None;
+    fn scalar(self) -> Scalar {
+        Scalar::Unsigned(self)
     }
-    let mut mean = 0.0;
-    for (at, value) in values.iter().enumerate() {
-        mean += (value.to_f64() - mean) / (at + 1) as f64;
-    }
-    let squares: f64 = values.iter().map(|value| (value.to_f64() - mean).powi(2)).sum();
-    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// How often a value occurs, and when first and last.
@@ -194,22 +192,6 @@ mod tests {
             }
             let best = mode(found.values().copied()).and_then(|at| found.keys().nth(at).copied());
             prop_assert_eq!(best, mode_by_counting(&values, &times));
-        }
-
-        #[test]
-        fn stddev_follows_its_definition(
-            values in prop::collection::vec(-1000i64..1000, 1..40),
-        ) {
-            let n = values.len();
-            match stddev(&values) {
-                None => prop_assert_eq!(n, 1),
-                Some(got) => {
-                    let mean = values.iter().sum::<i64>() as f64 / n as f64;
-                    let squares: f64 = values.iter().map(|v| (*v as f64 - mean).powi(2)).sum();
-                    let want = (squares / (n - 1) as f64).sqrt();
-                    prop_assert!((got - want).abs() < 1e-6);
-                }
-            }
         }
     }
 }

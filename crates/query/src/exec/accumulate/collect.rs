@@ -36,6 +36,8 @@ pub(crate) const FOLD_ROWS_MIN: u32 = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Collect {
     function: Function,
+    /// Whether the row that a value is of is asked for, not the value alone.
+    shows_rows: bool,
     segments: Vec<Segment>,
     /// None where nobody asks for them.
     times: Vec<i64>,
@@ -84,9 +86,11 @@ pub(crate) enum AuxColumn<'a> {
 pub(crate) type OriginKey<'a> = &'a dyn Fn(Origin) -> u32;
 
 impl Collect {
-    /// No values yet; `aux` are the types of the other columns.
+    /// No values yet; `aux` are the types of the other columns. `shows_rows`: the row that a value is of is asked for,
+    /// not the value alone.
     pub(crate) fn new(
         function: Function,
+        shows_rows: bool,
         input: FieldType,
         aux: impl Iterator<Item = FieldType>,
         seed: u64,
@@ -94,6 +98,7 @@ impl Collect {
         Self {
             bars: Bars::of(&function),
             function,
+            shows_rows,
             segments: Vec::new(),
             times: Vec::new(),
             values: Column::new(Values::empty(input)),
@@ -122,7 +127,11 @@ impl Collect {
     }
 
     fn has_times(&self) -> bool {
-        self.function != Function::Median
+        match self.function {
+            Function::Median => false,
+            Function::Percentile(_) => self.shows_rows,
+            _ => true,
+        }
     }
 
     /// Adds the rows of `runs` that have a value.
@@ -413,7 +422,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::functions::values::stddev;
+    use crate::functions::deviation::stddev;
 
     const SLOTS: usize = 3;
 
@@ -441,7 +450,8 @@ mod tests {
         fn deviations_are_those_of_all_values(
             series in prop::collection::vec(prop::collection::vec(20usize..3000, 1..5), 1..4),
         ) {
-            let new = || Collect::new(Function::Stddev, FieldType::Integer, std::iter::empty(), 1);
+            let none = std::iter::empty;
+            let new = || Collect::new(Function::Stddev, false, FieldType::Integer, none(), 1);
             let (mut all, mut expected) = (new(), [const { Vec::new() }; SLOTS]);
             let mut number = 0;
             for of_thread in &series {
@@ -477,6 +487,7 @@ mod tests {
             function in prop::sample::select(vec![
                 Function::Median, Function::Percentile(40.0), Function::Stddev,
             ]),
+            shows_rows in any::<bool>(),
         ) {
             let (mut times, mut values, mut runs) = (Vec::new(), Vec::new(), Vec::new());
             for (rows, series) in series.iter().zip(0..) {
@@ -488,8 +499,9 @@ mod tests {
             let joined = Run { slot: 0, start: 0, end: times.len() as u32, series: SEVERAL };
             let column = Column::new(Values::Integer(values));
             let results = |runs: &[Run]| {
-                let none = std::iter::empty();
-                let mut collect = Collect::new(function.clone(), FieldType::Integer, none, 1);
+                let (function, none) = (function.clone(), std::iter::empty());
+                let mut collect =
+                    Collect::new(function, shows_rows, FieldType::Integer, none, 1);
                 collect.add_rows(&column, &times, runs, 0, &[], &|_| 0);
                 collect.finish(1).results(0, &|_| 0)
             };

@@ -28,7 +28,7 @@ impl PointsOutput<'_> {
         if !select.ascending {
             slots.reverse();
         }
-        let own_times = select.windows.is_none() && select.calls.len() == 1;
+        let own_times = has_own_times(select);
         let each = select.calls.iter().zip(&self.accumulator.recipe.kinds).enumerate();
         each.map(|(at, (call, kind))| {
             let aux_types = || select.aux.iter().map(|aux| aux.kind.field_type());
@@ -176,6 +176,11 @@ impl PointsOutput<'_> {
             aux: Vec::new(),
         }
     }
+}
+
+/// Whether a value that is one of the points is shown with its own time.
+pub(super) fn has_own_times(select: &Select) -> bool {
+    select.windows.is_none() && select.calls.len() == 1
 }
 
 /// The time of results over the whole range.

@@ -11,7 +11,7 @@ use model::{Column, Scalar, Values};
 use super::{Collect, Origin, OriginKey, Segment};
 use crate::exec::accumulate::slots::BySlot;
 use crate::exec::order;
-use crate::functions::{Function, rank, ranked, values};
+use crate::functions::{Function, deviation, rank, ranked, values};
 
 /// Collected values with their slots in order.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Finished<'a> {
     function: &'a Function,
     /// The segments of each slot.
     by_slot: Arc<BySlot>,
+    /// Of slots whose values lie side by side in order of time their deviation, if that is asked for.
+    deviations: Arc<[Option<f64>]>,
 }
 
 /// One result of a slot.
@@ -35,7 +37,17 @@ pub(crate) struct SlotResult {
 impl<'a> Finished<'a> {
     pub(super) fn new(collect: &'a Collect, slots: usize) -> Self {
         let by_slot = Arc::new(collect.by_slot(slots));
-        Self { collect, function: &collect.function, by_slot }
+        let mut finished =
+            Self { collect, function: &collect.function, by_slot, deviations: Arc::new([]) };
+        if collect.function == Function::Stddev {
+            finished.deviations = match &collect.values.values {
+                Values::Float(v) => finished.deviations_of(v, slots),
+                Values::Integer(v) => finished.deviations_of(v, slots),
+                Values::Unsigned(v) => finished.deviations_of(v, slots),
+                other => panic!("BUG: the deviation of {other:?}"),
+            };
+        }
+        finished
     }
 
     /// The same values for another function.
@@ -58,6 +70,9 @@ impl Finished<'_> {
             let mut chosen = self.collect.select(self.collect.rows(self.by_slot.of(slot)), key);
             ranked::by_time(&mut chosen, &self.collect.times);
             return chosen.into_iter().map(shown).collect();
+        }
+        if let Some(Some(deviation)) = self.deviations.get(slot) {
+            return vec![SlotResult { row: None, value: Some(Scalar::Float(*deviation)) }];
         }
         let result = match &self.collect.values.values {
             Values::Float(v) => self.of_numbers(v, slot),
@@ -109,10 +124,7 @@ impl Finished<'_> {
         ascending: bool,
     ) -> (Cow<'v, [T]>, Cow<'v, [i64]>) {
         let times = &self.collect.times;
-        if let ([segment], true) = (self.by_slot.of(slot), ascending)
-            && self.collect.is_in_order(*segment)
-        {
-            let rows = self.ranges(slot).next().expect("BUG: there is one");
+        if let (Some(rows), true) = (self.only_range(slot), ascending) {
             return (Cow::Borrowed(&v[rows.clone()]), Cow::Borrowed(&times[rows]));
         }
         let mut rows = self.rows(slot);
@@ -122,6 +134,25 @@ impl Finished<'_> {
         let of_rows = |row: &u32| (v[*row as usize], times[*row as usize]);
         let (values, times): (Vec<T>, Vec<i64>) = rows.iter().map(of_rows).unzip();
         (Cow::Owned(values), Cow::Owned(times))
+    }
+
+    /// The rows of a slot that lie side by side in order of time.
+    fn only_range(&self, slot: usize) -> Option<Range<usize>> {
+        let [segment] = self.by_slot.of(slot) else { return None };
+        let is_in_order = self.collect.is_in_order(*segment);
+        is_in_order.then(|| self.collect.segments[*segment as usize].range())
+    }
+
+    /// The deviations of slots whose values lie side by side.
+    fn deviations_of<T: values::Number>(&self, v: &[T], slots: usize) -> Arc<[Option<f64>]> {
+        let with_range = |slot| Some((slot, self.only_range(slot)?));
+        let (of, sets): (Vec<usize>, Vec<&[T]>) =
+            (0..slots).filter_map(with_range).map(|(slot, range)| (slot, &v[range])).unzip();
+        let mut found = vec![None; slots];
+        for (slot, deviation) in of.into_iter().zip(deviation::stddev_of_each(&sets)) {
+            found[slot] = deviation;
+        }
+        found.into()
     }
 
     fn ranges(&self, slot: usize) -> impl Iterator<Item = Range<usize>> {
@@ -136,13 +167,15 @@ impl Finished<'_> {
         match self.function {
             Function::Median => float(rank::median(&parts())),
             // A single value has no deviation, but a row.
-            Function::Stddev => float(values::stddev(&self.in_order(v, slot, true).0)),
+            Function::Stddev => float(deviation::stddev(&self.in_order(v, slot, true).0)),
             Function::Percentile(percentage) => {
                 let parts = parts();
                 let count = parts.iter().map(|part| part.len()).sum();
                 let nth = rank::nth(&parts, rank::percentile_rank(count, *percentage)?)?;
-                let row = self.nth_equal(v, slot, nth);
-                Some(SlotResult { row: Some(row), value: None })
+                Some(match self.collect.has_times() {
+                    true => SlotResult { row: Some(self.nth_equal(v, slot, nth)), value: None },
+                    false => SlotResult { row: None, value: Some(signed(&parts, nth).scalar()) },
+                })
             }
             other => panic!("BUG: {}() is not of collected values", other.name()),
         }
@@ -166,4 +199,13 @@ impl Finished<'_> {
         }
         equal.select_nth_unstable(among_equals).1.1
     }
+}
+
+/// The value itself: of zeros, which differ by their sign alone, the one that came at that place among them.
+fn signed<T: values::Number>(parts: &[&[T]], rank::Nth { value, among_equals }: rank::Nth<T>) -> T {
+    if value.to_f64() != 0.0 {
+        return value;
+    }
+    let all = parts.iter().flat_map(|part| part.iter()).copied();
+    all.filter(|other| other.order(value).is_eq()).nth(among_equals).unwrap_or(value)
 }

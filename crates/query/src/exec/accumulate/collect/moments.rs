@@ -107,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::functions::values::stddev;
+    use crate::functions::deviation::stddev;
 
     proptest! {
         #[test]
