@@ -148,7 +148,9 @@ fn udp(values: &value::Reader<'_>) -> anyhow::Result<Option<UdpConfig>> {
     let precision = values.precision("udp-precision")?;
     let bind = values.address_or_none("udp-bind")?;
     let (batch_points, batch_age) = sections::UDP_BATCH;
-    let target = |bind| ListenerTarget { bind, database, policy, batch_points, batch_age };
+    let receive_buffer = sections::RECEIVE_BUFFER_BYTES;
+    let target =
+        |bind| ListenerTarget { bind, database, policy, batch_points, batch_age, receive_buffer };
     Ok(bind.map(|bind| UdpConfig { target: target(bind), precision }))
 }
 

@@ -48,6 +48,17 @@ pub struct ListenerTarget {
     pub batch_points: usize,
     /// A batch is stored when it is so old. Not 0.
     pub batch_age: Duration,
+    /// Bytes that the system is asked to keep of datagrams that wait; it may give less. At least 1.
+    pub receive_buffer: usize,
+}
+
+impl ListenerTarget {
+    /// The same with room for so many bytes of datagrams that wait; 0 is taken for nothing said.
+    #[must_use]
+    pub fn with_buffer(self, bytes: usize) -> Self {
+        let receive_buffer = if bytes == 0 { self.receive_buffer } else { bytes };
+        Self { receive_buffer, ..self }
+    }
 }
 
 /// How packets travel.
@@ -195,9 +206,10 @@ pub(crate) fn bind(config: &ServerConfig) -> io::Result<Vec<Bound>> {
 
 fn bind_one(config: &ListenerConfig) -> io::Result<Bound> {
     let (address, name) = (&config.target().bind, config.name());
+    let buffer = config.target().receive_buffer;
     let bound = match config.transport() {
         Transport::Tcp => listener::tcp(address).map(Bound::Tcp),
-        Transport::Udp => batches::bind_udp(address).map(Bound::Udp),
+        Transport::Udp => batches::bind_udp(address, buffer).map(Bound::Udp),
     };
     bound.map_err(|error| {
         io::Error::other(format!("cannot listen for {name} on {address}: {error}"))

@@ -20,6 +20,9 @@ pub(crate) const SECTIONS: [&str; 5] = ["udp", "graphite", "opentsdb", "collectd
 
 /// Points and age of a batch of line protocol over UDP, unless something else is said.
 pub(crate) const UDP_BATCH: (usize, Duration) = (5000, SECOND);
+/// What the system is asked to keep of datagrams that wait, unless something else is said: of a hundred thousand a second those
+/// of some tens of milliseconds.
+pub(crate) const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What the sections of a file say.
@@ -77,6 +80,7 @@ macro_rules! listener {
                     policy: self.retention_policy.clone(),
                     batch_points: batch_points.unwrap_or(default.batch.0),
                     batch_age: some_time("batch-timeout", age, default.batch.1)?,
+                    receive_buffer: RECEIVE_BUFFER_BYTES,
                 })
             }
         }
@@ -91,9 +95,13 @@ struct Defaults {
     batch: (usize, Duration),
 }
 
-listener!(Udp { precision: Option<String>, });
+listener!(Udp {
+    precision: Option<String>,
+    read_buffer: usize,
+});
 listener!(Graphite {
     protocol: Option<String>,
+    udp_read_buffer: usize,
     separator: Option<String>,
     tags: Vec<String>,
     templates: Vec<String>,
@@ -104,6 +112,7 @@ listener!(Collectd {
     security_level: Option<String>,
     auth_file: Option<PathBuf>,
     parse_multivalue_plugin: Option<String>,
+    read_buffer: usize,
 });
 
 #[derive(Deserialize)]
@@ -160,7 +169,8 @@ impl Udp {
         let unit = self.precision.as_deref().filter(|unit| !unit.is_empty()).unwrap_or("n");
         let precision = Precision::from_name(unit)
             .ok_or_else(|| anyhow!("precision: {unit:?} is none of n, u, ms, s, m, h"))?;
-        Ok(UdpConfig { target: self.target(&default)?, precision })
+        let target = self.target(&default)?.with_buffer(self.read_buffer);
+        Ok(UdpConfig { target, precision })
     }
 }
 
@@ -175,7 +185,8 @@ impl Graphite {
         let separator = self.separator.as_deref().unwrap_or(".");
         let parser = GraphiteParser::new(&self.templates, separator, &self.tags);
         let parser = parser.map_err(|error| anyhow!(error))?;
-        Ok(GraphiteConfig { target: self.target(&default)?, transport, parser })
+        let target = self.target(&default)?.with_buffer(self.udp_read_buffer);
+        Ok(GraphiteConfig { target, transport, parser })
     }
 }
 
@@ -206,7 +217,8 @@ impl Collectd {
             let path = self.auth_file.as_deref().unwrap_or_else(|| Path::new(AUTH_FILE));
             parser = parser.secured(level, users(path)?);
         }
-        Ok(CollectdConfig { target: self.target(&default)?, parser })
+        let target = self.target(&default)?.with_buffer(self.read_buffer);
+        Ok(CollectdConfig { target, parser })
     }
 }
 
@@ -311,13 +323,29 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_have_the_room_that_is_said() {
+        let room = |text: &str| match &read(text).unwrap().listeners[..] {
+            [ListenerConfig::Udp(UdpConfig { target, .. })]
+            | [ListenerConfig::Graphite(GraphiteConfig { target, .. })] => target.receive_buffer,
+            other => panic!("{other:?}"),
+        };
+        let udp = "[[udp]]\nenabled = true\n";
+        assert_eq!(room(udp), RECEIVE_BUFFER_BYTES);
+        assert_eq!(room(&format!("{udp}read-buffer = 0\n")), RECEIVE_BUFFER_BYTES);
+        assert_eq!(room(&format!("{udp}read-buffer = 65536\n")), 65536);
+        let graphite = "[[graphite]]\nenabled = true\nprotocol = \"udp\"\nudp-read-buffer = 7\n";
+        assert_eq!(room(graphite), 7);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, error) in [
             ("[[graphite]]\nread-buffer = 1\n", "unknown field `read-buffer`"),
             ("[[graphite]]\nenabled = true\nprotocol = \"sctp\"\n", "neither tcp nor udp"),
             ("[[graphite]]\nenabled = true\ntemplates = [\"a\"]\n", "no measurement specified"),
             ("[[udp]]\nenabled = true\nprecision = \"y\"\n", "\"y\" is none of n, u, ms"),
-            ("[[udp]]\nread-buffer = 1\n", "unknown field `read-buffer`"),
+            ("[[udp]]\nbatch-pending = 1\n", "unknown field `batch-pending`"),
+            ("[[udp]]\nread-buffer = -1\n", "read-buffer"),
             ("[[opentsdb]]\nenabled = true\nbind-address = \"x\"\n", "is not an address"),
             ("[[opentsdb]]\nenabled = true\nbatch-timeout = \"x\"\n", "is not a time"),
             (

@@ -159,14 +159,14 @@ impl Unit {
         if threads == 1 || cells.saturating_mul(cost) < context.tuning.parallel_cells {
             return Ok(vec![slice]);
         }
-        self.cut(at, slice, threads)
+        self.cut(at, &slice, threads)
     }
 
     /// A slice of input `at` cut by series into about as many parts, where the store likes it best.
     pub(crate) fn cut(
         &self,
         at: usize,
-        slice: ScanSlice,
+        slice: &ScanSlice,
         parts: usize,
     ) -> Result<Vec<ScanSlice>, QueryError> {
         let scan = &self.inputs[at].scan;

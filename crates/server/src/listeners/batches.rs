@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use ingest::point::Lines;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -29,7 +30,7 @@ const TRY_PAUSE: Duration = Duration::from_secs(1);
 const RECEIVE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Some whole lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Piece {
     pub(crate) text: Vec<u8>,
     pub(crate) points: usize,
@@ -143,8 +144,9 @@ impl App {
     }
 }
 
-/// Binds a socket for datagrams; without a host on every address of the machine.
-pub(super) fn bind_udp(address: &str) -> io::Result<BoundSocket> {
+/// Binds a socket for datagrams that has room for `buffer` bytes of them, or as much as the system gives; without a host on
+/// every address of the machine.
+pub(super) fn bind_udp(address: &str, buffer: usize) -> io::Result<BoundSocket> {
     let socket = match address.strip_prefix(':') {
         None => BoundSocket::bind(address)?,
         Some(port) => {
@@ -156,18 +158,27 @@ pub(super) fn bind_udp(address: &str) -> io::Result<BoundSocket> {
             BoundSocket::bind(&addresses[..])?
         }
     };
+    set_socket_recv_buffer_size(&socket, buffer)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// The next datagram; `None`: try again.
-pub(crate) async fn receive<'a>(socket: &UdpSocket, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    match socket.recv(buffer).await {
-        Ok(len) => Some(&buffer[..len]),
+/// Calls `take` with the next datagram, and with those that wait behind it: one hand-over does for all. With none if nothing
+/// can be received for a moment.
+pub(crate) async fn receive(socket: &UdpSocket, buffer: &mut [u8], mut take: impl FnMut(&[u8])) {
+    let mut received = match socket.recv(buffer).await {
+        Ok(len) => len,
         Err(error) => {
             tracing::warn!("cannot receive by UDP: {error}");
-            tokio::time::sleep(RECEIVE_PAUSE).await;
-            None
+            return tokio::time::sleep(RECEIVE_PAUSE).await;
         }
+    };
+    take(&buffer[..received]);
+    while received < DATAGRAM_BYTES_MAX {
+        // Mostly there is none; what else is wrong is met by whoever waits for the next.
+        let Ok(len) = socket.try_recv(buffer) else { return };
+        take(&buffer[..len]);
+        // Empty ones count, too.
+        received += len.max(1);
     }
 }

@@ -20,17 +20,19 @@ pub(super) async fn serve(
     let receiving = async {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         loop {
-            let Some(packet) = batches::receive(&socket, &mut buffer).await else { continue };
-            app.metrics.bytes_in.add(packet.len() as u64);
-            stats.bytes.add(packet.len() as u64);
             let mut lines = Lines::default();
-            match config.parser.parse(packet, &mut lines) {
-                Ok(dropped) => stats.unparsable.add(dropped),
-                Err(error) => {
-                    tracing::debug!("a packet of collectd was dropped: {error}");
-                    stats.unparsable.add(1);
+            let take = |packet: &[u8]| {
+                app.metrics.bytes_in.add(packet.len() as u64);
+                stats.bytes.add(packet.len() as u64);
+                match config.parser.parse(packet, &mut lines) {
+                    Ok(dropped) => stats.unparsable.add(dropped),
+                    Err(error) => {
+                        tracing::debug!("a packet of collectd was dropped: {error}");
+                        stats.unparsable.add(1);
+                    }
                 }
-            }
+            };
+            batches::receive(&socket, &mut buffer, take).await;
             stats.points.add(lines.points() as u64);
             sender.put_lines(lines).await;
         }

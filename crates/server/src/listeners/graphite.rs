@@ -38,7 +38,9 @@ async fn read(
 ) -> io::Result<()> {
     let mut reader = LineReader::new(stream, app.config.patience.lines);
     while let Some(text) = reader.lines().await? {
-        sender.put_lines(points(&app, &stats, &parser, &text)).await;
+        let mut lines = Lines::default();
+        add_points(&app, &stats, &parser, &text, &mut lines);
+        sender.put_lines(lines).await;
     }
     Ok(())
 }
@@ -54,21 +56,28 @@ pub(super) async fn serve_udp(
     let receiving = async {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         loop {
-            let Some(text) = batches::receive(&socket, &mut buffer).await else { continue };
-            sender.put_lines(points(&app, &stats, &config.parser, text)).await;
+            let mut lines = Lines::default();
+            let take = |text: &[u8]| add_points(&app, &stats, &config.parser, text, &mut lines);
+            batches::receive(&socket, &mut buffer, take).await;
+            sender.put_lines(lines).await;
         }
     };
     tokio::join!(receiving, batches.store(Arc::clone(&app), Arc::clone(&stats)));
 }
 
-/// The points of some lines.
-fn points(app: &App, stats: &ListenerStats, parser: &GraphiteParser, text: &[u8]) -> Lines {
+/// Adds the points of some lines.
+fn add_points(
+    app: &App,
+    stats: &ListenerStats,
+    parser: &GraphiteParser,
+    text: &[u8],
+    lines: &mut Lines,
+) {
     let (texts, mut bad) = texts(text);
-    let now_ns = app.clock.now_ns();
-    let mut lines = Lines::default();
+    let (now_ns, before) = (app.clock.now_ns(), lines.points());
     // Lines without a time are not all of the same time, or they would replace each other.
     for (time_ns, line) in (now_ns..).zip(&texts) {
-        if let Err(error) = parser.parse(line, time_ns, &mut lines) {
+        if let Err(error) = parser.parse(line, time_ns, lines) {
             tracing::debug!("a line of Graphite was dropped: {error}");
             bad += 1;
         }
@@ -76,6 +85,5 @@ fn points(app: &App, stats: &ListenerStats, parser: &GraphiteParser, text: &[u8]
     app.metrics.bytes_in.add(text.len() as u64);
     stats.bytes.add(text.len() as u64);
     stats.unparsable.add(bad);
-    stats.points.add(lines.points() as u64);
-    lines
+    stats.points.add((lines.points() - before) as u64);
 }

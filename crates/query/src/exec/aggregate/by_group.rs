@@ -90,7 +90,7 @@ impl Run<'_> {
         if parts < 2 || groups.len() < parts {
             return Ok(None);
         }
-        let shares = self.unit.cut(0, slice, parts.next_multiple_of(threads))?;
+        let shares = self.unit.cut(0, &slice, parts.next_multiple_of(threads))?;
         let number =
             |series| self.unit.groups.of(0, series).map(|group| group - groups.start as u32);
         let Some(parts) = Parts::of(shares, groups.len(), number) else { return Ok(None) };
