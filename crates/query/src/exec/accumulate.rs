@@ -366,9 +366,10 @@ impl<'a> Accumulator<'a> {
         group_of: impl Fn(u32) -> Option<u32>,
     ) -> Result<(), QueryError> {
         self.spans.clear();
+        let mut last = 0;
         for (span, at) in batch.spans.iter().zip(0..) {
             if let Some(group) = group_of(span.series) {
-                let slot = self.slots.slot(group, span.min_time);
+                let slot = self.slots.slot_near(group, span.min_time, &mut last);
                 self.spans.push(SlotSpan { slot, span: at });
             }
         }

@@ -129,6 +129,33 @@ impl SlotMap {
         }
     }
 
+    /// The slot of `group` at `time_ns`, where the one before may have been of the window before it or the same: no division
+    /// tells which then. `last` is that one's place in its group, for the next.
+    #[inline]
+    pub(crate) fn slot_near(&mut self, group: u32, time_ns: i64, last: &mut usize) -> u32 {
+        let Self::Grid { windows, first_end, per_group, .. } = self else {
+            return self.slot(group, time_ns);
+        };
+        // Where window `at` ends, less the time: what is in the range fits, whatever the product does.
+        let left = |at: usize| {
+            let end = first_end.wrapping_add(windows.every_ns.wrapping_mul(at as i64));
+            end.wrapping_sub(time_ns)
+        };
+        let is_within = |at: &usize| (1..=windows.every_ns).contains(&left(*at));
+        match [*last + 1, *last, 0].into_iter().find(is_within) {
+            Some(at) if at < *per_group => {
+                *last = at;
+                (group as usize * *per_group + at) as u32
+            }
+            _ => {
+                let per_group = *per_group;
+                let slot = self.slot(group, time_ns);
+                *last = slot as usize - group as usize * per_group;
+                slot
+            }
+        }
+    }
+
     fn slot_of_window(&mut self, group: u32, window: Window) -> u32 {
         match self {
             Self::Whole { .. } => group,
@@ -392,6 +419,9 @@ mod tests {
             let mut runs = Vec::new();
             map.cut(&times, &series, |_| Some(0), true, &mut runs);
             let of_rows: Vec<u32> = times.iter().map(|time| map.slot(0, *time)).collect();
+            let mut last = 0;
+            let near = times.iter().map(|time| map.slot_near(0, *time, &mut last));
+            prop_assert_eq!(near.collect::<Vec<u32>>(), of_rows.clone());
             let of_run = |run: &Run| vec![run.slot; (run.end - run.start) as usize];
             prop_assert_eq!(runs.iter().flat_map(of_run).collect::<Vec<u32>>(), of_rows);
             prop_assert!(runs.iter().all(|run| run.series == SEVERAL));
