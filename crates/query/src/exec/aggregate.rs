@@ -150,7 +150,7 @@ impl Aggregate {
                 Some(found) => found,
                 None => {
                     let (groups, points) = self.next_groups(unit)?;
-                    (groups.len(), Read::Points(groups, points))
+                    (groups.len(), self.rows_of_points(groups, points)?)
                 }
             };
             self.done += read;

@@ -1,14 +1,19 @@
-//! Groups that have a row each, or one a window: their rows are made together, and are parts of one batch.
+//! Rows of several groups as parts of one batch.
+//!
+//! Groups that have a row each, or one a window, have their rows made together of totals. Of other functions the points of each
+//! group are put one behind the other, where they are the rows as they are: no window lacks one, and functions have them at the
+//! same times.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use influxql::Fill;
-use model::{ColumnBatch, Name, Reservation, SeriesHeader, Strings};
+use model::{ColumnBatch, FieldType, Name, Reservation, SeriesHeader, Strings};
 
 use super::{Aggregate, Points};
 use crate::QueryError;
 use crate::exec::accumulate::flat::GroupRows;
+use crate::exec::rows::Block;
 use crate::exec::stream::{Part, outputs};
 use crate::exec::unit::Unit;
 use crate::exec::window::Windows;
@@ -153,13 +158,97 @@ impl Aggregate {
             Some(windows) => state.rows_of_windows(filled(windows)),
         };
         let found = match rows {
-            Ok(rows) => Read::Flat(self.flat_of(rows)?),
+            Ok(rows) => Read::Flat(self.flat_of(self.done, rows)?),
             Err(state) => Read::Points(groups, state.finish(&unit.inputs, |_, points| points)),
         };
         Ok((read, found))
     }
 
-    fn flat_of(&self, rows: GroupRows) -> Result<Flat, QueryError> {
+    /// What is handed out of groups whose points are known: the points, or their rows if points are rows.
+    pub(super) fn rows_of_points(
+        &self,
+        groups: Range<usize>,
+        mut points: Vec<Vec<Points>>,
+    ) -> Result<Read, QueryError> {
+        let windows = self.filled_windows(&points);
+        let are_rows = self.may_be_rows()
+            && groups.len() > 1
+            && windows.is_some_and(|windows| {
+                points.iter().all(|of_group| are_rows(of_group, windows.as_deref()))
+            });
+        if !are_rows {
+            return Ok(Read::Points(groups, points));
+        }
+        let mut numbers: Vec<u32> = (0..groups.len() as u32).collect();
+        if !self.select.ascending {
+            points.reverse();
+            numbers.reverse();
+        }
+        let bytes = points.iter().flatten().map(Points::memory_bytes).sum();
+        let _held = self.context.budget.reserve(bytes)?;
+        let of_groups = numbers.into_iter().zip(points);
+        let mut with_rows = of_groups.filter(|(_, of_group)| !of_group[0].times.is_empty());
+        let Some((number, mut all)) = with_rows.next() else {
+            return Ok(Read::Points(groups, Vec::new()));
+        };
+        let (mut numbers, mut ends) = (vec![number], vec![all[0].times.len() as u32]);
+        for (number, of_group) in with_rows {
+            all.iter_mut().zip(&of_group).for_each(|(all, more)| all.append(more));
+            numbers.push(number);
+            ends.push(all[0].times.len() as u32);
+        }
+        let times = std::mem::take(&mut all[0].times);
+        let aux = std::mem::take(&mut all[0].aux);
+        let slots = all.into_iter().map(|points| points.values).chain(aux).collect();
+        let rows = GroupRows { groups: numbers, ends, block: Block { times, slots } };
+        Ok(Read::Flat(self.flat_of(groups.start, rows)?))
+    }
+
+    /// Whether points of functions are rows where no window lacks one, as far as the query says.
+    fn may_be_rows(&self) -> bool {
+        let select = &self.select;
+        let aux_as_they_are = matches!(select.fill, Fill::Null | Fill::None);
+        (select.limit, select.offset) == (0, 0)
+            && self.inner.iter().all(Option::is_none)
+            && select
+                .calls
+                .iter()
+                .all(|call| call.input.is_some() && call.result != FieldType::String)
+            && (select.aux.is_empty()
+                || aux_as_they_are
+                    && select.aux.iter().all(|aux| aux.kind.field_type() != FieldType::String))
+    }
+
+    /// The windows that every group has a row for, in the order of the result; inner `None`: those that have a point. Outer
+    /// `None`: others for each group, or more than the first group has points.
+    fn filled_windows(&self, points: &[Vec<Points>]) -> Option<Option<Vec<i64>>> {
+        let select = &self.select;
+        let Some(windows) = select.windows.as_ref().filter(|_| select.fill != Fill::None) else {
+            return Some(None);
+        };
+        if !select.calls.iter().any(CallPlan::is_filled) {
+            return Some(None);
+        }
+        if !windows.is_regular() || !select.has_lower_bound() {
+            return None;
+        }
+        let first = windows.at(select.range.min).start;
+        let last = windows.at(select.range.max).start;
+        let count =
+            points.iter().flatten().map(|points| points.times.len()).find(|len| *len > 0)?;
+        if windows.steps(first, last) + 1 != count as i128 {
+            return None;
+        }
+        let mut starts: Vec<i64> =
+            (0..count as i64).map(|at| first.saturating_add(at * windows.every_ns)).collect();
+        if !select.ascending {
+            starts.reverse();
+        }
+        Some(Some(starts))
+    }
+
+    /// Rows of groups, which are numbered from `first` on.
+    fn flat_of(&self, first: usize, rows: GroupRows) -> Result<Flat, QueryError> {
         let GroupRows { groups, ends, block } = rows;
         let rows = block.times.len();
         let columns = outputs(&self.select, block);
@@ -167,7 +256,7 @@ impl Aggregate {
         let bytes = batch.memory_bytes() + groups.len() * 2 * size_of::<u32>();
         let held = self.context.budget.reserve(bytes)?;
         Ok(Flat {
-            first: self.done,
+            first,
             groups,
             ends,
             batch: Arc::new(batch),
@@ -208,6 +297,14 @@ impl Aggregate {
     pub(crate) fn is_ready(&self) -> bool {
         self.flat.as_ref().is_some_and(|flat| flat.at < flat.groups.len())
     }
+}
+
+/// Whether the points of a group are its rows: all functions have them at the same times, which are those of `windows`, if there
+/// are such; or there are none.
+fn are_rows(of_group: &[Points], windows: Option<&[i64]>) -> bool {
+    let Some((first, others)) = of_group.split_first() else { return false };
+    let are_all = windows.is_none_or(|windows| windows == first.times || first.times.is_empty());
+    are_all && others.iter().all(|points| points.times == first.times)
 }
 
 /// Whether somebody wants to stop is asked once in so many groups.
