@@ -70,7 +70,7 @@ impl Run<'_> {
             .map(|start| start..groups.end.min(start + at_once))
             .collect();
         let found =
-            on_threads(self.context.threads, &parts, |part| self.read_part(part.clone(), range))?;
+            part_by_part(self.context.threads, &parts, |part| self.read_part(part.clone(), range))?;
         Ok(found.into_iter().flatten().collect())
     }
 
@@ -94,7 +94,7 @@ impl Run<'_> {
         let number =
             |series| self.unit.groups.of(0, series).map(|group| group - groups.start as u32);
         let Some(parts) = Parts::of(shares, groups.len(), number) else { return Ok(None) };
-        let found = on_threads(threads, &parts.parts, |part| {
+        let found = part_by_part(threads, &parts.parts, |part| {
             let mut state = self.accumulator(part.groups.len(), range)?;
             let group_of = |series| Some(parts.places[number(series)? as usize]);
             self.read_share(&mut state, 0, &part.slice, group_of)?;
@@ -126,7 +126,7 @@ impl Run<'_> {
 }
 
 /// What becomes of each part of some work, in order. Some take longer than others: a thread that is done takes the next one.
-fn on_threads<P: Sync, T: Send>(
+fn part_by_part<P: Sync, T: Send>(
     threads: usize,
     parts: &[P],
     work: impl Fn(&P) -> Result<T, QueryError> + Sync,

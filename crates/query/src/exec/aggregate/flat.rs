@@ -179,13 +179,16 @@ impl Aggregate {
         if !are_rows {
             return Ok(Read::Points(groups, points));
         }
+        let bytes = points.iter().flatten().map(Points::memory_bytes).sum();
+        // They are there twice for a moment.
+        let Ok(held) = self.context.budget.reserve(bytes) else {
+            return Ok(Read::Points(groups, points));
+        };
         let mut numbers: Vec<u32> = (0..groups.len() as u32).collect();
         if !self.select.ascending {
             points.reverse();
             numbers.reverse();
         }
-        let bytes = points.iter().flatten().map(Points::memory_bytes).sum();
-        let _held = self.context.budget.reserve(bytes)?;
         let of_groups = numbers.into_iter().zip(points);
         let mut with_rows = of_groups.filter(|(_, of_group)| !of_group[0].times.is_empty());
         let Some((number, mut all)) = with_rows.next() else {
@@ -201,6 +204,7 @@ impl Aggregate {
         let aux = std::mem::take(&mut all[0].aux);
         let slots = all.into_iter().map(|points| points.values).chain(aux).collect();
         let rows = GroupRows { groups: numbers, ends, block: Block { times, slots } };
+        drop(held);
         Ok(Read::Flat(self.flat_of(groups.start, rows)?))
     }
 
