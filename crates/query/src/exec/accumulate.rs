@@ -339,7 +339,8 @@ impl<'a> Accumulator<'a> {
                     pick.grow(slots);
                     let column = source.column(batch, table);
                     let cells = |row: usize, series: u32| aux_cells(input, &aux, row, series);
-                    pick.add_rows(&column, times, &self.runs, input.ascending, cells);
+                    let runs = (at as u32, self.runs.as_slice());
+                    pick.add_rows(&column, times, runs, input.ascending, cells);
                 }
                 State::Tally(tally) => {
                     tally.add_rows(&source.column(batch, table), times, &self.runs);

@@ -14,6 +14,7 @@ mod by_group;
 mod ends;
 mod extreme;
 mod flat;
+mod transformed;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,7 +25,7 @@ use store::ScanSlice;
 
 use self::ends::End;
 pub(crate) use self::flat::Together;
-use self::flat::{Flat, Read};
+use self::flat::{Flat, GroupPoints, Read};
 use super::accumulate::{Accumulator, Points, Recipe};
 use super::input::{ColumnSource, Input, ScanUse};
 use super::rows::{RowMaker, Source};
@@ -52,6 +53,8 @@ pub(crate) struct Aggregate {
     /// Groups of the first unit that are done.
     done: usize,
     ready: VecDeque<(Arc<SeriesHeader>, Vec<Points>)>,
+    /// Whether these points are transformed.
+    are_transformed: bool,
     /// Rows of the first unit's groups, where they come together.
     flat: Option<Flat>,
     /// Memory of `ready`.
@@ -106,6 +109,7 @@ impl Aggregate {
             finished: Vec::new(),
             done: 0,
             ready: VecDeque::new(),
+            are_transformed: false,
             flat: None,
             held,
             current: None,
@@ -154,7 +158,7 @@ impl Aggregate {
                 }
             };
             self.done += read;
-            let (groups, points) = match found {
+            let (groups, GroupPoints { of_groups, are_transformed }) = match found {
                 Read::Points(groups, points) => (groups, points),
                 Read::Flat(flat) => {
                     self.flat = Some(flat);
@@ -162,7 +166,9 @@ impl Aggregate {
                 }
             };
             let unit = &self.units[0];
-            let headers = groups.zip(points).filter(|(_, p)| p.iter().any(|p| !p.times.is_empty()));
+            self.are_transformed = are_transformed;
+            let headers =
+                groups.zip(of_groups).filter(|(_, p)| p.iter().any(|p| !p.times.is_empty()));
             let headers = headers.map(|(group, points)| (unit.header(group, &self.select), points));
             self.ready = headers.collect();
             let points = self.ready.iter().flat_map(|(_, points)| points);
@@ -223,7 +229,7 @@ impl Aggregate {
     fn row_maker(&self, points: Vec<Points>) -> Result<RowMaker, QueryError> {
         let mut sources = Vec::with_capacity(points.len());
         for (at, points) in points.into_iter().enumerate() {
-            sources.push(match &self.inner[at] {
+            sources.push(match self.inner[at].as_ref().filter(|_| !self.are_transformed) {
                 None => Source::Points(points),
                 Some(inner) => {
                     let mut points = points;

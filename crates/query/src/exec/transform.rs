@@ -113,6 +113,16 @@ impl Steps {
         Ok(rest.unwrap_or(Batch { times: Vec::new(), values: Values::Float(Vec::new()) }))
     }
 
+    /// What becomes of points that are all there are.
+    pub(crate) fn all(&mut self, batch: Batch) -> Result<Batch, QueryError> {
+        let (found, rest) = (self.apply(batch)?, self.finish()?);
+        Ok(match (found.times.is_empty(), rest.times.is_empty()) {
+            (_, true) => found,
+            (true, false) => rest,
+            (false, false) => found.followed_by(&rest),
+        })
+    }
+
     fn reserve(&mut self) -> Result<(), QueryError> {
         let bytes = self.steps.iter().map(Step::memory_bytes).fold(0, usize::saturating_add);
         if bytes > self.held.bytes() {

@@ -18,6 +18,9 @@ pub(crate) struct Pick {
     values: Chosen,
     /// Cells of the other columns, by slot; empty if there are none.
     aux: Vec<Vec<Cell>>,
+    /// With other columns the input and the series of each point: of points that are alike the first by these is shown, in
+    /// whichever order they were met.
+    origins: Vec<(u32, u32)>,
     has_aux: bool,
 }
 
@@ -54,8 +57,9 @@ impl Pick {
             FieldType::Boolean => Chosen::Boolean(Vec::new()),
             FieldType::String => Chosen::Text(Vec::new()),
         };
-        let (is_there, times, aux) = (Vec::new(), Vec::new(), Vec::new());
-        Self { function, is_there, times, values, aux, has_aux }
+        let (is_there, times) = (Vec::new(), Vec::new());
+        let (aux, origins) = (Vec::new(), Vec::new());
+        Self { function, is_there, times, values, aux, origins, has_aux }
     }
 
     /// Makes room for `slots` slots.
@@ -65,22 +69,24 @@ impl Pick {
         each_type!(&mut self.values, values => values.resize(slots, Default::default()));
         if self.has_aux {
             self.aux.resize(slots, Vec::new());
+            self.origins.resize(slots, (0, 0));
         }
     }
 
-    /// Adds the rows of `runs`; `aux` gives the other cells of a row.
+    /// Adds the rows of `runs` of an input; `aux` gives the other cells of a row.
     pub(crate) fn add_rows(
         &mut self,
         column: &Column,
         times: &[i64],
-        runs: &[Run],
+        (input, runs): (u32, &[Run]),
         ascending: bool,
         aux: impl Fn(usize, u32) -> Vec<Cell>,
     ) {
         for run in runs {
             let Some(row) = self.candidate(column, run, ascending) else { continue };
             let (slot, time) = (run.slot as usize, times[row]);
-            if self.offer(slot, time, &column.values, row) && self.has_aux {
+            let origin = (input, run.series);
+            if self.offer(slot, time, (&column.values, row), origin) && self.has_aux {
                 self.aux[slot] = aux(row, run.series);
             }
         }
@@ -88,14 +94,27 @@ impl Pick {
 
     /// Takes a row's value for a slot if it wins there; whether it does.
     #[inline]
-    fn offer(&mut self, slot: usize, time: i64, values: &Values, row: usize) -> bool {
+    fn offer(
+        &mut self,
+        slot: usize,
+        time: i64,
+        (values, row): (&Values, usize),
+        origin: (u32, u32),
+    ) -> bool {
         let best = self.is_there[slot].then(|| self.times[slot]);
+        let shown = self.has_aux.then(|| self.origins[slot]);
         let function = &self.function;
+        let takes = |is_boolean: bool, order: Ordering| {
+            best.is_none_or(|best| match contest(function, is_boolean, time, order, best) {
+                Ordering::Greater => true,
+                Ordering::Equal => shown.is_some_and(|shown| origin < shown),
+                Ordering::Less => false,
+            })
+        };
         macro_rules! number {
             ($mine:expr, $value:expr) => {{
                 let (mine, value) = (&mut $mine[slot], $value);
-                let order = || value.partial_cmp(mine).unwrap_or(Ordering::Equal);
-                let wins = best.is_none_or(|best| wins(function, false, time, order(), best));
+                let wins = takes(false, value.partial_cmp(mine).unwrap_or(Ordering::Equal));
                 if wins {
                     *mine = value;
                 }
@@ -108,8 +127,7 @@ impl Pick {
             (Chosen::Unsigned(mine), Values::Unsigned(v)) => number!(mine, v[row]),
             (Chosen::Boolean(mine), Values::Boolean(v)) => {
                 let (mine, value) = (&mut mine[slot], v.get(row));
-                let wins =
-                    best.is_none_or(|best| wins(function, true, time, value.cmp(mine), best));
+                let wins = takes(true, value.cmp(mine));
                 if wins {
                     *mine = value;
                 }
@@ -117,8 +135,7 @@ impl Pick {
             }
             (Chosen::Text(mine), Values::String(_) | Values::Dictionary(..)) => {
                 let (mine, value) = (&mut mine[slot], text_at(values, row));
-                let order = || value.cmp(mine);
-                let wins = best.is_none_or(|best| wins(function, false, time, order(), best));
+                let wins = takes(false, value.cmp(mine));
                 if wins {
                     *mine = value.into();
                 }
@@ -129,6 +146,9 @@ impl Pick {
         if wins {
             self.is_there[slot] = true;
             self.times[slot] = time;
+            if self.has_aux {
+                self.origins[slot] = origin;
+            }
         }
         wins
     }
@@ -173,14 +193,20 @@ impl Pick {
             let time = other.times[from];
             let order = || self.values.compare(to, &other.values, from);
             let (function, best) = (&self.function, self.times[to]);
-            if self.is_there[to] && !wins(function, is_boolean, time, order(), best) {
-                continue;
+            if self.is_there[to] {
+                let is_first = || self.has_aux && other.origins[from] < self.origins[to];
+                match contest(function, is_boolean, time, order(), best) {
+                    Ordering::Greater => {}
+                    Ordering::Equal if is_first() => {}
+                    Ordering::Equal | Ordering::Less => continue,
+                }
             }
             self.is_there[to] = true;
             self.times[to] = time;
             self.values.take(to, &mut other.values, from);
             if self.has_aux {
                 self.aux[to] = std::mem::take(&mut other.aux[from]);
+                self.origins[to] = other.origins[from];
             }
         }
     }
@@ -214,7 +240,8 @@ impl Pick {
     /// Bytes of memory taken, roughly.
     pub(crate) fn memory_bytes(&self) -> usize {
         let cells = self.aux.iter().map(Vec::len).max().unwrap_or(0) * size_of::<Cell>();
-        let aux = self.aux.capacity() * (size_of::<Vec<Cell>>() + cells);
+        let aux = self.aux.capacity() * (size_of::<Vec<Cell>>() + cells)
+            + self.origins.capacity() * size_of::<(u32, u32)>();
         let of_slot = each_type!(&self.values, values => size_of_val(&values[..]));
         self.is_there.capacity() + self.times.capacity() * 8 + of_slot + aux
     }
@@ -283,15 +310,20 @@ fn extreme<T: Number>(
     best.map(|(_, row)| row)
 }
 
-/// Whether a point takes the place of the best one so far, to whose value its own stands in this `order`.
-fn wins(function: &Function, is_boolean: bool, time: i64, order: Ordering, best: i64) -> bool {
+/// How a point stands to the best one so far, to whose value its own stands in this `order`: the greater is chosen.
+fn contest(
+    function: &Function,
+    is_boolean: bool,
+    time: i64,
+    order: Ordering,
+    best: i64,
+) -> Ordering {
+    let earlier = best.cmp(&time);
     match function {
-        Function::Max => order.is_gt() || (order.is_eq() && time < best),
-        Function::Min => order.is_lt() || (order.is_eq() && time < best),
-        Function::First => {
-            let tie = if is_boolean { order.is_lt() } else { order.is_gt() };
-            time < best || (time == best && tie)
-        }
-        _ => time > best || (time == best && order.is_gt()),
+        Function::Max => order.then(earlier),
+        Function::Min => order.reverse().then(earlier),
+        Function::First if is_boolean => earlier.then(order.reverse()),
+        Function::First => earlier.then(order),
+        _ => earlier.reverse().then(order),
     }
 }

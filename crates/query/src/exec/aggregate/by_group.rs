@@ -126,7 +126,7 @@ impl Run<'_> {
 }
 
 /// What becomes of each part of some work, in order. Some take longer than others: a thread that is done takes the next one.
-fn part_by_part<P: Sync, T: Send>(
+pub(super) fn part_by_part<P: Sync, T: Send>(
     threads: usize,
     parts: &[P],
     work: impl Fn(&P) -> Result<T, QueryError> + Sync,

@@ -39,7 +39,14 @@ pub(super) struct Flat {
 pub(super) enum Read {
     Flat(Flat),
     /// Points of groups, where rows do not come together.
-    Points(Range<usize>, Vec<Vec<Points>>),
+    Points(Range<usize>, GroupPoints),
+}
+
+/// Points of groups: of each what each function has.
+pub(super) struct GroupPoints {
+    pub(super) of_groups: Vec<Vec<Points>>,
+    /// Whether nothing is left to do to them before they are rows.
+    pub(super) are_transformed: bool,
 }
 
 /// Rows of some groups of a unit, one each.
@@ -159,7 +166,10 @@ impl Aggregate {
         };
         let found = match rows {
             Ok(rows) => Read::Flat(self.flat_of(self.done, rows)?),
-            Err(state) => Read::Points(groups, state.finish(&unit.inputs, |_, points| points)),
+            Err(state) => {
+                let of_groups = state.finish(&unit.inputs, |_, points| points);
+                Read::Points(groups, GroupPoints { of_groups, are_transformed: true })
+            }
         };
         Ok((read, found))
     }
@@ -170,19 +180,23 @@ impl Aggregate {
         groups: Range<usize>,
         mut points: Vec<Vec<Points>>,
     ) -> Result<Read, QueryError> {
+        let are_transformed = self.transform(&mut points)?;
         let windows = self.filled_windows(&points);
-        let are_rows = self.may_be_rows()
+        let are_rows = are_transformed
+            && self.may_be_rows()
             && groups.len() > 1
             && windows.is_some_and(|windows| {
                 points.iter().all(|of_group| are_rows(of_group, windows.as_deref()))
             });
+        let as_points =
+            |of_groups| Read::Points(groups.clone(), GroupPoints { of_groups, are_transformed });
         if !are_rows {
-            return Ok(Read::Points(groups, points));
+            return Ok(as_points(points));
         }
         let bytes = points.iter().flatten().map(Points::memory_bytes).sum();
         // They are there twice for a moment.
         let Ok(held) = self.context.budget.reserve(bytes) else {
-            return Ok(Read::Points(groups, points));
+            return Ok(as_points(points));
         };
         let mut numbers: Vec<u32> = (0..groups.len() as u32).collect();
         if !self.select.ascending {
@@ -192,7 +206,7 @@ impl Aggregate {
         let of_groups = numbers.into_iter().zip(points);
         let mut with_rows = of_groups.filter(|(_, of_group)| !of_group[0].times.is_empty());
         let Some((number, mut all)) = with_rows.next() else {
-            return Ok(Read::Points(groups, Vec::new()));
+            return Ok(as_points(Vec::new()));
         };
         let (mut numbers, mut ends) = (vec![number], vec![all[0].times.len() as u32]);
         for (number, of_group) in with_rows {
@@ -208,16 +222,14 @@ impl Aggregate {
         Ok(Read::Flat(self.flat_of(groups.start, rows)?))
     }
 
-    /// Whether points of functions are rows where no window lacks one, as far as the query says.
+    /// Whether points of functions, once they are transformed, are rows where no window lacks one, as far as the query says.
     fn may_be_rows(&self) -> bool {
         let select = &self.select;
         let aux_as_they_are = matches!(select.fill, Fill::Null | Fill::None);
         (select.limit, select.offset) == (0, 0)
-            && self.inner.iter().all(Option::is_none)
-            && select
-                .calls
-                .iter()
-                .all(|call| call.input.is_some() && call.result != FieldType::String)
+            && select.calls.iter().all(|call| {
+                call.input.is_some() && ![call.result, call.shown].contains(&FieldType::String)
+            })
             && (select.aux.is_empty()
                 || aux_as_they_are
                     && select.aux.iter().all(|aux| aux.kind.field_type() != FieldType::String))
