@@ -17,6 +17,9 @@ use crate::plan::{CallPlan, Select};
 /// Several threads are worth it for so many points.
 const POINTS_SHARED_MIN: usize = 1 << 16;
 
+/// A time and a number.
+const POINT_BYTES: usize = 16;
+
 /// So many chunks of groups for each thread.
 const CHUNKS: usize = 8;
 
@@ -33,13 +36,13 @@ impl Aggregate {
         if points.len() < 2 || is_limited || inner().any(|inner| fills(inner)) {
             return Ok(false);
         }
-        let bytes = points.iter().flatten().map(Points::memory_bytes).sum();
+        let known: usize = points.iter().flatten().map(Points::memory_bytes).sum();
+        let forecast: usize =
+            self.select.calls.iter().map(forecast_bytes).fold(0, usize::saturating_add);
+        let bytes = known.saturating_add(forecast.saturating_mul(points.len()));
         let Ok(_held) = self.context.budget.reserve(bytes) else { return Ok(false) };
-        let is_forecast = |call: &CallPlan| {
-            call.transforms.iter().any(|transform| matches!(transform, Transform::HoltWinters(_)))
-        };
         let count: usize = points.iter().flatten().map(|points| points.times.len()).sum();
-        let is_much = count >= POINTS_SHARED_MIN || self.select.calls.iter().any(is_forecast);
+        let is_much = count >= POINTS_SHARED_MIN || forecast > 0;
         let threads = if is_much { self.context.threads.max(1) } else { 1 };
         let chunks: Vec<&[Vec<Points>]> =
             points.chunks(points.len().div_ceil(threads * CHUNKS).max(1)).collect();
@@ -70,4 +73,13 @@ impl Aggregate {
         };
         of_group.iter().enumerate().map(transform).collect()
     }
+}
+
+/// Bytes of the points that a function adds to those of each group: as many as it is asked to forecast.
+fn forecast_bytes(call: &CallPlan) -> usize {
+    let added = |transform: &Transform| match transform {
+        Transform::HoltWinters(arguments) => arguments.count.saturating_mul(POINT_BYTES),
+        _ => 0,
+    };
+    call.transforms.iter().map(added).fold(0, usize::saturating_add)
 }
