@@ -19,6 +19,8 @@ use crate::write::Target;
 
 /// Longest datagram there is, bytes.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+/// Datagrams that are taken together at most: others that the thread serves wait meanwhile.
+const DATAGRAMS_MAX: usize = 64;
 /// A batch is stored when it has so many bytes, whatever else is configured.
 const BATCH_BYTES: usize = 1 << 20;
 /// Pieces that wait for the batch before them.
@@ -158,7 +160,9 @@ pub(super) fn bind_udp(address: &str, buffer: usize) -> io::Result<BoundSocket> 
             BoundSocket::bind(&addresses[..])?
         }
     };
-    set_socket_recv_buffer_size(&socket, buffer)?;
+    set_socket_recv_buffer_size(&socket, buffer).map_err(|error| {
+        io::Error::other(format!("no room for {buffer} bytes of datagrams (read-buffer): {error}"))
+    })?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
@@ -174,11 +178,13 @@ pub(crate) async fn receive(socket: &UdpSocket, buffer: &mut [u8], mut take: imp
         }
     };
     take(&buffer[..received]);
-    while received < DATAGRAM_BYTES_MAX {
+    for _ in 1..DATAGRAMS_MAX {
+        if received >= DATAGRAM_BYTES_MAX {
+            return;
+        }
         // Mostly there is none; what else is wrong is met by whoever waits for the next.
         let Ok(len) = socket.try_recv(buffer) else { return };
         take(&buffer[..len]);
-        // Empty ones count, too.
-        received += len.max(1);
+        received += len;
     }
 }

@@ -199,7 +199,8 @@ impl Around {
         if before.saturating_add(after) > starts.len() + AROUND_MIN {
             return None;
         }
-        let of_window = |at: usize| first + at as i64 * windows.every_ns;
+        // What is in the range fits, whatever the product does.
+        let of_window = |at: usize| first.wrapping_add(windows.every_ns.wrapping_mul(at as i64));
         let times = (0..before + starts.len() + after).map(of_window).collect();
         Some(Some(Self { times, before }))
     }

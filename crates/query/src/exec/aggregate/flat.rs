@@ -255,8 +255,9 @@ impl Aggregate {
         if windows.steps(first, last) + 1 != count as i128 {
             return None;
         }
-        let mut starts: Vec<i64> =
-            (0..count as i64).map(|at| first.saturating_add(at * windows.every_ns)).collect();
+        // What is in the range fits, whatever the product does.
+        let start = |at: i64| first.wrapping_add(windows.every_ns.wrapping_mul(at));
+        let mut starts: Vec<i64> = (0..count as i64).map(start).collect();
         if !select.ascending {
             starts.reverse();
         }
