@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use crate::kernels::Comparison;
 use crate::{
-    ComparedBits, DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextPlace,
-    Waypoint, compare_page_i64, compare_pages_i64, decode_bool, decode_bool_range, decode_f64,
-    decode_f64_range, decode_i64, decode_i64_range, decode_strings, decode_strings_range,
-    decode_together, decode_u64, decode_u64_range, decode_validity, decode_validity_range,
-    encode_bool, encode_f64, encode_i64, encode_strings, encode_u64, encode_validity, float_at,
-    integer_at, integer_from, restarts_i64,
+    ComparedBits, DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextFinder,
+    TextPlace, Waypoint, compare_page_i64, compare_pages_i64, decode_bool, decode_bool_range,
+    decode_f64, decode_f64_range, decode_i64, decode_i64_range, decode_strings,
+    decode_strings_range, decode_together, decode_u64, decode_u64_range, decode_validity,
+    decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings, encode_u64,
+    encode_validity, float_at, integer_at, integer_from, restarts_i64, search_strings,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -172,6 +172,29 @@ fn decode_text(page: &[u8], count: usize, range: &Range<usize>) {
     let part =
         decode_strings_range(page, count, range.clone(), TEXT_BYTES_MAX, &mut places, &mut bytes);
     check_range(&whole, &part.map(|()| spread(&places, &bytes)), count, range);
+    if let Ok(whole) = &whole {
+        let wanted = whole.get(range.start).map_or(&b"a"[..], |string| &string[string.len() / 2..]);
+        search_text(page, &whole[range.clone()], count, range, wanted);
+    } else {
+        search_text(page, &[], count, range, b"a");
+    }
+}
+
+/// What a page says of a text must be what its strings say; they are none if it is damaged.
+fn search_text(page: &[u8], strings: &[Vec<u8>], count: usize, range: &Range<usize>, text: &[u8]) {
+    let is_in = |string: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
+    let is_whole = |string: &[u8]| string == text;
+    let within = TextFinder { texts: &[text], are_whole: false, is_wanted: &is_in };
+    let whole = TextFinder { are_whole: true, is_wanted: &is_whole, ..within };
+    for finder in [within, whole] {
+        let found = search_strings(page, count, range.clone(), &finder, TEXT_BYTES_MAX);
+        let Ok(Some(found)) = found else { continue };
+        for (row, string) in strings.iter().enumerate() {
+            let holds = found[row / 64] >> (row % 64) & 1 == 1;
+            let wanted = (finder.is_wanted)(string);
+            assert_eq!(holds, wanted, "BUG: a text is found elsewhere than it is");
+        }
+    }
 }
 
 /// Encodes `data` as values of every type, with the effort that its first byte picks; what is

@@ -48,7 +48,9 @@ pub use int::{
     visit_i64,
 };
 pub use simd::simd_name;
-pub use strings::{TextPlace, decode_strings, decode_strings_range, encode_strings};
+pub use strings::{
+    TextFinder, TextPlace, decode_strings, decode_strings_range, encode_strings, search_strings,
+};
 pub use together::{NumbersOut, PagePart, decode_together};
 
 /// The most values one page may hold.

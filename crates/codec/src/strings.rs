@@ -1,7 +1,8 @@
 //! Pages of strings: arbitrary bytes, addressed by offsets as in Arrow; decoded to places in a text, which equal
 //! strings may share.
 //!
-//! Encodings: one string; lengths and bytes; a dictionary and codes; lengths and compressed blocks.
+//! Encodings: one string; lengths and bytes; a dictionary and codes; lengths and compressed blocks; templates and what varies
+//! in them.
 //! Lengths and codes are integer pages, so that equal lengths and runs of codes cost next to
 //! nothing.
 //!
@@ -10,12 +11,15 @@
 
 mod blocks;
 mod dictionary;
+mod search;
+mod templates;
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+pub use self::search::{TextFinder, search_strings};
 use crate::{
     encoding::{Effort, id},
     error::{DecodeError, Result, check_range},
@@ -59,6 +63,40 @@ impl<'a> Strings<'a> {
     }
 }
 
+/// Strings one after the other.
+struct Gathered {
+    offsets: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        Self { offsets: vec![0], bytes: Vec::new() }
+    }
+}
+
+impl Gathered {
+    fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.offsets.push(self.bytes.len() as u32);
+    }
+
+    fn strings(&self) -> Strings<'_> {
+        Strings { offsets: &self.offsets, bytes: &self.bytes }
+    }
+}
+
+/// What a page of strings is part of: it has no pages of strings like those it is within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Nesting {
+    /// Nothing.
+    Outermost,
+    /// Templates: it is a column of words.
+    Column,
+    /// The entries of a dictionary, or the pieces of templates.
+    Innermost,
+}
+
 /// Appends one page with the strings `bytes[offsets[i]..offsets[i + 1]]`.
 ///
 /// # Panics
@@ -68,6 +106,10 @@ pub fn encode_strings(offsets: &[u32], bytes: &[u8], effort: Effort, out: &mut V
     assert!(offsets.windows(2).all(|pair| pair[0] <= pair[1]), "BUG: offsets must ascend");
     let strings = Strings { offsets, bytes };
     assert!(strings.len() <= crate::PAGE_COUNT_MAX, "BUG: a page of {} strings", strings.len());
+    encode_page(strings, effort, Nesting::Outermost, out);
+}
+
+fn encode_page(strings: Strings<'_>, effort: Effort, nesting: Nesting, out: &mut Vec<u8>) {
     if strings.len() > 0 {
         let first = strings.get(0);
         if strings.concatenated().len() == first.len() * strings.len()
@@ -80,16 +122,25 @@ pub fn encode_strings(offsets: &[u32], bytes: &[u8], effort: Effort, out: &mut V
     }
     let start = out.len();
     encode_plain_or_blocks(strings, effort, out);
-    if let Some(candidate) = dictionary::encode(strings, effort)
+    let len = out.len() - start;
+    let better = match nesting {
+        Nesting::Innermost => None,
         // Codes answer a filter without touching the strings: a dictionary may be a little larger.
-        && candidate.len() < (out.len() - start) * 5 / 4
-    {
+        _ => dictionary::encode(strings, effort).filter(|page| page.len() < len * 5 / 4),
+    };
+    let is_compressed = out[start] == id::STRINGS_ZSTD;
+    let better = match (better, nesting) {
+        (None, Nesting::Outermost) if is_compressed => {
+            templates::encode(strings, effort).filter(|page| page.len() <= len)
+        }
+        (better, _) => better,
+    };
+    if let Some(page) = better {
         out.truncate(start);
-        out.extend_from_slice(&candidate);
+        out.extend_from_slice(&page);
     }
 }
 
-/// Whatever a dictionary's own strings may be encoded as.
 fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8>) {
     let mut lengths = Vec::new();
     encode_u64(&strings.lengths(), effort, &mut lengths);
@@ -141,7 +192,7 @@ pub fn decode_strings_range(
     let room = (u32::MAX as usize).saturating_sub(out_bytes.len());
     let mut output =
         Output { places: out_places, bytes: out_bytes, max_bytes: max_bytes.min(room) };
-    decode(bytes, count, range, true, &mut output).inspect_err(|_| {
+    decode(bytes, count, range, Nesting::Outermost, &mut output).inspect_err(|_| {
         out_places.truncate(before.0);
         out_bytes.truncate(before.1);
     })
@@ -178,7 +229,7 @@ fn decode(
     bytes: &[u8],
     count: usize,
     range: Range<usize>,
-    dictionary_allowed: bool,
+    nesting: Nesting,
     output: &mut Output<'_>,
 ) -> Result<()> {
     let mut reader = Reader::new(bytes);
@@ -200,10 +251,13 @@ fn decode(
             let codec = blocks::Codec::from_id(id);
             codec.decompress(reader, total, span, output.bytes)
         }
-        id::STRINGS_DICTIONARY if dictionary_allowed && count > 0 => {
+        id::STRINGS_DICTIONARY if nesting < Nesting::Innermost && count > 0 => {
             dictionary::decode(reader, count, range, output)
         }
-        id::STRINGS_CONSTANT | id::STRINGS_DICTIONARY => {
+        id::STRINGS_TEMPLATES if nesting == Nesting::Outermost && count > 0 => {
+            templates::decode(reader, count, range, output)
+        }
+        id::STRINGS_CONSTANT | id::STRINGS_DICTIONARY | id::STRINGS_TEMPLATES => {
             Err(DecodeError::Corrupt("a string page that may not be here"))
         }
         id => Err(DecodeError::WrongEncoding { id, expected: "strings" }),

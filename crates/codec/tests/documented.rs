@@ -70,3 +70,24 @@ fn strings() {
     codec::decode_strings(&page, 3, 100, &mut places, &mut text).unwrap();
     assert_eq!((places, text), (vec![(0, 1), (1, 0), (1, 4)], bytes));
 }
+
+#[test]
+fn templates() {
+    let strings: Vec<String> =
+        (0..64).map(|i| format!("disk {} is {i:02} % full", i % 2)).collect();
+    let page = listed(
+        "values \"disk 0 is 00 % full\", \"disk 1 is 01 % full\" and so on to \"disk 1 is 63 % full\"",
+    );
+    let (mut offsets, mut bytes) = (vec![0u32], Vec::new());
+    for string in &strings {
+        bytes.extend_from_slice(string.as_bytes());
+        offsets.push(bytes.len() as u32);
+    }
+    let mut written = Vec::new();
+    codec::encode_strings(&offsets, &bytes, Effort::Cold, &mut written);
+    let hex: Vec<String> = written.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(written, page, "{}", hex.join(" "));
+    let (mut places, mut text) = (Vec::new(), Vec::new());
+    codec::decode_strings(&page, 64, 2000, &mut places, &mut text).unwrap();
+    assert_eq!(text, bytes);
+}

@@ -146,12 +146,13 @@ fn bits() {
 fn strings() {
     let lines = |n: u64| (0..n).map(|i| format!("GET /items/{} 200 OK", noise(i) % 9999)).collect();
     let few = (0..200u64).map(|i| format!("host_{}", noise(i) % 7)).collect();
-    let cases: [(&str, Effort, Vec<String>); 5] = [
+    let cases: [(&str, Effort, Vec<String>); 6] = [
         ("strings-constant", Effort::Hot, vec!["same".into(); 9]),
         ("strings-plain", Effort::Fast, vec!["a".into(), String::new(), "c\0\u{e9}".into()]),
         ("strings-dictionary", Effort::Hot, few),
         ("strings-lz4", Effort::Hot, lines(300)),
         ("strings-zstd", Effort::Cold, lines(300)),
+        ("strings-templates", Effort::Cold, lines(300)),
     ];
     for (name, effort, strings) in cases {
         let mut offsets = vec![0];

@@ -28,6 +28,6 @@ pub use predicate::{CompareOp, FieldFilter, Holds, Operand, Scalar, TagExpr};
 pub use regex::Regex;
 pub use result::{Documents, ResultBatch, SeriesHeader};
 pub use schema::{FieldType, MeasurementSchema, Name};
-pub use strings::{Memo, Numbered, Strings, TextPlace};
+pub use strings::{Memo, Numbered, Strings, TextPieces, TextPlace};
 pub use summary::{FieldSummaries, SummaryBatch, SummarySpan, TimedValues};
 pub use time::{MAX_TIME_NS, MIN_TIME_NS, TimeRange, partition_range};

@@ -6,9 +6,11 @@
 
 mod memo;
 mod numbered;
+mod pieces;
 
 pub use memo::Memo;
 pub use numbered::Numbered;
+pub use pieces::TextPieces;
 
 use crate::Bitmap;
 

@@ -1,6 +1,6 @@
 //! EXPLAIN and EXPLAIN ANALYZE: what a SELECT reads, and what it took.
 
-use std::fmt::{Debug, Write as _};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -163,11 +163,15 @@ fn conditions(condition: &Condition, lines: &mut Lines) {
         lines.pair("SERIES CONDITION (decided by the index)", tags(&condition.tags));
     }
     for filter in &condition.filters {
-        let operand: &dyn Debug = match &filter.operand {
-            Operand::Constant(constant) => constant,
-            Operand::Field(field) => field,
+        let operand = match &filter.operand {
+            Operand::Constant(constant) => format!("{constant:?}"),
+            Operand::Field(field) => format!("{field:?}"),
+            Operand::Pieces(pieces) => {
+                let texts: Vec<_> = pieces.texts().map(String::from_utf8_lossy).collect();
+                format!("in it one of {texts:?}")
+            }
         };
-        lines.pair("PAGE HINT", format_args!("{} {:?} {operand:?}", filter.field, filter.op));
+        lines.pair("PAGE HINT", format_args!("{} {:?} {operand}", filter.field, filter.op));
     }
     if condition.predicate.is_some() {
         lines.add("ROW CONDITION: evaluated for each row");

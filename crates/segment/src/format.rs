@@ -19,8 +19,10 @@ pub(crate) const VERSION: u32 = 1;
 const FEATURE_EDGES: u32 = 1;
 /// Incompatible feature: entropy-coded pages can be tight, window summaries bounded.
 const FEATURE_TIGHT: u32 = 2;
+/// Incompatible feature: pages of strings can be templates.
+const FEATURE_TEMPLATES: u32 = 4;
 /// Those that this version knows, and names in what it writes.
-const FEATURES: u32 = FEATURE_EDGES | FEATURE_TIGHT;
+const FEATURES: u32 = FEATURE_EDGES | FEATURE_TIGHT | FEATURE_TEMPLATES;
 
 const HEADER_CRC_AT: usize = 28;
 pub(crate) const HEADER_LEN: usize = HEADER_CRC_AT + 4;

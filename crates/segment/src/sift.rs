@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{CompareOp, FieldFilter, FieldType, Holds, Operand, Scalar};
+use model::{CompareOp, FieldFilter, FieldType, Holds, Operand, Scalar, TextPieces};
 
 use crate::directory::{Block, Directory};
 use crate::error::SegmentError;
@@ -35,6 +35,8 @@ pub enum FieldOperand {
     Constant(Scalar),
     /// Another field.
     Field(usize),
+    /// Pieces of text.
+    Pieces(TextPieces),
 }
 
 /// Consecutive rows of a block that may satisfy some conditions.
@@ -47,10 +49,22 @@ pub struct Stretch {
 }
 
 impl FieldCondition {
+    /// Whether texts are wanted that are one or have some in them, or are not or have none.
+    #[must_use]
+    pub fn is_of_texts(&self) -> bool {
+        match &self.operand {
+            FieldOperand::Pieces(_) => true,
+            FieldOperand::Constant(Scalar::String(_)) => {
+                matches!(self.op, CompareOp::Equal | CompareOp::NotEqual)
+            }
+            _ => false,
+        }
+    }
+
     /// The fields that are looked at.
     pub fn fields(&self) -> impl Iterator<Item = usize> {
         let other = match self.operand {
-            FieldOperand::Constant(_) => None,
+            FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
             FieldOperand::Field(other) => Some(other),
         };
         std::iter::once(self.field).chain(other)
@@ -67,7 +81,10 @@ impl Directory {
             Operand::Constant(constant) if constant.field_type() == field_type => {
                 FieldOperand::Constant(constant.clone())
             }
-            Operand::Constant(_) => return None,
+            Operand::Pieces(pieces) if field_type == FieldType::String => {
+                FieldOperand::Pieces(pieces.clone())
+            }
+            Operand::Constant(_) | Operand::Pieces(_) => return None,
             Operand::Field(other) => {
                 let other = self.field(other)?;
                 if self.fields()[other].1 != field_type {
@@ -90,6 +107,9 @@ struct Bounds {
 }
 
 impl Bounds {
+    /// Of a text.
+    const UNKNOWN: Self = Self { numbers: None, are_all_there: true };
+
     fn of_constant(constant: &Scalar) -> Self {
         let bits = match constant {
             Scalar::Float(v) => Some(v.to_bits()),
@@ -157,6 +177,7 @@ impl Block {
         let left = Bounds::of_block(self, condition.field);
         let right = match &condition.operand {
             FieldOperand::Constant(constant) => Some(Bounds::of_constant(constant)),
+            FieldOperand::Pieces(_) => Some(Bounds::UNKNOWN),
             FieldOperand::Field(other) => Bounds::of_block(self, *other),
         };
         holds(self.field_type(condition.field), condition.op, left, right)
@@ -227,6 +248,7 @@ impl<'a> SpanCondition<'a> {
             FieldOperand::Constant(constant) => {
                 SpanOperand::Constant(Bounds::of_constant(constant))
             }
+            FieldOperand::Pieces(_) => SpanOperand::Constant(Bounds::UNKNOWN),
             FieldOperand::Field(_) => SpanOperand::Place(places[1]),
         };
         let field_type = block.field_type(condition.field);
@@ -318,6 +340,7 @@ mod tests {
         let right = match b {
             FieldOperand::Constant(constant) => Bounds::of_constant(constant).numbers?.0,
             FieldOperand::Field(other) => number(*other)?,
+            FieldOperand::Pieces(_) => return None,
         };
         compare(field_type, number(a)?, right)
     }

@@ -329,6 +329,7 @@ impl View {
             let field_type = match &filter.operand {
                 Operand::Constant(constant) => Some(constant.field_type()),
                 Operand::Field(_) => known,
+                Operand::Pieces(_) => Some(FieldType::String),
             };
             for field in filter.fields() {
                 let has_type = |known: &&Field| Some(known.field_type) == field_type;
@@ -442,7 +443,7 @@ async fn list(
 
 /// A filter as far as servers can apply it: never stricter.
 fn predicate(column: &str, filter: &FieldFilter) -> Predicate {
-    // Columns are not compared with one another there.
+    // Columns are not compared with one another there, nor are pieces looked for.
     let Operand::Constant(constant) = &filter.operand else {
         return Predicate::is_not_null(column);
     };

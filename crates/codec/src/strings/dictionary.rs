@@ -7,7 +7,10 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
-use super::{Output, Strings, decode as decode_page, encode_plain_or_blocks};
+use super::{
+    Gathered, Nesting, Output, Strings, TextFinder, TextPlace, decode as decode_page,
+    encode_plain_or_blocks,
+};
 use crate::{
     encoding::{Effort, id},
     error::{DecodeError, Result},
@@ -22,7 +25,7 @@ const TRIAL: usize = 1024;
 pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Vec<u8>> {
     let mut codes = Vec::with_capacity(strings.len());
     let mut code_of: HashMap<&[u8], u64> = HashMap::new();
-    let mut entries = Entries::default();
+    let mut entries = Gathered::default();
     for (row, string) in strings.iter().enumerate() {
         let next = code_of.len() as u64;
         let code = *code_of.entry(string).or_insert_with(|| {
@@ -40,29 +43,55 @@ pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Vec<u8>> {
     let mut out = vec![id::STRINGS_DICTIONARY];
     put_uvarint(&mut out, code_of.len() as u64);
     let mut nested = Vec::new();
-    let entries = Strings { offsets: &entries.offsets, bytes: &entries.bytes };
-    encode_plain_or_blocks(entries, effort, &mut nested);
+    encode_plain_or_blocks(entries.strings(), effort, &mut nested);
     put_length_prefixed(&mut out, &nested);
     encode_u64(&codes, effort, &mut out);
     Some(out)
 }
 
+/// The strings of a dictionary.
 struct Entries {
-    offsets: Vec<u32>,
-    bytes: Vec<u8>,
-}
-
-impl Default for Entries {
-    fn default() -> Self {
-        Self { offsets: vec![0], bytes: Vec::new() }
-    }
+    entries: Vec<TextPlace>,
+    text: Vec<u8>,
 }
 
 impl Entries {
-    fn push(&mut self, string: &[u8]) {
-        self.bytes.extend_from_slice(string);
-        self.offsets.push(self.bytes.len() as u32);
+    fn decode(reader: &mut Reader<'_>, count: usize, max_bytes: usize) -> Result<Self> {
+        let n_entries = reader.uvarint()?;
+        if n_entries == 0 || n_entries > count as u64 {
+            return Err(DecodeError::Corrupt("number of dictionary entries"));
+        }
+        let n_entries = n_entries as usize;
+        let (mut entries, mut text) = (Vec::new(), Vec::new());
+        let mut into_entries = Output { places: &mut entries, bytes: &mut text, max_bytes };
+        let nested = reader.length_prefixed()?;
+        decode_page(nested, n_entries, 0..n_entries, Nesting::Innermost, &mut into_entries)?;
+        Ok(Self { entries, text })
     }
+}
+
+/// A bit for each string of the range whether it is wanted.
+pub(super) fn search(
+    mut reader: Reader<'_>,
+    count: usize,
+    range: Range<usize>,
+    finder: &TextFinder<'_>,
+    max_bytes: usize,
+) -> Result<Vec<u64>> {
+    let Entries { entries, text } = Entries::decode(&mut reader, count, max_bytes)?;
+    let is_wanted =
+        |(start, len): &TextPlace| (finder.is_wanted)(&text[*start as usize..][..*len as usize]);
+    let found: Vec<bool> = entries.iter().map(is_wanted).collect();
+    let mut codes = Vec::new();
+    decode_u64_range(reader.rest(), count, range, &mut codes)?;
+    let mut bits = vec![0u64; codes.len().div_ceil(64)];
+    for (row, code) in codes.iter().enumerate() {
+        let Some(holds) = found.get(*code as usize) else {
+            return Err(DecodeError::Corrupt("code outside the dictionary"));
+        };
+        bits[row / 64] |= u64::from(*holds) << (row % 64);
+    }
+    Ok(bits)
 }
 
 pub(super) fn decode(
@@ -71,17 +100,7 @@ pub(super) fn decode(
     range: Range<usize>,
     output: &mut Output<'_>,
 ) -> Result<()> {
-    let n_entries = reader.uvarint()?;
-    if n_entries == 0 || n_entries > count as u64 {
-        return Err(DecodeError::Corrupt("number of dictionary entries"));
-    }
-    let n_entries = n_entries as usize;
-    let (mut entries, mut text) = (Vec::new(), Vec::new());
-    let mut into_entries =
-        Output { places: &mut entries, bytes: &mut text, max_bytes: output.max_bytes };
-    let nested = reader.length_prefixed()?;
-    decode_page(nested, n_entries, 0..n_entries, false, &mut into_entries)?;
-
+    let Entries { mut entries, text } = Entries::decode(&mut reader, count, output.max_bytes)?;
     let mut codes = Vec::new();
     decode_u64_range(reader.rest(), count, range, &mut codes)?;
     let mut total = 0u64;

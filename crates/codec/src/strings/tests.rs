@@ -21,9 +21,28 @@ fn columns() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let line = |(a, b): &(u16, u32)| format!("GET /item/{a}/view?session={b} 200 OK");
         ids.iter().map(|id| line(id).into_bytes()).collect::<Vec<_>>()
     });
+    let messages =
+        prop::collection::vec((0u8..6, any::<u16>(), any::<u32>()), 0..400).prop_map(|ids| {
+            let names = ["anna", "ben", "chi\u{f1}o", "d", "e99", ""];
+            let message = |(kind, a, b): &(u8, u16, u32)| match kind {
+                0 => format!(
+                    "user {} logged in from 10.0.{}.{}",
+                    names[*a as usize % 6],
+                    a % 256,
+                    b % 256
+                ),
+                1 => format!("took {}.{:03}ms, {b:08x} of {}", a / 7, a % 1000, b % 3),
+                2 => format!("queue q{}_x is at {:02}:{:02}", a % 9, a % 24, b % 60),
+                3 => format!("id 0{b}{b}{b} {}", "long ".repeat(*a as usize % 3)),
+                4 if *a < 3000 => format!("rare {}\0 {a}", names[*b as usize % 6].repeat(3)),
+                4 => String::new(),
+                _ => format!("{a}"),
+            };
+            ids.iter().map(|id| message(id).into_bytes()).collect::<Vec<_>>()
+        });
     let constant = (prop::collection::vec(any::<u8>(), 0..9), 1usize..100)
         .prop_map(|(string, n)| vec![string; n]);
-    prop_oneof![random, few, lines, constant]
+    prop_oneof![random, few, lines, messages, constant]
 }
 
 /// The strings at some places.
@@ -62,6 +81,39 @@ proptest! {
     }
 
     #[test]
+    fn texts_are_found_where_they_are(
+        strings in columns(), effort in effort(), from in any::<(prop::sample::Index, prop::sample::Index)>(),
+        text in prop_oneof![
+            Just(b"number".to_vec()), Just(b"9".to_vec()), Just(b"er a".to_vec()), Just(b"from 10.0.1".to_vec()),
+            Just(b"ms, ".to_vec()), Just(b"na l".to_vec()), Just(b"q3_x".to_vec()), Just(b"\0".to_vec()),
+            prop::collection::vec(any::<u8>(), 0..3),
+        ],
+    ) {
+        let n = strings.len();
+        let (offsets, bytes) = to_columns(&strings);
+        let mut page = Vec::new();
+        encode_strings(&offsets, &bytes, effort, &mut page);
+        let (a, b) = (from.0.index(n + 1), from.1.index(n + 1));
+        let range = a.min(b)..a.max(b);
+        let is_in = |string: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
+        let whole = strings.get(range.start).cloned().unwrap_or_default();
+        let is_whole = |string: &[u8]| string == whole;
+        let finders: [TextFinder<'_>; 2] = [
+            TextFinder { texts: &[&text], are_whole: false, is_wanted: &is_in },
+            TextFinder { texts: &[&whole], are_whole: true, is_wanted: &is_whole },
+        ];
+        for finder in finders {
+            let found = search_strings(&page, n, range.clone(), &finder, 1 << 20).unwrap();
+            let Some(found) = found else { continue };
+            let mut expected = vec![0u64; range.len().div_ceil(64)];
+            for (row, string) in strings[range.clone()].iter().enumerate() {
+                expected[row / 64] |= u64::from((finder.is_wanted)(string)) << (row % 64);
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
     fn slices_of_larger_columns_encode(strings in columns(), effort in effort()) {
         let (offsets, bytes) = to_columns(&strings);
         let from = strings.len() / 3;
@@ -91,9 +143,9 @@ fn the_limit_holds_and_leaves_the_output_alone() {
 
 #[test]
 fn blocks_are_read_one_by_one() {
-    // More than one block, with strings across the boundary.
+    // More than one block, with strings across the boundary; those with a NUL have no templates.
     let strings: Vec<Vec<u8>> =
-        (0..9000).map(|i| format!("{i:09} lorem ipsum dolor sit amet").into_bytes()).collect();
+        (0..9000).map(|i| format!("{i:09}\0lorem ipsum {i}").into_bytes()).collect();
     let (offsets, bytes) = to_columns(&strings);
     for (effort, name) in [(Effort::Hot, "strings-lz4"), (Effort::Cold, "strings-zstd")] {
         let mut page = Vec::new();
@@ -105,5 +157,31 @@ fn blocks_are_read_one_by_one() {
                 .unwrap();
             assert_eq!(decoded(&places, &text), strings[range]);
         }
+    }
+}
+
+#[test]
+fn stretches_of_templates_are_read_one_by_one() {
+    let string = |i: usize| format!("job {} took {} ms of {}", i % 7, i * 7919 % 10_007, i % 3);
+    let strings: Vec<Vec<u8>> = (0..20_000).map(|i| string(i).into_bytes()).collect();
+    let (offsets, bytes) = to_columns(&strings);
+    let mut page = Vec::new();
+    encode_strings(&offsets, &bytes, Effort::Cold, &mut page);
+    assert_eq!(crate::encoding_name(&page), "strings-templates");
+    for range in [0..1, 6660..6670, 6667..6667, 5..19_000, 19_999..20_000, 0..20_000] {
+        let (mut places, mut text) = (vec![(0, 1)], b"x".to_vec());
+        decode_strings_range(&page, 20_000, range.clone(), 1 << 20, &mut places, &mut text)
+            .unwrap();
+        assert_eq!(decoded(&places[1..], &text), strings[range.clone()]);
+        let is_wanted = |string: &[u8]| string.ends_with(b"ms of 1");
+        let finder = TextFinder { texts: &[b"ms of 1"], are_whole: false, is_wanted: &is_wanted };
+        let found =
+            search_strings(&page, 20_000, range.clone(), &finder, 1 << 20).unwrap().unwrap();
+        for (row, string) in strings[range.clone()].iter().enumerate() {
+            assert_eq!(found[row / 64] >> (row % 64) & 1 == 1, is_wanted(string));
+        }
+        let too_few = strings[range.clone()].iter().map(Vec::len).sum::<usize>().saturating_sub(1);
+        let refused = decode_strings_range(&page, 20_000, range, too_few, &mut places, &mut text);
+        assert_eq!(refused.is_err(), too_few > 0);
     }
 }

@@ -5,11 +5,12 @@
 //! slices in the order of the result, from small to large, until every group has enough rows.
 //!
 //! First and last values are read from the ends of series: see [`ends`]. A greatest or least value of all rows is known from
-//! summaries, and its time looked for: see [`extreme`].
+//! summaries, and its time looked for: see [`extreme`]; of a few greatest or least what they are at least: see [`bounded`].
 //!
 //! Transformed functions look at windows before the range. Functions that look equally far are
 //! computed together, in a pass over the rows of their range.
 
+mod bounded;
 mod by_group;
 mod ends;
 mod extreme;
@@ -318,6 +319,9 @@ impl Run<'_> {
     fn points(&self, groups: Range<usize>, alone: bool) -> Result<Vec<Vec<Points>>, QueryError> {
         if alone && let Some(point) = extreme::point(self)? {
             return Ok(vec![vec![point]]);
+        }
+        if alone && let Some(points) = bounded::points(self)? {
+            return Ok(points);
         }
         let range = self.read_range();
         if alone && self.reads_in_slices(range) {

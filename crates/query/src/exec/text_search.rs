@@ -7,11 +7,7 @@
 //!
 //! Not here: what InfluxQL's expressions mean (`influxql::translate_regex`), conditions on tags (`model::TagExpr`).
 
-use std::ops::Range;
-
-use aho_corasick::{Span, packed::Searcher};
-use memchr::memmem::Finder;
-use model::{Bitmap, Strings};
+use model::{Bitmap, Strings, TextPieces};
 use regex::bytes::Regex;
 use regex_syntax::hir::literal::{Extractor, Literal};
 use regex_syntax::hir::{Hir, HirKind, Look};
@@ -19,7 +15,7 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 /// Shorter pieces of text occur nearly everywhere.
 const PIECE_BYTES_MIN: usize = 2;
 
-/// As many pieces are looked for many bytes at a time (`aho_corasick::packed`); of more, fewer and shorter ones are made.
+/// As many pieces are looked for many bytes at a time; of more, fewer and shorter ones are made.
 const PIECES_MAX: usize = 64;
 
 /// A regular expression over texts.
@@ -33,20 +29,16 @@ pub(crate) struct TextSearch {
 /// How matches are found.
 #[derive(Clone, Debug)]
 enum By {
-    /// Exactly the texts with this piece match.
-    Piece(Finder<'static>),
-    /// Exactly the texts with one of the pieces that this finds match.
-    Pieces(Searcher),
+    /// Exactly the texts with one of the pieces match.
+    Pieces(TextPieces),
     /// Exactly the texts that begin with it.
-    Start(Vec<u8>),
+    Start(TextPieces),
     /// Exactly the texts that end with it.
-    End(Vec<u8>),
+    End(TextPieces),
     /// Exactly the texts that are it.
-    Whole(Vec<u8>),
-    /// No other texts than those with this piece match.
-    MaybePiece(Finder<'static>),
-    /// No other texts than those with one of the pieces that this finds.
-    MaybePieces(Searcher),
+    Whole(TextPieces),
+    /// No other texts than those with one of the pieces match.
+    MaybePieces(TextPieces),
     /// Who knows.
     Asking,
 }
@@ -62,15 +54,19 @@ impl TextSearch {
         Ok(Self { regex, by })
     }
 
+    /// The pieces of text of which exactly the matches have one, if that is all there is to the expression.
+    pub(crate) fn pieces(&self) -> Option<&TextPieces> {
+        match &self.by {
+            By::Pieces(pieces) => Some(pieces),
+            _ => None,
+        }
+    }
+
     /// The texts that match; if `negated`, the others.
     pub(crate) fn select(&self, texts: &Strings, negated: bool) -> Bitmap {
-        let sure = |_: &[u8]| true;
-        let asked = |text: &[u8]| self.regex.is_match(text);
         let found = match &self.by {
-            By::Piece(piece) => with_pieces(texts, next_piece(piece), sure),
-            By::Pieces(pieces) => with_pieces(texts, next_of(pieces), sure),
-            By::MaybePiece(piece) => with_pieces(texts, next_piece(piece), asked),
-            By::MaybePieces(pieces) => with_pieces(texts, next_of(pieces), asked),
+            By::Pieces(pieces) => texts.with_pieces(pieces, |_| true),
+            By::MaybePieces(pieces) => texts.with_pieces(pieces, |text| self.regex.is_match(text)),
             By::Start(_) | By::End(_) | By::Whole(_) | By::Asking => None,
         };
         match found {
@@ -85,21 +81,25 @@ impl TextSearch {
     /// Whether a text matches.
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
         match &self.by {
-            By::Piece(piece) => piece.find(text).is_some(),
-            By::Pieces(pieces) => pieces.find(text).is_some(),
-            By::Start(piece) => text.starts_with(piece),
-            By::End(piece) => text.ends_with(piece),
-            By::Whole(whole) => text == &**whole,
-            By::MaybePiece(_) | By::MaybePieces(_) | By::Asking => self.regex.is_match(text),
+            By::Pieces(pieces) => pieces.are_in(text),
+            By::Start(piece) => text.starts_with(only(piece)),
+            By::End(piece) => text.ends_with(only(piece)),
+            By::Whole(whole) => text == only(whole),
+            By::MaybePieces(_) | By::Asking => self.regex.is_match(text),
         }
     }
+}
+
+/// The first of some pieces.
+fn only(pieces: &TextPieces) -> &[u8] {
+    pieces.texts().next().unwrap_or_default()
 }
 
 impl By {
     fn of(hir: &Hir) -> Self {
         match hir.kind() {
             HirKind::Capture(capture) => return Self::of(&capture.sub),
-            HirKind::Literal(piece) => return Self::Piece(Finder::new(&piece.0).into_owned()),
+            HirKind::Literal(piece) => return Self::Pieces(TextPieces::one(&piece.0)),
             HirKind::Concat(parts) => {
                 // What may be missing at an end does not decide whether there is a match.
                 let is_needed = |part: &Hir| !matches!(part.kind(), HirKind::Repetition(repeated) if repeated.min == 0);
@@ -115,7 +115,7 @@ impl By {
             _ => {}
         }
         if let Some(piece) = needed(hir).filter(|piece| piece.len() >= PIECE_BYTES_MIN) {
-            return Self::MaybePiece(Finder::new(piece).into_owned());
+            return Self::MaybePieces(TextPieces::one(piece));
         }
         Self::one_of(hir).unwrap_or(Self::Asking)
     }
@@ -123,11 +123,12 @@ impl By {
     /// A piece of text at the start, the end or both.
     fn anchored(parts: &[Hir]) -> Option<Self> {
         let is = |part: &Hir, look| matches!(part.kind(), HirKind::Look(is) if *is == look);
+        let piece = |text: &Hir| literal(text).map(TextPieces::one);
         match parts {
-            [start, text] if is(start, Look::Start) => Some(Self::Start(literal(text)?.into())),
-            [text, end] if is(end, Look::End) => Some(Self::End(literal(text)?.into())),
+            [start, text] if is(start, Look::Start) => Some(Self::Start(piece(text)?)),
+            [text, end] if is(end, Look::End) => Some(Self::End(piece(text)?)),
             [start, text, end] if is(start, Look::Start) && is(end, Look::End) => {
-                Some(Self::Whole(literal(text)?.into()))
+                Some(Self::Whole(piece(text)?))
             }
             _ => None,
         }
@@ -143,24 +144,11 @@ impl By {
             return None;
         }
         let all: Vec<&[u8]> = pieces.literals()?.iter().map(Literal::as_bytes).collect();
-        let finder = Searcher::new(shortest(&all))?;
+        let found = TextPieces::any_of(&all)?;
         // Where a piece has to be (`^`, `\b`) it does not say.
         let is_exact = pieces.is_exact() && hir.properties().look_set().is_empty();
-        Some(if is_exact { Self::Pieces(finder) } else { Self::MaybePieces(finder) })
+        Some(if is_exact { Self::Pieces(found) } else { Self::MaybePieces(found) })
     }
-}
-
-/// Those pieces that have no other in them: where one of all is, one of these is. No two of them can begin at the same byte,
-/// so that none that reaches into the next text hides one that does not (`with_pieces`).
-fn shortest<'p>(all: &'p [&'p [u8]]) -> impl Iterator<Item = &'p [u8]> {
-    let has = |piece: &[u8], other: &[u8]| Finder::new(other).find(piece).is_some();
-    let is_shortest = move |at: usize| {
-        all.iter().enumerate().all(|(other, &it)| match it == all[at] {
-            true => other >= at,
-            false => !has(all[at], it),
-        })
-    };
-    (0..all.len()).filter(move |&at| is_shortest(at)).map(|at| all[at])
 }
 
 /// The piece of text that an expression is.
@@ -182,47 +170,6 @@ fn needed(hir: &Hir) -> Option<&[u8]> {
     }
 }
 
-/// Finds a piece of text behind a byte.
-fn next_piece(finder: &Finder<'_>) -> impl Fn(&[u8], usize) -> Option<Range<usize>> {
-    let len = finder.needle().len();
-    move |text, at| finder.find(&text[at..]).map(|found| at + found..at + found + len)
-}
-
-/// Finds one of some pieces behind a byte.
-fn next_of(pieces: &Searcher) -> impl Fn(&[u8], usize) -> Option<Range<usize>> {
-    |text, at| pieces.find_in(text, Span::from(at..text.len())).map(|found| found.range())
-}
-
-/// The texts in which `next` finds a piece, in what is behind a byte of them all, and for which `holds`. `None` if the texts do not
-/// lie one after another.
-fn with_pieces(
-    texts: &Strings,
-    next: impl Fn(&[u8], usize) -> Option<Range<usize>>,
-    holds: impl Fn(&[u8]) -> bool,
-) -> Option<Bitmap> {
-    let (text, places) = (texts.in_a_row()?, texts.places());
-    let mut words = vec![0; places.len().div_ceil(64)];
-    let (mut at, mut row) = (0, 0);
-    while let Some(found) = next(text, at) {
-        let end = |row: usize| places[row].0 as usize + places[row].1 as usize;
-        while row < places.len() && (end(row) <= found.start || places[row].1 == 0) {
-            row += 1;
-        }
-        if row == places.len() {
-            break;
-        }
-        let of_row = places[row].0 as usize..end(row);
-        if found.start < of_row.start || found.end > of_row.end {
-            // Part of it is another text's.
-            at = found.start + 1;
-            continue;
-        }
-        at = of_row.end;
-        words[row / 64] |= u64::from(holds(&text[of_row])) << (row % 64);
-    }
-    Some(Bitmap::from_words(words, places.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -231,13 +178,17 @@ mod tests {
 
     fn kind(pattern: &str) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match TextSearch::new(pattern).unwrap().by {
-            By::Piece(finder) => format!("piece {}", text(finder.needle())),
-            By::Start(piece) => format!("start {}", text(&piece)),
-            By::End(piece) => format!("end {}", text(&piece)),
-            By::Whole(piece) => format!("whole {}", text(&piece)),
-            By::MaybePiece(finder) => format!("maybe {}", text(finder.needle())),
+        match &TextSearch::new(pattern).unwrap().by {
+            By::Pieces(pieces) if pieces.texts().len() == 1 => {
+                format!("piece {}", text(only(pieces)))
+            }
             By::Pieces(_) => "pieces".into(),
+            By::Start(piece) => format!("start {}", text(only(piece))),
+            By::End(piece) => format!("end {}", text(only(piece))),
+            By::Whole(piece) => format!("whole {}", text(only(piece))),
+            By::MaybePieces(pieces) if pieces.texts().len() == 1 => {
+                format!("maybe {}", text(only(pieces)))
+            }
             By::MaybePieces(_) => "maybe pieces".into(),
             By::Asking => "asking".into(),
         }

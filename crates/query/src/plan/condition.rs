@@ -1,8 +1,8 @@
 //! Conditions: what of them a store can decide, and what is left for each row.
 //!
 //! A condition is a conjunction of parts. Parts about tags alone are decided by the store, exactly.
-//! Of the others the store gets what they imply for tags, and comparisons of a field with a constant
-//! or another field as hints; they are evaluated again for every row.
+//! Of the others the store gets what they imply for tags, and comparisons of a field with a constant,
+//! another field or pieces of text as hints; they are evaluated again for every row.
 
 mod hints;
 mod measurement;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use codec::kernels;
-use codec::{Mark, Marks, NumbersOut, Waypoint};
+use codec::{Mark, Marks, NumbersOut, TextFinder, Waypoint};
 use model::{Bitmap, Column, FieldType, Strings, Values};
 
 use crate::format::BLOCK_TEXT_LIMIT;
@@ -244,6 +244,33 @@ fn decode_strings(
         out.extend_from(&strings, 0..rows);
     }
     Ok(())
+}
+
+/// A bit for each of the entries `rows` of a page of texts: whether it has a text that the finder wants, or, if such are not
+/// `wanted`, one that it does not. `None`: the page has to be decoded to tell.
+pub(crate) fn search(
+    page: &[u8],
+    shape: PageShape,
+    rows: Range<usize>,
+    finder: &TextFinder<'_>,
+    wanted: bool,
+) -> Result<Option<Bitmap>, Malformed> {
+    let mut part = PagePart::new(page, shape, rows)?;
+    if part.values.is_empty() {
+        return Ok(Some(Bitmap::filled(part.rows.len(), false)));
+    }
+    let (input, values) = (&mut part.input, part.values.clone());
+    let text_bytes = input.bounded(BLOCK_TEXT_LIMIT as u64, "the length of a page's text")?;
+    let bits = codec::search_strings(input.rest(), shape.count, values, finder, text_bytes);
+    let Some(mut words) = bits.map_err(|e| input.fail(e.to_string()))? else { return Ok(None) };
+    if !wanted {
+        words.iter_mut().for_each(|word| *word = !*word);
+    }
+    let found = Bitmap::from_words(words, part.values.len());
+    let Some(present) = part.present else { return Ok(Some(found)) };
+    let mut values = (0..found.len()).map(|at| found.get(at));
+    let of_row = |row| present.get(row) && values.next().unwrap_or(false);
+    Ok(Some(part.rows.map(of_row).collect()))
 }
 
 /// Makes room for missing values among those from `at` on.

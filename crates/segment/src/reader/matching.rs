@@ -6,6 +6,8 @@
 //!
 //! Not here: what a comparison of columns means (the caller's), which rows need to be looked at (`sift`).
 
+mod texts;
+
 use std::ops::Range;
 
 use codec::ComparedBits;
@@ -33,10 +35,13 @@ pub(super) fn matching(
     conditions: &[FieldCondition],
     test: &ConditionTest<'_>,
 ) -> Result<Option<Vec<Bitmap>>, SegmentError> {
+    if conditions.iter().any(FieldCondition::is_of_texts) {
+        return texts::matching(reader, block, parts, conditions);
+    }
     let mut groups = Groups::new(reader, block);
     let places = |condition: &FieldCondition| {
         let right = match condition.operand {
-            FieldOperand::Constant(_) => None,
+            FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
             FieldOperand::Field(other) => Some(block.page_place(other)?.0),
         };
         Some((block.page_place(condition.field)?.0, right))
@@ -144,7 +149,7 @@ impl OfCondition<'_> {
                 let (page, field_type) = (self.left.page, right.field_type);
                 page.compare_with(right.page, piece, self.comparison, field_type)
             }
-            (FieldOperand::Field(_), _) => Ok(None),
+            (FieldOperand::Field(_) | FieldOperand::Pieces(_), _) => Ok(None),
         };
         if let Some(bits) = packed.map_err(|error| (self.left.place, error))? {
             let first = rows.start - piece * PIECE_ROWS;
@@ -248,7 +253,7 @@ mod tests {
                     comparison: Comparison::of(|order| condition.op.holds(order)),
                     left: side(condition.field),
                     right: match condition.operand {
-                        FieldOperand::Constant(_) => None,
+                        FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
                         FieldOperand::Field(other) => Some(side(other)),
                     },
                 })

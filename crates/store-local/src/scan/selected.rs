@@ -5,6 +5,7 @@
 //! that they satisfy it, or do not, and most rows of a block need not be decoded in the other fields.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use model::{Bitmap, Column, FieldType, Values};
 use segment::{Block, FieldCondition, FieldOperand, Stretch};
@@ -13,7 +14,7 @@ use store::StoreError;
 use super::counters::Counters;
 use super::filter::{Side, both, matching};
 use super::piece::{Piece, append_found, empty_like, filter, filter_times};
-use super::source::SegmentSource;
+use super::source::{SegmentSource, same};
 use crate::error::segment_error;
 
 /// Rows that satisfy the filters among stretches of some rows of a block.
@@ -24,6 +25,15 @@ pub(super) struct Found {
     /// A bit a row.
     selection: Bitmap,
     looked_at: LookedAt,
+}
+
+/// The block whose texts were asked for last.
+#[derive(Debug)]
+pub(super) struct Searched {
+    block: Block,
+    asked_rows: usize,
+    /// Which of its rows satisfy the filters, if it was searched; `None` therein: only decoded texts tell.
+    found: Option<Option<Arc<Bitmap>>>,
 }
 
 /// The fields that filters looked at, and what was kept of them: a column for each stretch that had to be looked at.
@@ -111,6 +121,11 @@ impl SegmentSource {
         fields
     }
 
+    /// Whether filters look for texts and nothing else.
+    fn are_of_texts(&self) -> bool {
+        self.conditions.iter().flatten().all(FieldCondition::is_of_texts)
+    }
+
     /// Looks for the rows in `stretches` of some rows that satisfy the filters. What has to be decoded for that is kept if it
     /// `is_read` afterwards.
     pub(super) fn found(
@@ -123,7 +138,9 @@ impl SegmentSource {
         let open = stretches.iter().filter(|stretch| !stretch.all_satisfy);
         let open: Vec<Range<usize>> = open.map(|stretch| stretch.rows.clone()).collect();
         let fields = self.filtered_fields();
-        let bits = match fields.iter().any(|field| is_read(*field)) {
+        // Few texts are such as are looked for: others need not be decoded, read or not.
+        let may_be_decoded = !self.are_of_texts() && fields.iter().any(|field| is_read(*field));
+        let bits = match may_be_decoded {
             true => None,
             false => self.bits_of_parts(block, &open)?,
         };
@@ -155,12 +172,46 @@ impl SegmentSource {
         if parts.is_empty() {
             return Ok(Some(Vec::new()));
         }
+        if self.are_of_texts() {
+            let whole = self.bits_of_texts(block, parts, conditions)?;
+            return Ok(whole.map(|whole| parts.iter().map(|rows| bits(&whole, rows)).collect()));
+        }
         let found = self.reader.matching(block, parts, conditions, &satisfying);
         let found = found.map_err(segment_error)?;
         if found.is_some() {
             self.count_read(block, self.filtered_fields());
         }
         Ok(found)
+    }
+
+    /// Which rows of a block satisfy filters that are about texts: most of the work is one for all rows of a page, which are often
+    /// asked for series by series. `None`: they have to be decoded, or that is less work for as few as were asked for.
+    fn bits_of_texts(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+        conditions: &[FieldCondition],
+    ) -> Result<Option<Arc<Bitmap>>, StoreError> {
+        let mut last = self.searched.borrow_mut();
+        if !last.as_ref().is_some_and(|last| same(&last.block, block)) {
+            *last = Some(Searched { block: block.clone(), asked_rows: 0, found: None });
+        }
+        let Some(Searched { asked_rows, found, .. }) = &mut *last else { return Ok(None) };
+        *asked_rows += parts.iter().map(Range::len).sum::<usize>();
+        if *asked_rows * SEARCHED_PART < block.rows() {
+            return Ok(None);
+        }
+        if let Some(found) = found {
+            return Ok(found.clone());
+        }
+        let all = 0..block.rows();
+        let bits = self.reader.matching(block, std::slice::from_ref(&all), conditions, &satisfying);
+        let bits = bits.map_err(segment_error)?.and_then(|mut bits| bits.pop()).map(Arc::new);
+        if bits.is_some() {
+            self.count_read(block, self.filtered_fields());
+        }
+        *found = Some(bits.clone());
+        Ok(bits)
     }
 
     /// Decodes the fields of filters in some parts of a block; a bit for each row that satisfies all.
@@ -185,7 +236,7 @@ impl SegmentSource {
             };
             let of_condition = |condition: &FieldCondition| {
                 let right = match &condition.operand {
-                    FieldOperand::Constant(_) => None,
+                    FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
                     FieldOperand::Field(other) => Some(column(*other)),
                 };
                 satisfying(condition, column(condition.field), right)
@@ -235,7 +286,7 @@ impl SegmentSource {
         let type_of = |field: usize| self.directory.fields()[field].1;
         let is_integer =
             |field: usize| matches!(type_of(field), FieldType::Integer | FieldType::Unsigned);
-        if !self.filtered_fields().into_iter().all(is_integer) {
+        if !self.are_of_texts() && !self.filtered_fields().into_iter().all(is_integer) {
             return Ok(None);
         }
         let found = self.bits_of_parts(block, std::slice::from_ref(&rows))?;
@@ -306,6 +357,7 @@ impl SegmentSource {
 fn satisfying(condition: &FieldCondition, left: &Column, right: Option<&Column>) -> Bitmap {
     let side = match (&condition.operand, right) {
         (FieldOperand::Constant(constant), _) => Side::Constant(constant),
+        (FieldOperand::Pieces(pieces), _) => Side::Pieces(pieces),
         (FieldOperand::Field(_), Some(right)) => Side::Column(right),
         (FieldOperand::Field(_), None) => panic!("BUG: a comparison of fields without one"),
     };
@@ -314,6 +366,9 @@ fn satisfying(condition: &FieldCondition, left: &Column, right: Option<&Column>)
 
 /// Of the rows of a block this part is few: others are in stretches of which most is decoded anyway.
 const FEW_PART: usize = 64;
+
+/// A block is searched for texts as a whole if one row in so many is asked for.
+const SEARCHED_PART: usize = 16;
 
 /// So many times in a row are decoded as fast as some are looked for.
 const ROWS_A_LOOK: usize = 1024;

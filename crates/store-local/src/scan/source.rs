@@ -1,5 +1,6 @@
 //! Sources of rows, as seen by one cursor: a segment, or a memtable (`memtable_source`).
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::edge::edge_of;
 use super::kept::SharedBlock;
 use super::memtable_source::MemtableSource;
 use super::piece::Piece;
+use super::selected::Searched;
 use super::span::{Span, SpanRows, hidden_within};
 use super::sparse::SparseRows;
 use super::summarise::{Cut, summarise};
@@ -55,6 +57,8 @@ pub(crate) struct SegmentSource {
     pub(super) shared: Option<SharedBlock>,
     /// The rows that were looked for last, and their block: their times are mostly read by then.
     pub(super) found: Option<(Block, FoundRows)>,
+    /// What was found in texts last.
+    pub(super) searched: RefCell<Option<Searched>>,
     /// Everything is read once, to be written again.
     pub(super) merges: bool,
     /// The block that was read last for that, if its rows have few of the fields.
@@ -182,6 +186,7 @@ impl SegmentSource {
             conditions: Some(Vec::new()),
             shared: None,
             found: None,
+            searched: RefCell::new(None),
             merges: false,
             sparse: None,
             held: None,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    DatabaseId, FieldFilter, FieldType, Interrupt, MeasurementSchema, Name, Operand, Scalar,
-    SeriesKey, TagExpr, TimeRange,
+    CompareOp, DatabaseId, FieldFilter, FieldType, Interrupt, MeasurementSchema, Name, Operand,
+    Scalar, SeriesKey, TagExpr, TextPieces, TimeRange,
 };
 
 use self::cursor::read_cursor;
@@ -207,9 +207,13 @@ fn filter_of(filter: &ProbeFilter, have: &[(Name, FieldType)]) -> Option<FieldFi
     let field_type = filter.constant.field_type();
     let of_type: Vec<_> = have.iter().filter(|field| field.1 == field_type).collect();
     let name = |at: usize| Some(of_type.get(at % of_type.len().max(1))?.0.clone());
-    let operand = match filter.other.filter(|_| field_type.is_numeric()) {
-        Some(other) => Operand::Field(name(other)?),
-        None => Operand::Constant(filter.constant.clone()),
+    let operand = match (filter.other, &filter.constant, filter.op) {
+        (Some(other), ..) if field_type.is_numeric() => Operand::Field(name(other)?),
+        (Some(_), Scalar::String(text), CompareOp::Equal | CompareOp::NotEqual) => {
+            // Most texts differ in the end.
+            Operand::Pieces(TextPieces::one(&text.as_bytes()[text.len().saturating_sub(2)..]))
+        }
+        _ => Operand::Constant(filter.constant.clone()),
     };
     Some(FieldFilter { field: name(filter.field)?, op: filter.op, operand })
 }

@@ -103,8 +103,8 @@ pub(super) struct Probe {
     pub(super) cuts: Vec<i64>,
 }
 
-/// Compares a field of the constant's type, by its position among these, modulo their number, with the constant, or, if it is
-/// a number, with another of these.
+/// Compares a field of the constant's type, by its position among these, modulo their number, with the constant, or, if there is
+/// another: a number with this one, and whether a text has the end of the constant in it.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeFilter {
     pub(super) field: usize,

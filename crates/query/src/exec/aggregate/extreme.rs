@@ -174,7 +174,7 @@ fn plain_request<'a>(run: &Run<'a>) -> Option<&'a ScanRequest> {
 }
 
 /// Whether pages are of one series each, mostly: a page has rows of one stretch of the extent.
-fn has_long_series(run: &Run<'_>) -> bool {
+pub(super) fn has_long_series(run: &Run<'_>) -> bool {
     let series = u64::from(run.unit.inputs[0].scan.series().len.max(1));
     let rows = run.unit.extent.parts().iter().map(|part| part.rows).max().unwrap_or(0);
     rows / series > run.context.tuning.extreme_series_rows

@@ -1,4 +1,4 @@
-//! Comparisons of a field with a constant or another field, in the form a store understands.
+//! Comparisons of a field with a constant, another field or pieces of text, in the form a store understands.
 
 use model::{CompareOp, FieldFilter, FieldType, Name, Operand, Scalar};
 
@@ -9,8 +9,19 @@ use crate::exec::predicate::Predicate;
 /// Integers beyond this are not told apart as floats.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The filter that holds for the same rows as `predicate`, if it has that simple form.
+/// The filter that holds for the same rows as `predicate`, if it has a simple form.
 pub(super) fn filter(predicate: &Predicate, slots: &[SlotSource]) -> Option<FieldFilter> {
+    let Predicate::Matches { value: Expression::Slot(slot), search, negated } = predicate else {
+        return comparison(predicate, slots);
+    };
+    let (name, _) = field(&slots[*slot]).filter(|(_, stored)| *stored == FieldType::String)?;
+    let op = if *negated { CompareOp::NotEqual } else { CompareOp::Equal };
+    let operand = Operand::Pieces(search.pieces()?.clone());
+    Some(FieldFilter { field: name.clone(), op, operand })
+}
+
+/// The filter that holds for the same rows as a comparison.
+fn comparison(predicate: &Predicate, slots: &[SlotSource]) -> Option<FieldFilter> {
     let Predicate::Compare { op, lhs: Expression::Slot(slot), rhs } = predicate else {
         return None;
     };

@@ -1,0 +1,75 @@
+//! Which rows of a block have certain texts, or pieces of text in them, where pages of texts tell without being decoded.
+
+use std::ops::Range;
+
+use codec::TextFinder;
+use model::{Bitmap, CompareOp, Scalar};
+
+use super::SegmentReader;
+use crate::SegmentError;
+use crate::directory::{Block, PageEntry};
+use crate::reader::column;
+use crate::reader::fields::shape;
+use crate::sift::{FieldCondition, FieldOperand};
+
+/// See [`SegmentReader::matching`]. `None` as well if not all conditions are about texts.
+pub(super) fn matching(
+    reader: &SegmentReader,
+    block: &Block,
+    parts: &[Range<usize>],
+    conditions: &[FieldCondition],
+) -> Result<Option<Vec<Bitmap>>, SegmentError> {
+    let mut found: Option<Vec<Bitmap>> = None;
+    for condition in conditions {
+        let Some((_, page)) = block.page_place(condition.field) else { return Ok(None) };
+        let bits = match &condition.operand {
+            _ if !condition.is_of_texts() => None,
+            FieldOperand::Pieces(pieces) => {
+                let texts: Vec<&[u8]> = pieces.texts().collect();
+                let is_wanted = |text: &[u8]| pieces.are_in(text);
+                let finder = TextFinder { texts: &texts, are_whole: false, is_wanted: &is_wanted };
+                of_page(reader, block, page, parts, (&finder, condition.op))?
+            }
+            FieldOperand::Constant(Scalar::String(whole)) => {
+                let is_wanted = |text: &[u8]| text == whole.as_bytes();
+                let texts = &[whole.as_bytes()];
+                let finder = TextFinder { texts, are_whole: true, is_wanted: &is_wanted };
+                of_page(reader, block, page, parts, (&finder, condition.op))?
+            }
+            _ => None,
+        };
+        let Some(bits) = bits else { return Ok(None) };
+        found = Some(match found {
+            None => bits,
+            Some(found) => found.iter().zip(&bits).map(|(a, b)| both(a, b)).collect(),
+        });
+    }
+    Ok(found)
+}
+
+fn both(a: &Bitmap, b: &Bitmap) -> Bitmap {
+    let words = a.words().iter().zip(b.words()).map(|(a, b)| a & b).collect();
+    Bitmap::from_words(words, a.len())
+}
+
+/// Those rows of each part that have a text which a finder wants, or, with [`CompareOp::NotEqual`], one that it does not.
+fn of_page(
+    reader: &SegmentReader,
+    block: &Block,
+    page: &PageEntry,
+    parts: &[Range<usize>],
+    (finder, op): (&TextFinder<'_>, CompareOp),
+) -> Result<Option<Vec<Bitmap>>, SegmentError> {
+    let source = &reader.shared.source;
+    let bytes = source.page(&page.extent, reader.keep_pages)?;
+    let mut found = Vec::with_capacity(parts.len());
+    for rows in parts {
+        let wanted = op == CompareOp::Equal;
+        let bits = column::search(&bytes, shape(block, page), rows.clone(), finder, wanted);
+        match bits.map_err(|e| source.malformed(page.extent.offset, &e))? {
+            Some(bits) => found.push(bits),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
