@@ -27,7 +27,13 @@ fn page(kind: u8, n: usize, seed: u64, effort: Effort) -> Vec<u8> {
             let mut offsets = vec![0];
             let mut bytes = Vec::new();
             for value in integers.iter().take(300) {
-                bytes.extend_from_slice(value.to_string().as_bytes());
+                let number = value.to_string();
+                bytes.extend_from_slice(number.as_bytes());
+                if kind >= 128 {
+                    // Templates, where they pay.
+                    let name = ["one", "two", "three"][number.len() % 3];
+                    bytes.extend_from_slice(format!(" ms of {name}, {number} left").as_bytes());
+                }
                 offsets.push(bytes.len() as u32);
             }
             codec::encode_strings(&offsets, &bytes, effort, &mut out);

@@ -32,11 +32,11 @@ enum By {
     /// Exactly the texts with one of the pieces match.
     Pieces(TextPieces),
     /// Exactly the texts that begin with it.
-    Start(TextPieces),
+    Start(Vec<u8>),
     /// Exactly the texts that end with it.
-    End(TextPieces),
+    End(Vec<u8>),
     /// Exactly the texts that are it.
-    Whole(TextPieces),
+    Whole(Vec<u8>),
     /// No other texts than those with one of the pieces match.
     MaybePieces(TextPieces),
     /// Who knows.
@@ -82,17 +82,12 @@ impl TextSearch {
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
         match &self.by {
             By::Pieces(pieces) => pieces.are_in(text),
-            By::Start(piece) => text.starts_with(only(piece)),
-            By::End(piece) => text.ends_with(only(piece)),
-            By::Whole(whole) => text == only(whole),
+            By::Start(piece) => text.starts_with(piece),
+            By::End(piece) => text.ends_with(piece),
+            By::Whole(whole) => text == &**whole,
             By::MaybePieces(_) | By::Asking => self.regex.is_match(text),
         }
     }
-}
-
-/// The first of some pieces.
-fn only(pieces: &TextPieces) -> &[u8] {
-    pieces.texts().next().unwrap_or_default()
 }
 
 impl By {
@@ -123,7 +118,7 @@ impl By {
     /// A piece of text at the start, the end or both.
     fn anchored(parts: &[Hir]) -> Option<Self> {
         let is = |part: &Hir, look| matches!(part.kind(), HirKind::Look(is) if *is == look);
-        let piece = |text: &Hir| literal(text).map(TextPieces::one);
+        let piece = |text: &Hir| literal(text).map(Vec::from);
         match parts {
             [start, text] if is(start, Look::Start) => Some(Self::Start(piece(text)?)),
             [text, end] if is(end, Look::End) => Some(Self::End(piece(text)?)),
@@ -178,16 +173,17 @@ mod tests {
 
     fn kind(pattern: &str) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let first = |pieces: &TextPieces| text(pieces.texts().next().unwrap());
         match &TextSearch::new(pattern).unwrap().by {
             By::Pieces(pieces) if pieces.texts().len() == 1 => {
-                format!("piece {}", text(only(pieces)))
+                format!("piece {}", first(pieces))
             }
             By::Pieces(_) => "pieces".into(),
-            By::Start(piece) => format!("start {}", text(only(piece))),
-            By::End(piece) => format!("end {}", text(only(piece))),
-            By::Whole(piece) => format!("whole {}", text(only(piece))),
+            By::Start(piece) => format!("start {}", text(piece)),
+            By::End(piece) => format!("end {}", text(piece)),
+            By::Whole(piece) => format!("whole {}", text(piece)),
             By::MaybePieces(pieces) if pieces.texts().len() == 1 => {
-                format!("maybe {}", text(only(pieces)))
+                format!("maybe {}", first(pieces))
             }
             By::MaybePieces(_) => "maybe pieces".into(),
             By::Asking => "asking".into(),
