@@ -141,6 +141,7 @@ fn encode_page(strings: Strings<'_>, effort: Effort, nesting: Nesting, out: &mut
     }
 }
 
+/// What has no pages of strings in it.
 fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8>) {
     let mut lengths = Vec::new();
     encode_u64(&strings.lengths(), effort, &mut lengths);

@@ -227,10 +227,12 @@ impl Words {
             true => template.within as u64 * template.words as u64,
             false => 0,
         };
-        // Hardly a word is empty.
+        // Only a word that is a whole string can be empty.
         let cells: u64 = page.templates.iter().enumerate().map(wanted).sum();
-        if cells > max_bytes as u64 {
-            return Err(DecodeError::TooManyBytes { bytes: cells, max: max_bytes as u64 });
+        let strings: usize = page.templates.iter().map(|template| template.within).sum();
+        let max = (max_bytes + strings) as u64;
+        if cells > max {
+            return Err(DecodeError::TooManyBytes { bytes: cells, max });
         }
         let (mut places, mut text) = (Vec::with_capacity(cells as usize), Vec::new());
         let mut starts = Vec::with_capacity(page.columns.len());

@@ -185,3 +185,34 @@ fn stretches_of_templates_are_read_one_by_one() {
         assert_eq!(refused.is_err(), too_few > 0);
     }
 }
+
+/// Of a stretch of single letters the words are as many as the bytes, and empty strings come on top.
+#[test]
+fn stretches_with_empty_strings_fit_into_their_text() {
+    let message = |i: usize| format!("job {} took {} ms", i % 7, i * 7919 % 10_007);
+    let string = |i: usize| match i {
+        0..7000 => message(i),
+        13_000..13_005 => String::new(),
+        // Else the words of all that have no template of their own are alike.
+        13_005 => "x;".into(),
+        _ => (i % 10).to_string(),
+    };
+    let strings: Vec<Vec<u8>> = (0..14_000).map(|i| string(i).into_bytes()).collect();
+    let (offsets, bytes) = to_columns(&strings);
+    let mut page = Vec::new();
+    encode_strings(&offsets, &bytes, Effort::Cold, &mut page);
+    assert_eq!(crate::encoding_name(&page), "strings-templates");
+    let (mut places, mut text) = (Vec::new(), Vec::new());
+    decode_strings(&page, strings.len(), bytes.len(), &mut places, &mut text).unwrap();
+    assert_eq!(decoded(&places, &text), strings);
+}
+
+#[test]
+fn documents_are_no_templates() {
+    let document = |i: usize| format!("{{\"id\": {i}, \"v\": [{}]}}", "12, 7, ".repeat(300 + i));
+    let strings: Vec<Vec<u8>> = (0..100).map(|i| document(i).into_bytes()).collect();
+    let (offsets, bytes) = to_columns(&strings);
+    let mut page = Vec::new();
+    encode_strings(&offsets, &bytes, Effort::Cold, &mut page);
+    assert_eq!(crate::encoding_name(&page), "strings-zstd");
+}

@@ -16,6 +16,9 @@ use crate::wire::{put_length_prefixed, put_uvarint};
 /// Of fewer strings hardly any template has enough.
 const STRINGS_MIN: usize = 64;
 
+/// Longer strings on the average are documents, not messages: of their words more would have to be in memory than there is text.
+const STRING_BYTES_MAX: usize = 1024;
+
 /// Strings looked at to tell which words vary.
 const SAMPLE: usize = 512;
 
@@ -39,6 +42,9 @@ pub(in crate::strings) fn encode(strings: Strings<'_>, effort: Effort) -> Option
     let mut out = vec![id::STRINGS_TEMPLATES];
     for Range { start, end } in stretches(strings.len()) {
         let stretch = Strings { offsets: &strings.offsets[start..=end], bytes: strings.bytes };
+        if stretch.concatenated().len() > STRING_BYTES_MAX * stretch.len() {
+            return None;
+        }
         put_length_prefixed(&mut out, &encode_stretch(stretch, effort)?);
     }
     Some(out)
