@@ -6,10 +6,10 @@
 //! - Both steps find the same rows: the store's revision is the same before the first and after the second.
 //! - Where summaries do not say, or rows would have to be read for it, there is no answer here, and all rows are read.
 
-use model::{Column, CompareOp, FieldFilter, Name, Operand, Scalar, TagExpr, TimeRange, Values};
+use model::{Column, CompareOp, FieldFilter, Name, Operand, Scalar, Values};
 use store::{ScanItem, ScanRequest, ScanSlice, SummaryParts, TimeOrder};
 
-use super::extreme::has_long_series;
+use super::extreme::{has_long_series, pays_to_look_first};
 use super::{Points, Run};
 use crate::QueryError;
 use crate::exec::column;
@@ -132,7 +132,7 @@ fn nth<T: crate::functions::values::Value>(values: &[T], asked: &Asked<'_>) -> O
 
 /// What the only scan of `run` was asked for, if all that is wanted of it are a few of its greatest or least values.
 fn asked<'a>(run: &Run<'a>) -> Option<Asked<'a>> {
-    let (select, context) = (run.select, run.context);
+    let select = run.select;
     let ([call], [Source::Measurement(_)]) = (select.calls.as_slice(), select.sources.as_slice())
     else {
         return None;
@@ -152,13 +152,6 @@ fn asked<'a>(run: &Run<'a>) -> Option<Asked<'a>> {
         && select.windows.is_none()
         && input.filter.is_none()
         && request.filters.is_empty();
-    // Rows of one group that are all of the scan's; where points are counted none are read twice.
-    let is_whole = run.unit.groups.len() == 1 && run.unit.groups.ordinals(0, 0..1).is_none();
-    let pays = run.unit.extent.rows() >= context.tuning.extreme_rows;
-    // Of pages that many series share summaries only answer for all that is in them.
-    let pays = pays
-        && (has_long_series(run)
-            || (matches!(request.series, TagExpr::True) && request.time == TimeRange::ALL));
-    let is_asked = is_plain && is_whole && pays && context.limits.max_select_point == 0;
+    let is_asked = is_plain && pays_to_look_first(run, request);
     is_asked.then_some(Asked { request, field, end, count: ranked.count })
 }

@@ -148,7 +148,7 @@ fn second_look(run: &Run<'_>, scan: &dyn Scan, value: &Scalar) -> Result<Option<
 
 /// What the only scan of `run` was asked for, if all that is wanted of it is one greatest or least number.
 fn plain_request<'a>(run: &Run<'a>) -> Option<&'a ScanRequest> {
-    let (select, context) = (run.select, run.context);
+    let select = run.select;
     let ([call], [Source::Measurement(_)]) = (select.calls.as_slice(), select.sources.as_slice())
     else {
         return None;
@@ -163,14 +163,20 @@ fn plain_request<'a>(run: &Run<'a>) -> Option<&'a ScanRequest> {
         && input.filter.is_none()
         && request.filters.is_empty()
         && request.fields.len() == 1;
-    // Rows of one group that are all of the scan's; where points are counted none are read twice.
+    (is_plain && pays_to_look_first(run, request)).then_some(request)
+}
+
+/// Whether it pays to ask summaries before rows of the only scan are read: all rows of it are of one group.
+pub(super) fn pays_to_look_first(run: &Run<'_>, request: &ScanRequest) -> bool {
     let is_whole = run.unit.groups.len() == 1 && run.unit.groups.ordinals(0, 0..1).is_none();
-    let pays = run.unit.extent.rows() >= context.tuning.extreme_rows;
     // Of pages that many series share summaries only answer for all that is in them.
-    let pays = pays
-        && (has_long_series(run)
-            || (matches!(request.series, TagExpr::True) && request.time == TimeRange::ALL));
-    (is_plain && is_whole && pays && context.limits.max_select_point == 0).then_some(request)
+    let are_answered = has_long_series(run)
+        || (matches!(request.series, TagExpr::True) && request.time == TimeRange::ALL);
+    is_whole
+        && are_answered
+        && run.unit.extent.rows() >= run.context.tuning.extreme_rows
+        // Where points are counted none are read twice.
+        && run.context.limits.max_select_point == 0
 }
 
 /// Whether pages are of one series each, mostly: a page has rows of one stretch of the extent.
