@@ -5,11 +5,12 @@ use std::ops::Range;
 use crate::kernels::Comparison;
 use crate::{
     ComparedBits, DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextFinder,
-    TextPlace, Waypoint, compare_page_i64, compare_pages_i64, decode_bool, decode_bool_range,
-    decode_f64, decode_f64_range, decode_i64, decode_i64_range, decode_strings,
-    decode_strings_range, decode_together, decode_u64, decode_u64_range, decode_validity,
-    decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings, encode_u64,
-    encode_validity, float_at, integer_at, integer_from, restarts_i64, search_strings,
+    TextPlace, Wants, Waypoint, compare_page_i64, compare_pages_i64, decode_bool,
+    decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_range,
+    decode_selected_strings, decode_strings, decode_strings_range, decode_together, decode_u64,
+    decode_u64_range, decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64,
+    encode_strings, encode_u64, encode_validity, float_at, integer_at, integer_from, restarts_i64,
+    search_strings,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -172,6 +173,16 @@ fn decode_text(page: &[u8], count: usize, range: &Range<usize>) {
     let part =
         decode_strings_range(page, count, range.clone(), TEXT_BYTES_MAX, &mut places, &mut bytes);
     check_range(&whole, &part.map(|()| spread(&places, &bytes)), count, range);
+    let selected = vec![0x5555_0f0f_ffff_0010; range.len().div_ceil(64)];
+    let (mut places, mut bytes) = (Vec::new(), Vec::new());
+    let wanted = (range.clone(), &selected[..]);
+    let some =
+        decode_selected_strings(page, count, wanted, TEXT_BYTES_MAX, &mut places, &mut bytes);
+    if let (Ok(whole), Ok(())) = (&whole, some) {
+        let is_wanted = |row: &usize| selected[row / 64] >> (row % 64) & 1 == 1;
+        let strings = (0..range.len()).filter(is_wanted).map(|row| &whole[range.start + row]);
+        assert!(strings.eq(&spread(&places, &bytes)), "BUG: other strings than were wanted");
+    }
     if let Ok(whole) = &whole {
         let wanted = whole.get(range.start).map_or(&b"a"[..], |string| &string[string.len() / 2..]);
         search_text(page, &whole[range.clone()], count, range, wanted);
@@ -182,16 +193,23 @@ fn decode_text(page: &[u8], count: usize, range: &Range<usize>) {
 
 /// What a page says of a text must be what its strings say; they are none if it is damaged.
 fn search_text(page: &[u8], strings: &[Vec<u8>], count: usize, range: &Range<usize>, text: &[u8]) {
-    let is_in = |string: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
-    let is_whole = |string: &[u8]| string == text;
-    let within = TextFinder { texts: &[text], are_whole: false, is_wanted: &is_in };
-    let whole = TextFinder { are_whole: true, is_wanted: &is_whole, ..within };
-    for finder in [within, whole] {
+    let has_text = |string: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
+    let is_odd = |string: &[u8]| string.len() % 2 == 1;
+    let all =
+        [Wants::Having, Wants::Being, Wants::Starting, Wants::Ending, Wants::Matching(&is_odd)];
+    for wants in all {
+        let finder = TextFinder { texts: &[text], has_text: &has_text, wants };
         let found = search_strings(page, count, range.clone(), &finder, TEXT_BYTES_MAX);
         let Ok(Some(found)) = found else { continue };
         for (row, string) in strings.iter().enumerate() {
             let holds = found[row / 64] >> (row % 64) & 1 == 1;
-            let wanted = (finder.is_wanted)(string);
+            let wanted = match wants {
+                Wants::Having => has_text(string),
+                Wants::Being => string == text,
+                Wants::Starting => string.starts_with(text),
+                Wants::Ending => string.ends_with(text),
+                Wants::Matching(_) => has_text(string) && is_odd(string),
+            };
             assert_eq!(holds, wanted, "BUG: a text is found elsewhere than it is");
         }
     }

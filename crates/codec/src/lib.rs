@@ -49,7 +49,8 @@ pub use int::{
 };
 pub use simd::simd_name;
 pub use strings::{
-    TextFinder, TextPlace, decode_strings, decode_strings_range, encode_strings, search_strings,
+    TextFinder, TextPlace, Wants, decode_selected_strings, decode_strings, decode_strings_range,
+    encode_strings, search_strings,
 };
 pub use together::{NumbersOut, PagePart, decode_together};
 

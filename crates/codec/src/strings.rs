@@ -13,13 +13,15 @@ mod blocks;
 mod dictionary;
 mod search;
 mod templates;
+mod wanted;
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
-pub use self::search::{TextFinder, search_strings};
+pub use self::search::{TextFinder, Wants, search_strings};
+use self::wanted::Wanted;
 use crate::{
     encoding::{Effort, id},
     error::{DecodeError, Result, check_range},
@@ -188,12 +190,37 @@ pub fn decode_strings_range(
     out_places: &mut Vec<TextPlace>,
     out_bytes: &mut Vec<u8>,
 ) -> Result<()> {
-    check_range(&range, count)?;
+    decode_wanted(bytes, count, &Wanted::all(range), max_bytes, (out_places, out_bytes))
+}
+
+/// Appends those of the strings `range` of a page of `count` whose bit is set in `selected`, which begins with that of the
+/// range's first; as [`decode_strings_range`].
+pub fn decode_selected_strings(
+    bytes: &[u8],
+    count: usize,
+    (range, selected): (Range<usize>, &[u64]),
+    max_bytes: usize,
+    out_places: &mut Vec<TextPlace>,
+    out_bytes: &mut Vec<u8>,
+) -> Result<()> {
+    assert!(selected.len() * 64 >= range.len(), "BUG: not a bit for each string");
+    let wanted = Wanted::selected(range, selected);
+    decode_wanted(bytes, count, &wanted, max_bytes, (out_places, out_bytes))
+}
+
+fn decode_wanted(
+    bytes: &[u8],
+    count: usize,
+    wanted: &Wanted<'_>,
+    max_bytes: usize,
+    (out_places, out_bytes): (&mut Vec<TextPlace>, &mut Vec<u8>),
+) -> Result<()> {
+    check_range(&wanted.range(), count)?;
     let before = (out_places.len(), out_bytes.len());
     let room = (u32::MAX as usize).saturating_sub(out_bytes.len());
     let mut output =
         Output { places: out_places, bytes: out_bytes, max_bytes: max_bytes.min(room) };
-    decode(bytes, count, range, Nesting::Outermost, &mut output).inspect_err(|_| {
+    decode(bytes, count, wanted, Nesting::Outermost, &mut output).inspect_err(|_| {
         out_places.truncate(before.0);
         out_bytes.truncate(before.1);
     })
@@ -215,48 +242,66 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Appends the places of strings whose bytes follow what is there; their sum has been checked.
-    fn push_lengths(&mut self, lengths: &[u64]) {
+    /// Appends the places of the wanted ones of strings with some lengths, whose bytes shall follow what is there. Gives where these are
+    /// in the concatenation of all: a span for each run of strings.
+    fn push_wanted(
+        &mut self,
+        mut lengths: Vec<u64>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Range<u64>>> {
+        let (mut at, mut end) = (0, 0);
+        let mut sum = |to: usize| {
+            end += lengths[at..to].iter().sum::<u64>();
+            at = to;
+            end
+        };
+        let spans =
+            wanted.runs().iter().map(|run| sum(run.start)..sum(run.end)).collect::<Vec<_>>();
+        self.check(spans.iter().map(|span| span.end - span.start).sum())?;
+        let range = wanted.range();
+        lengths.truncate(range.end);
+        lengths.drain(..range.start);
+        wanted.keep(&mut lengths);
         let mut start = self.bytes.len() as u32;
         self.places.extend(lengths.iter().map(|length| {
             let place = (start, *length as u32);
             start += place.1;
             place
         }));
+        Ok(spans)
     }
 }
 
 fn decode(
     bytes: &[u8],
     count: usize,
-    range: Range<usize>,
+    wanted: &Wanted<'_>,
     nesting: Nesting,
     output: &mut Output<'_>,
 ) -> Result<()> {
     let mut reader = Reader::new(bytes);
     match reader.u8()? {
-        id::STRINGS_CONSTANT if count > 0 => decode_constant(reader.rest(), range, output),
+        id::STRINGS_CONSTANT if count > 0 => decode_constant(reader.rest(), wanted, output),
         id::STRINGS_PLAIN => {
-            let (lengths, span, total) = read_lengths(&mut reader, count, range)?;
+            let (lengths, total) = read_lengths(&mut reader, count)?;
             let bytes = reader.rest();
             check_total(bytes.len() as u64, total)?;
-            output.check(span.end - span.start)?;
-            output.push_lengths(&lengths);
-            output.bytes.extend_from_slice(&bytes[span.start as usize..span.end as usize]);
+            for span in output.push_wanted(lengths, wanted)? {
+                output.bytes.extend_from_slice(&bytes[span.start as usize..span.end as usize]);
+            }
             Ok(())
         }
         id @ (id::STRINGS_LZ4 | id::STRINGS_ZSTD) => {
-            let (lengths, span, total) = read_lengths(&mut reader, count, range)?;
-            output.check(span.end - span.start)?;
-            output.push_lengths(&lengths);
+            let (lengths, total) = read_lengths(&mut reader, count)?;
+            let spans = output.push_wanted(lengths, wanted)?;
             let codec = blocks::Codec::from_id(id);
-            codec.decompress(reader, total, span, output.bytes)
+            codec.decompress(reader, total, &spans, output.bytes)
         }
         id::STRINGS_DICTIONARY if nesting < Nesting::Innermost && count > 0 => {
-            dictionary::decode(reader, count, range, output)
+            dictionary::decode(reader, count, wanted, output)
         }
         id::STRINGS_TEMPLATES if nesting == Nesting::Outermost && count > 0 => {
-            templates::decode(reader, count, range, output)
+            templates::decode(reader, count, wanted, output)
         }
         id::STRINGS_CONSTANT | id::STRINGS_DICTIONARY | id::STRINGS_TEMPLATES => {
             Err(DecodeError::Corrupt("a string page that may not be here"))
@@ -265,13 +310,14 @@ fn decode(
     }
 }
 
-fn decode_constant(string: &[u8], range: Range<usize>, output: &mut Output<'_>) -> Result<()> {
-    output.check((string.len() as u64).saturating_mul(range.len() as u64))?;
+fn decode_constant(string: &[u8], wanted: &Wanted<'_>, output: &mut Output<'_>) -> Result<()> {
+    let n_wanted = wanted.runs().iter().map(Range::len).sum::<usize>();
+    output.check((string.len() as u64).saturating_mul(n_wanted as u64))?;
     let place = (output.bytes.len() as u32, string.len() as u32);
-    if !range.is_empty() {
+    if n_wanted > 0 {
         output.bytes.extend_from_slice(string);
     }
-    output.places.resize(output.places.len() + range.len(), place);
+    output.places.resize(output.places.len() + n_wanted, place);
     Ok(())
 }
 
@@ -283,35 +329,15 @@ fn check_total(present: u64, total: u64) -> Result<()> {
     }
 }
 
-/// The lengths of the strings in `range`, where their bytes are in the concatenation, and the length
-/// of the concatenation.
-fn read_lengths(
-    reader: &mut Reader<'_>,
-    count: usize,
-    range: Range<usize>,
-) -> Result<(Vec<u64>, Range<u64>, u64)> {
+/// The lengths of the strings, and that of their concatenation.
+fn read_lengths(reader: &mut Reader<'_>, count: usize) -> Result<(Vec<u64>, u64)> {
     let page = reader.length_prefixed()?;
     let mut lengths = Vec::new();
     decode_u64_range(page, count, 0..count, &mut lengths)?;
-    let mut end = 0u64;
-    let mut span = 0..0;
-    for (row, length) in lengths.iter().enumerate() {
-        if row == range.start {
-            span.start = end;
-        }
-        // Offsets are 32 bits wide everywhere.
-        end = end.saturating_add(*length);
-        if end > u64::from(u32::MAX) {
-            return Err(DecodeError::Corrupt("strings of more than 4 GiB"));
-        }
-        if row + 1 == range.end {
-            span.end = end;
-        }
+    let total = lengths.iter().fold(0u64, |all, length| all.saturating_add(*length));
+    // Offsets are 32 bits wide everywhere.
+    if total > u64::from(u32::MAX) {
+        return Err(DecodeError::Corrupt("strings of more than 4 GiB"));
     }
-    if range.is_empty() {
-        span = 0..0;
-    }
-    lengths.truncate(range.end);
-    lengths.drain(..range.start);
-    Ok((lengths, span, end))
+    Ok((lengths, total))
 }

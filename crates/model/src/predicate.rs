@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use regex::Regex;
 
-use crate::{FieldType, Name, TextPieces};
+use crate::{FieldType, Name, TextPattern};
 
 /// A condition on the tags of a series. A series lacking a tag has the value `""` for it.
 #[derive(Clone, Debug)]
@@ -167,16 +167,16 @@ pub enum Operand {
     Constant(Scalar),
     /// Another field of the same type, which is a number; a row lacking it does not satisfy the condition.
     Field(Name),
-    /// Pieces of text, of a field of texts: with [`CompareOp::Equal`] texts that have one of them in them are wanted, with
-    /// [`CompareOp::NotEqual`] those that have none; no other operator goes with them.
-    Pieces(TextPieces),
+    /// Texts that are looked for in a field of texts: they are wanted with [`CompareOp::Equal`], others with
+    /// [`CompareOp::NotEqual`]; no other operator goes with them.
+    Text(TextPattern),
 }
 
 impl FieldFilter {
     /// The fields that are looked at: the one on the left, and the one on the right if there is one.
     pub fn fields(&self) -> impl Iterator<Item = &Name> {
         let other = match &self.operand {
-            Operand::Constant(_) | Operand::Pieces(_) => None,
+            Operand::Constant(_) | Operand::Text(_) => None,
             Operand::Field(other) => Some(other),
         };
         std::iter::once(&self.field).chain(other)

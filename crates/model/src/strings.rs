@@ -6,10 +6,12 @@
 
 mod memo;
 mod numbered;
+mod pattern;
 mod pieces;
 
 pub use memo::Memo;
 pub use numbered::Numbered;
+pub use pattern::{TextPattern, TextTest};
 pub use pieces::TextPieces;
 
 use crate::Bitmap;

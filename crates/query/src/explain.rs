@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use influxql::SelectStatement;
-use model::{Operand, TagExpr, TimeRange};
+use model::{Operand, TagExpr, TextPattern, TextTest, TimeRange};
 
 use crate::answer::{header, text_column};
 use crate::exec::accumulate::Recipe;
@@ -166,15 +166,23 @@ fn conditions(condition: &Condition, lines: &mut Lines) {
         let operand = match &filter.operand {
             Operand::Constant(constant) => format!("{constant:?}"),
             Operand::Field(field) => format!("{field:?}"),
-            Operand::Pieces(pieces) => {
-                let texts: Vec<_> = pieces.texts().map(String::from_utf8_lossy).collect();
-                format!("in it one of {texts:?}")
-            }
+            Operand::Text(pattern) => text_pattern(pattern),
         };
         lines.pair("PAGE HINT", format_args!("{} {:?} {operand}", filter.field, filter.op));
     }
     if condition.predicate.is_some() {
         lines.add("ROW CONDITION: evaluated for each row");
+    }
+}
+
+fn text_pattern(pattern: &TextPattern) -> String {
+    let texts: Vec<_> = pattern.pieces().texts().map(String::from_utf8_lossy).collect();
+    match pattern.test() {
+        TextTest::Having => format!("in it one of {texts:?}"),
+        TextTest::Starting => format!("begins with {texts:?}"),
+        TextTest::Ending => format!("ends with {texts:?}"),
+        TextTest::Being => format!("is {texts:?}"),
+        TextTest::Matching(regex) => format!("in it one of {texts:?}, matches {regex}"),
     }
 }
 

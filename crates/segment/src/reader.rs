@@ -36,6 +36,7 @@ mod matching;
 mod pieces;
 mod read_ahead;
 mod ready;
+mod selected;
 mod source;
 mod thaw;
 mod thawed;

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{CompareOp, FieldFilter, FieldType, Holds, Operand, Scalar, TextPieces};
+use model::{CompareOp, FieldFilter, FieldType, Holds, Operand, Scalar, TextPattern};
 
 use crate::directory::{Block, Directory};
 use crate::error::SegmentError;
@@ -35,8 +35,8 @@ pub enum FieldOperand {
     Constant(Scalar),
     /// Another field.
     Field(usize),
-    /// Pieces of text.
-    Pieces(TextPieces),
+    /// Texts that are looked for.
+    Text(TextPattern),
 }
 
 /// Consecutive rows of a block that may satisfy some conditions.
@@ -53,7 +53,7 @@ impl FieldCondition {
     #[must_use]
     pub fn is_of_texts(&self) -> bool {
         match &self.operand {
-            FieldOperand::Pieces(_) => true,
+            FieldOperand::Text(_) => true,
             FieldOperand::Constant(Scalar::String(_)) => {
                 matches!(self.op, CompareOp::Equal | CompareOp::NotEqual)
             }
@@ -64,7 +64,7 @@ impl FieldCondition {
     /// The fields that are looked at.
     pub fn fields(&self) -> impl Iterator<Item = usize> {
         let other = match self.operand {
-            FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
+            FieldOperand::Constant(_) | FieldOperand::Text(_) => None,
             FieldOperand::Field(other) => Some(other),
         };
         std::iter::once(self.field).chain(other)
@@ -81,10 +81,10 @@ impl Directory {
             Operand::Constant(constant) if constant.field_type() == field_type => {
                 FieldOperand::Constant(constant.clone())
             }
-            Operand::Pieces(pieces) if field_type == FieldType::String => {
-                FieldOperand::Pieces(pieces.clone())
+            Operand::Text(pattern) if field_type == FieldType::String => {
+                FieldOperand::Text(pattern.clone())
             }
-            Operand::Constant(_) | Operand::Pieces(_) => return None,
+            Operand::Constant(_) | Operand::Text(_) => return None,
             Operand::Field(other) => {
                 let other = self.field(other)?;
                 if self.fields()[other].1 != field_type {
@@ -177,7 +177,7 @@ impl Block {
         let left = Bounds::of_block(self, condition.field);
         let right = match &condition.operand {
             FieldOperand::Constant(constant) => Some(Bounds::of_constant(constant)),
-            FieldOperand::Pieces(_) => Some(Bounds::UNKNOWN),
+            FieldOperand::Text(_) => Some(Bounds::UNKNOWN),
             FieldOperand::Field(other) => Bounds::of_block(self, *other),
         };
         holds(self.field_type(condition.field), condition.op, left, right)
@@ -248,7 +248,7 @@ impl<'a> SpanCondition<'a> {
             FieldOperand::Constant(constant) => {
                 SpanOperand::Constant(Bounds::of_constant(constant))
             }
-            FieldOperand::Pieces(_) => SpanOperand::Constant(Bounds::UNKNOWN),
+            FieldOperand::Text(_) => SpanOperand::Constant(Bounds::UNKNOWN),
             FieldOperand::Field(_) => SpanOperand::Place(places[1]),
         };
         let field_type = block.field_type(condition.field);
@@ -340,7 +340,7 @@ mod tests {
         let right = match b {
             FieldOperand::Constant(constant) => Bounds::of_constant(constant).numbers?.0,
             FieldOperand::Field(other) => number(*other)?,
-            FieldOperand::Pieces(_) => return None,
+            FieldOperand::Text(_) => return None,
         };
         compare(field_type, number(a)?, right)
     }

@@ -329,7 +329,7 @@ impl View {
             let field_type = match &filter.operand {
                 Operand::Constant(constant) => Some(constant.field_type()),
                 Operand::Field(_) => known,
-                Operand::Pieces(_) => Some(FieldType::String),
+                Operand::Text(_) => Some(FieldType::String),
             };
             for field in filter.fields() {
                 let has_type = |known: &&Field| Some(known.field_type) == field_type;

@@ -62,7 +62,7 @@ fn satisfies(row: &Row, filter: &FieldFilter) -> bool {
     let other = match &filter.operand {
         Operand::Constant(constant) => Some(constant),
         Operand::Field(other) => value(other),
-        Operand::Pieces(_) => panic!("{filter:?}"),
+        Operand::Text(_) => panic!("{filter:?}"),
     };
     let (Some(value), Some(other)) = (value(&filter.field), other) else { return false };
     let order = match (value, other) {

@@ -186,7 +186,7 @@ fn few_rows_of_a_block_are_those_that_satisfy() {
         let of = |field: &str| numbers(row)[usize::from(field == "y")];
         let right = match &filter.operand {
             Operand::Constant(Scalar::Integer(constant)) => *constant,
-            Operand::Constant(_) | Operand::Pieces(_) => panic!("{filter:?}"),
+            Operand::Constant(_) | Operand::Text(_) => panic!("{filter:?}"),
             Operand::Field(other) => of(other),
         };
         filter.op.holds(of(&filter.field).cmp(&right))

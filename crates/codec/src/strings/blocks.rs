@@ -100,22 +100,23 @@ impl Codec {
         out
     }
 
-    /// Appends bytes `span` of the `total` that were compressed.
+    /// Appends some spans, ascending, of the `total` bytes that were compressed.
     pub(super) fn decompress(
         self,
         mut reader: Reader<'_>,
         total: u64,
-        span: Range<u64>,
+        spans: &[Range<u64>],
         out: &mut Vec<u8>,
     ) -> Result<()> {
         // Totals are below 2^32: see `read_lengths`.
-        let (total, span) = (total as usize, span.start as usize..span.end as usize);
+        let total = total as usize;
         let n_blocks = total.div_ceil(BLOCK_BYTES);
         let mut lengths = Vec::new();
         for _ in 0..n_blocks {
             lengths.push(reader.uvarint()?);
         }
-        out.reserve(span.len());
+        out.reserve(spans.iter().map(|span| (span.end - span.start) as usize).sum());
+        let mut spans = spans.iter().map(|span| span.start as usize..span.end as usize).peekable();
         let mut buffer = Vec::new();
         for (index, &length) in lengths.iter().enumerate() {
             if length > reader.remaining() as u64 {
@@ -125,11 +126,9 @@ impl Codec {
             let compressed = reader.take(length as usize)?;
             let start = index * BLOCK_BYTES;
             let end = (start + BLOCK_BYTES).min(total);
-            let (from, to) = (span.start.max(start), span.end.min(end));
-            if from >= to {
-                continue;
-            }
-            if self == Self::Zstd && (from, to) == (start, end) {
+            while spans.next_if(|span| span.end <= start).is_some() {}
+            let Some(first) = spans.peek().filter(|span| span.start < end) else { continue };
+            if self == Self::Zstd && first.start <= start && end <= first.end {
                 // All of it: to where it belongs.
                 let had = out.len() as u64;
                 let mut place = Cursor::new(&mut *out);
@@ -143,7 +142,16 @@ impl Codec {
             if self.decompress_block(compressed, &mut buffer) != Some(end - start) {
                 return Err(DecodeError::Corrupt("compressed block of strings"));
             }
-            out.extend_from_slice(&buffer[from - start..to - start]);
+            while let Some(span) = spans.peek().filter(|span| span.start < end) {
+                let is_last = span.end > end;
+                out.extend_from_slice(
+                    &buffer[span.start.max(start) - start..span.end.min(end) - start],
+                );
+                if is_last {
+                    break;
+                }
+                spans.next();
+            }
         }
         reader.finish()
     }

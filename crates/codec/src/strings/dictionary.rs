@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
+use super::wanted::Wanted;
 use super::{
     Gathered, Nesting, Output, Strings, TextFinder, TextPlace, decode as decode_page,
     encode_plain_or_blocks,
@@ -65,7 +66,8 @@ impl Entries {
         let (mut entries, mut text) = (Vec::new(), Vec::new());
         let mut into_entries = Output { places: &mut entries, bytes: &mut text, max_bytes };
         let nested = reader.length_prefixed()?;
-        decode_page(nested, n_entries, 0..n_entries, Nesting::Innermost, &mut into_entries)?;
+        let all = Wanted::all(0..n_entries);
+        decode_page(nested, n_entries, &all, Nesting::Innermost, &mut into_entries)?;
         Ok(Self { entries, text })
     }
 }
@@ -80,7 +82,7 @@ pub(super) fn search(
 ) -> Result<Vec<u64>> {
     let Entries { entries, text } = Entries::decode(&mut reader, count, max_bytes)?;
     let is_wanted =
-        |(start, len): &TextPlace| (finder.is_wanted)(&text[*start as usize..][..*len as usize]);
+        |(start, len): &TextPlace| finder.wants(&text[*start as usize..][..*len as usize]);
     let found: Vec<bool> = entries.iter().map(is_wanted).collect();
     let mut codes = Vec::new();
     decode_u64_range(reader.rest(), count, range, &mut codes)?;
@@ -97,12 +99,13 @@ pub(super) fn search(
 pub(super) fn decode(
     mut reader: Reader<'_>,
     count: usize,
-    range: Range<usize>,
+    wanted: &Wanted<'_>,
     output: &mut Output<'_>,
 ) -> Result<()> {
     let Entries { mut entries, text } = Entries::decode(&mut reader, count, output.max_bytes)?;
     let mut codes = Vec::new();
-    decode_u64_range(reader.rest(), count, range, &mut codes)?;
+    decode_u64_range(reader.rest(), count, wanted.range(), &mut codes)?;
+    wanted.keep(&mut codes);
     let mut total = 0u64;
     for &code in &codes {
         let Some((_, len)) = entries.get(code as usize) else {

@@ -10,20 +10,57 @@ use crate::wire::Reader;
 /// Pieces of text that are looked for.
 #[derive(Clone, Copy)]
 pub struct TextFinder<'a> {
-    /// The texts.
+    /// The pieces.
     pub texts: &'a [&'a [u8]],
-    /// Whether strings are wanted that are one of them, not those that have one in them.
-    pub are_whole: bool,
+    /// Whether one of them is in some text.
+    pub has_text: &'a dyn Fn(&[u8]) -> bool,
+    /// Which strings are wanted.
+    pub wants: Wants<'a>,
+}
+
+/// Which strings are wanted, by the texts that are looked for.
+#[derive(Clone, Copy)]
+pub enum Wants<'a> {
+    /// Those that have one of them.
+    Having,
+    /// Those that are one of them.
+    Being,
+    /// Those that begin with one of them.
+    Starting,
+    /// Those that end with one of them.
+    Ending,
+    /// Those that have one of them and for which this holds.
+    Matching(&'a dyn Fn(&[u8]) -> bool),
+}
+
+impl TextFinder<'_> {
     /// Whether a string is wanted.
-    pub is_wanted: &'a dyn Fn(&[u8]) -> bool,
+    pub(super) fn wants(&self, string: &[u8]) -> bool {
+        match self.wants {
+            Wants::Having => (self.has_text)(string),
+            Wants::Being => self.texts.contains(&string),
+            Wants::Starting => self.texts.iter().any(|text| string.starts_with(text)),
+            Wants::Ending => self.texts.iter().any(|text| string.ends_with(text)),
+            Wants::Matching(holds) => (self.has_text)(string) && holds(string),
+        }
+    }
 }
 
 impl std::fmt::Debug for TextFinder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TextFinder")
-            .field("texts", &self.texts)
-            .field("are_whole", &self.are_whole)
-            .finish_non_exhaustive()
+        f.debug_struct("TextFinder").field("texts", &self.texts).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Wants<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Having => "Having",
+            Self::Being => "Being",
+            Self::Starting => "Starting",
+            Self::Ending => "Ending",
+            Self::Matching(_) => "Matching",
+        })
     }
 }
 
@@ -43,7 +80,7 @@ pub fn search_strings(
     let mut reader = Reader::new(bytes);
     match reader.u8()? {
         id::STRINGS_CONSTANT if count > 0 => {
-            let bits = if (finder.is_wanted)(reader.rest()) { u64::MAX } else { 0 };
+            let bits = if finder.wants(reader.rest()) { u64::MAX } else { 0 };
             Ok(Some(filled(range.len(), bits)))
         }
         id::STRINGS_DICTIONARY if count > 0 => {

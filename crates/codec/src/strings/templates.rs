@@ -15,14 +15,18 @@
 //! A number with fewer digits has zeros before it. A column has a value for each string of its template, in order.
 
 mod encode;
+mod fit;
 mod room;
 mod search;
+mod words;
 
 use std::ops::Range;
 
 pub(super) use self::encode::encode;
 use self::room::{Padded, Room};
 pub(super) use self::search::search;
+use self::words::{Column, Words};
+use super::wanted::Wanted;
 use super::{Nesting, Output, TextPlace, decode as decode_page};
 use crate::{
     error::{DecodeError, Result},
@@ -57,11 +61,6 @@ struct Template {
     bytes: u64,
 }
 
-struct Column<'a> {
-    digits_min: usize,
-    page: &'a [u8],
-}
-
 /// A stretch has at most so many strings.
 const STRETCH_STRINGS: usize = 8192;
 
@@ -71,34 +70,34 @@ fn stretches(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(len).map(move |start| start..count.min(start + len))
 }
 
-/// Calls `visit` with each stretch that has some of the strings `range`: its bytes, how many strings it has and which are wanted.
+/// Calls `visit` with each stretch that has some of the wanted strings: its bytes, how many strings it has and which are wanted.
 fn each_stretch<'a>(
     mut reader: Reader<'a>,
     count: usize,
-    range: &Range<usize>,
-    mut visit: impl FnMut(Reader<'a>, usize, Range<usize>) -> Result<()>,
+    wanted: &Wanted<'_>,
+    mut visit: impl FnMut(Reader<'a>, usize, &Wanted<'_>) -> Result<()>,
 ) -> Result<()> {
     for stretch in stretches(count) {
         let bytes = reader.length_prefixed()?;
-        let (start, end) = (range.start.max(stretch.start), range.end.min(stretch.end));
-        if start < end {
-            let within = start - stretch.start..end - stretch.start;
-            visit(Reader::new(bytes), stretch.len(), within)?;
+        let within = wanted.within(&stretch);
+        if !within.range().is_empty() {
+            visit(Reader::new(bytes), stretch.len(), &within)?;
         }
     }
     reader.finish()
 }
 
+/// Texts of a template's strings lie together, so that few of the processor's guesses fail where templates take turns.
 pub(super) fn decode(
     reader: Reader<'_>,
     count: usize,
-    range: Range<usize>,
+    wanted: &Wanted<'_>,
     output: &mut Output<'_>,
 ) -> Result<()> {
     let (mut max_bytes, before) = (output.max_bytes, output.bytes.len());
-    each_stretch(reader, count, &range, |reader, count, range| {
+    each_stretch(reader, count, wanted, |reader, count, wanted| {
         let Output { places, bytes, .. } = &mut *output;
-        decode_stretch(reader, count, range, &mut Output { places, bytes, max_bytes })?;
+        decode_stretch(reader, count, wanted, &mut Output { places, bytes, max_bytes })?;
         max_bytes = output.max_bytes - (output.bytes.len() - before);
         Ok(())
     })
@@ -107,24 +106,71 @@ pub(super) fn decode(
 fn decode_stretch(
     reader: Reader<'_>,
     count: usize,
-    range: Range<usize>,
+    wanted: &Wanted<'_>,
     output: &mut Output<'_>,
 ) -> Result<()> {
+    let runs = wanted.runs();
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(()) };
+    let range = first.start..last.end;
     let page = Page::read(reader, count, &range, output.max_bytes)?;
-    let words = Words::decode(&page, output.max_bytes, |_| true)?;
-    let of_pieces = page.templates.iter().map(|t| t.bytes.saturating_mul(t.within as u64));
-    let of_words = words.places.iter().map(|(_, len)| u64::from(*len)).sum::<u64>();
-    let total = of_pieces.fold(of_words, u64::saturating_add);
-    output.check(total)?;
-    output.places.reserve(range.len());
-    let mut room = Room::new(output.bytes, total as usize);
-    let mut next = words.starts.clone();
-    for code in &page.codes[range] {
-        let start = room.len();
-        page.append(*code as usize, &words, &mut next, &mut room);
-        output.places.push((start as u32, (room.len() - start) as u32));
+    let chosen = Chosen::of(&page, range, &runs);
+    let (n_before, bytes_before) = (output.places.len(), output.bytes.len());
+    output.places.resize(n_before + chosen.ranks.len(), (0, 0));
+    for code in 0..page.templates.len() {
+        let (ranks, strings) = chosen.of_template(code);
+        let max_bytes = output.max_bytes - (output.bytes.len() - bytes_before);
+        let mut strings = strings.iter();
+        page.append(code, ranks, max_bytes, output.bytes, |place| {
+            if let Some(string) = strings.next() {
+                output.places[n_before + *string as usize] = place;
+            }
+        })?;
     }
     Ok(())
+}
+
+/// The strings that are wanted, template by template.
+struct Chosen {
+    /// Of each its place among those of its template that the range has, and its place among those that are wanted.
+    ranks: Vec<u32>,
+    strings: Vec<u32>,
+    /// Where those of each template end.
+    ends: Vec<usize>,
+}
+
+impl Chosen {
+    fn of(page: &Page<'_>, range: Range<usize>, runs: &[Range<usize>]) -> Self {
+        let mut ends = vec![0usize; page.templates.len()];
+        let chosen = runs.iter().flat_map(|run| &page.codes[run.clone()]);
+        chosen.for_each(|code| ends[*code as usize] += 1);
+        let mut all = 0;
+        for end in &mut ends {
+            // Where they begin, which is where they end once they are there.
+            all += std::mem::replace(end, all);
+        }
+        let (mut ranks, mut strings) = (vec![0; all], vec![0; all]);
+        let mut passed = vec![0u32; page.templates.len()];
+        let (mut at, mut string) = (range.start, 0);
+        for run in runs {
+            page.codes[at..run.start].iter().for_each(|code| passed[*code as usize] += 1);
+            for code in &page.codes[run.clone()] {
+                let (next, rank) = (&mut ends[*code as usize], &mut passed[*code as usize]);
+                (ranks[*next], strings[*next]) = (*rank, string);
+                *next += 1;
+                *rank += 1;
+                string += 1;
+            }
+            at = run.end;
+        }
+        Self { ranks, strings, ends }
+    }
+
+    /// The ranks of a template's strings, and which of the wanted ones these are.
+    fn of_template(&self, code: usize) -> (&[u32], &[u32]) {
+        let start = if code == 0 { 0 } else { self.ends[code - 1] };
+        let range = start..self.ends[code];
+        (&self.ranks[range.clone()], &self.strings[range])
+    }
 }
 
 impl<'a> Page<'a> {
@@ -156,7 +202,7 @@ impl<'a> Page<'a> {
         let n_pieces = n_columns + n_templates;
         let mut into = Output { places: &mut pieces, bytes: &mut pieces_text, max_bytes };
         let page = reader.length_prefixed()?;
-        decode_page(page, n_pieces, 0..n_pieces, Nesting::Innermost, &mut into)?;
+        decode_page(page, n_pieces, &Wanted::all(0..n_pieces), Nesting::Innermost, &mut into)?;
         let mut columns = Vec::with_capacity(n_columns);
         for _ in 0..n_columns {
             let digits_min = reader.uvarint()?;
@@ -185,162 +231,59 @@ impl<'a> Page<'a> {
         Ok(page)
     }
 
+    /// The columns of a template's words.
+    fn columns(&self, code: usize) -> &[Column<'a>] {
+        let template = &self.templates[code];
+        &self.columns[template.first..template.first + template.words]
+    }
+
     /// The pieces of a template.
     fn pieces(&self, code: usize) -> &[TextPlace] {
         let template = &self.templates[code];
         &self.pieces[template.first + code..][..=template.words]
     }
 
-    /// The length of a string of a template; `next` says for each column where its word is.
-    fn string_len(&self, code: usize, words: &Words, next: &[usize]) -> usize {
-        let Template { first, words: n_words, bytes, .. } = self.templates[code];
-        let lens = next[first..first + n_words].iter().map(|next| words.places[*next].1 as usize);
-        bytes as usize + lens.sum::<usize>()
-    }
-
-    /// Appends a string of a template; `next` says for each column where its word is, and then where the next one is.
-    fn append(&self, code: usize, words: &Words, next: &mut [usize], out: &mut Room<'_>) {
-        let Template { first, words: n_words, .. } = self.templates[code];
-        let pieces = self.pieces(code);
-        for (next, piece) in next[first..first + n_words].iter_mut().zip(pieces) {
-            out.push(&self.pieces_text, *piece);
-            out.push(&words.text, words.places[*next]);
-            *next += 1;
-        }
-        out.push(&self.pieces_text, pieces[n_words]);
-    }
-}
-
-/// The words of the strings of a range.
-struct Words {
-    /// Column by column.
-    places: Vec<TextPlace>,
-    text: Padded,
-    /// Of each column its first place.
-    starts: Vec<usize>,
-}
-
-impl Words {
-    /// Those of the templates that are wanted.
-    fn decode(page: &Page<'_>, max_bytes: usize, wants: impl Fn(usize) -> bool) -> Result<Self> {
-        let wanted = |(code, template): (usize, &Template)| match wants(code) {
-            true => template.within as u64 * template.words as u64,
-            false => 0,
-        };
+    /// Appends strings of a template, those with some ranks among those that the range has, in order; `place` is told where each is.
+    fn append(
+        &self,
+        code: usize,
+        ranks: &[u32],
+        max_bytes: usize,
+        out: &mut Vec<u8>,
+        mut place: impl FnMut(TextPlace),
+    ) -> Result<()> {
+        let (Some(first), Some(last)) = (ranks.first(), ranks.last()) else { return Ok(()) };
+        let (template, pieces) = (&self.templates[code], self.pieces(code));
+        let span = *first as usize..*last as usize + 1;
         // Only a word that is a whole string can be empty.
-        let cells: u64 = page.templates.iter().enumerate().map(wanted).sum();
-        let strings: usize = page.templates.iter().map(|template| template.within).sum();
-        let max = (max_bytes + strings) as u64;
+        let (cells, max) =
+            (span.len() as u64 * template.words as u64, (max_bytes + span.len()) as u64);
         if cells > max {
             return Err(DecodeError::TooManyBytes { bytes: cells, max });
         }
-        let (mut places, mut text) = (Vec::with_capacity(cells as usize), Vec::new());
-        let mut starts = Vec::with_capacity(page.columns.len());
-        for (code, template) in page.templates.iter().enumerate() {
-            for column in &page.columns[template.first..template.first + template.words] {
-                starts.push(places.len());
-                if wants(code) {
-                    let max_bytes = max_bytes - text.len();
-                    let mut into = Output { places: &mut places, bytes: &mut text, max_bytes };
-                    column.decode(template, &mut into)?;
-                }
+        let words: Vec<Words> = self
+            .columns(code)
+            .iter()
+            .map(|column| column.words(template, span.clone(), max_bytes))
+            .collect::<Result<_>>()?;
+        let ranks = || ranks.iter().map(|rank| (*rank - *first) as usize);
+        let of_pieces = template.bytes.saturating_mul(ranks().len() as u64);
+        let of_words = words.iter().map(|words| words.bytes_of(ranks()));
+        let total = of_words.fold(of_pieces, u64::saturating_add);
+        if total > max_bytes as u64 {
+            return Err(DecodeError::TooManyBytes { bytes: total, max: max_bytes as u64 });
+        }
+        let mut room = Room::new(out, total as usize);
+        for rank in ranks() {
+            let start = room.len();
+            for (words, piece) in words.iter().zip(pieces) {
+                room.push(&self.pieces_text, *piece);
+                words.append(rank, &mut room);
             }
+            room.push(&self.pieces_text, pieces[template.words]);
+            place((start as u32, (room.len() - start) as u32));
         }
-        Ok(Self { places, text: Padded::new(text), starts })
-    }
-}
-
-impl Column<'_> {
-    /// Appends the words that the strings of the range have here.
-    fn decode(&self, template: &Template, output: &mut Output<'_>) -> Result<()> {
-        let range = template.before..template.before + template.within;
-        if range.is_empty() {
-            return Ok(());
-        }
-        if self.digits_min == 0 {
-            return decode_page(self.page, template.strings, range, Nesting::Column, output);
-        }
-        let mut numbers = Vec::with_capacity(range.len());
-        decode_u64_range(self.page, template.strings, range, &mut numbers)?;
-        write_numbers(&numbers, self.digits_min, output)
-    }
-}
-
-/// Appends numbers in decimal digits, at least so many of each.
-fn write_numbers(numbers: &[u64], digits_min: usize, output: &mut Output<'_>) -> Result<()> {
-    output.check((numbers.len() * digits_min) as u64)?;
-    let first = output.bytes.len();
-    // Most have so few digits that all of them are made, and written, at once.
-    if digits_min <= EIGHT && numbers.iter().fold(0, |all, number| all.max(*number)) < TEN_TO_EIGHT
-    {
-        output.bytes.resize(first + EIGHT * numbers.len(), 0);
-        let mut end = first;
-        for number in numbers {
-            let digits = eight_digits(*number);
-            let zeros = (digits.trailing_zeros() as usize / 8).min(EIGHT - digits_min);
-            let shown = (digits | 0x3030_3030_3030_3030) >> (8 * zeros);
-            output.bytes[end..end + EIGHT].copy_from_slice(&shown.to_le_bytes());
-            output.places.push((end as u32, (EIGHT - zeros) as u32));
-            end += EIGHT - zeros;
-        }
-        output.bytes.truncate(end);
-    } else {
-        for number in numbers {
-            let start = output.bytes.len();
-            let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1).max(digits_min);
-            let mut rest = *number;
-            output.bytes.resize(start + digits, b'0');
-            for place in output.bytes[start..].iter_mut().rev() {
-                *place = b'0' + (rest % 10) as u8;
-                rest /= 10;
-            }
-            output.places.push((start as u32, digits as u32));
-        }
-    }
-    let written = (output.bytes.len() - first) as u64;
-    output.check(written)
-}
-
-/// Digits that are made at once.
-const EIGHT: usize = 8;
-const TEN_TO_EIGHT: u64 = 100_000_000;
-
-/// The eight digits of a number below 10^8, one a byte, the first in the lowest: halves, quarters and eighths of the number
-/// are divided side by side in one word.
-fn eight_digits(number: u64) -> u64 {
-    let fours = number / 10_000 + ((number % 10_000) << 32);
-    // x * 10486 >> 20 is x / 100 for x below 10^4, x * 103 >> 10 is x / 10 for x below 100.
-    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    let twos = hundreds + ((fours - 100 * hundreds) << 16);
-    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens + ((twos - 10 * tens) << 8)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn numbers_are_written_in_decimal_digits(
-            numbers in prop::collection::vec((any::<u64>(), 0u32..64), 0..50),
-            is_short in any::<bool>(),
-            digits_min in 1usize..20,
-        ) {
-            let limit = if is_short { TEN_TO_EIGHT } else { u64::MAX };
-            let numbers: Vec<u64> = numbers.iter().map(|(n, shift)| (n >> shift) % limit).collect();
-            let (mut places, mut bytes) = (Vec::new(), b"before".to_vec());
-            let mut output = Output { places: &mut places, bytes: &mut bytes, max_bytes: 1 << 20 };
-            write_numbers(&numbers, digits_min, &mut output).unwrap();
-            let expected: Vec<String> = numbers.iter().map(|n| format!("{n:0digits_min$}")).collect();
-            let all = expected.concat();
-            prop_assert_eq!(&bytes[6..], all.as_bytes());
-            for ((start, len), expected) in places.iter().zip(&expected) {
-                prop_assert_eq!(&bytes[*start as usize..][..*len as usize], expected.as_bytes());
-            }
-            prop_assert_eq!(places.len(), expected.len());
-        }
+        room.finish();
+        Ok(())
     }
 }

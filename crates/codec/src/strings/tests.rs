@@ -82,10 +82,36 @@ proptest! {
     }
 
     #[test]
+    fn selected_strings_are_those_of_the_page(
+        strings in columns(), effort in effort(), from in any::<(prop::sample::Index, prop::sample::Index)>(),
+        bits in prop::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>()], 7),
+    ) {
+        let n = strings.len();
+        let (offsets, bytes) = to_columns(&strings);
+        let mut page = Vec::new();
+        encode_strings(&offsets, &bytes, effort, &mut page);
+        let (a, b) = (from.0.index(n + 1), from.1.index(n + 1));
+        let range = a.min(b)..a.max(b);
+        let is_selected = |string: &usize| {
+            let bit = string - range.start;
+            bits[bit / 64] >> (bit % 64) & 1 == 1
+        };
+        let expected: Vec<Vec<u8>> =
+            range.clone().filter(is_selected).map(|string| strings[string].clone()).collect();
+        let (mut places, mut text) = (vec![(0, 1)], b"x".to_vec());
+        let selected = (range.clone(), &bits[..]);
+        decode_selected_strings(&page, n, selected, bytes.len(), &mut places, &mut text).unwrap();
+        prop_assert_eq!(decoded(&places[1..], &text), expected.clone());
+        prop_assert!(text.len() - 1 <= expected.iter().map(Vec::len).sum());
+    }
+
+    #[test]
     fn texts_are_found_where_they_are(
         strings in columns(), effort in effort(), from in any::<(prop::sample::Index, prop::sample::Index)>(),
         text in prop_oneof![
-            Just(b"number".to_vec()), Just(b"9".to_vec()), Just(b"er a".to_vec()), Just(b"from 10.0.1".to_vec()),
+            Just(b"number".to_vec()), Just(b"status nu".to_vec()), Just(b"took 1".to_vec()), Just(b"view?s".to_vec()),
+            Just(b"OK".to_vec()), Just(b"1 200 OK".to_vec()), Just(b" of 1".to_vec()), Just(b":07".to_vec()), Just(b"/1/v".to_vec()), Just(b" of".to_vec()), Just(b"user ".to_vec()), Just(b"status nu".to_vec()), Just(b"took 1".to_vec()), Just(b"view?s".to_vec()),
+            Just(b"OK".to_vec()), Just(b"1 200 OK".to_vec()), Just(b" of 1".to_vec()), Just(b"9".to_vec()), Just(b"er a".to_vec()), Just(b"from 10.0.1".to_vec()),
             Just(b"ms, ".to_vec()), Just(b"na l".to_vec()), Just(b"q3_x".to_vec()), Just(b"\0".to_vec()),
             prop::collection::vec(any::<u8>(), 0..3),
         ],
@@ -96,19 +122,30 @@ proptest! {
         encode_strings(&offsets, &bytes, effort, &mut page);
         let (a, b) = (from.0.index(n + 1), from.1.index(n + 1));
         let range = a.min(b)..a.max(b);
-        let is_in = |string: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
+        let has = |string: &[u8], text: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
         let whole = strings.get(range.start).cloned().unwrap_or_default();
-        let is_whole = |string: &[u8]| string == whole;
-        let finders: [TextFinder<'_>; 2] = [
-            TextFinder { texts: &[&text], are_whole: false, is_wanted: &is_in },
-            TextFinder { texts: &[&whole], are_whole: true, is_wanted: &is_whole },
+        let is_even = |string: &[u8]| string.len().is_multiple_of(2);
+        let (has_text, has_whole) = (|string: &[u8]| has(string, &text), |string: &[u8]| has(string, &whole));
+        let finders: [TextFinder<'_>; 5] = [
+            TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Having },
+            TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Starting },
+            TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Ending },
+            TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Matching(&is_even) },
+            TextFinder { texts: &[&whole], has_text: &has_whole, wants: Wants::Being },
         ];
         for finder in finders {
+            let is_wanted = |string: &[u8]| match finder.wants {
+                Wants::Having => has_text(string),
+                Wants::Being => string == whole,
+                Wants::Starting => string.starts_with(&text),
+                Wants::Ending => string.ends_with(&text),
+                Wants::Matching(_) => has_text(string) && is_even(string),
+            };
             let found = search_strings(&page, n, range.clone(), &finder, 1 << 20).unwrap();
             let Some(found) = found else { continue };
             let mut expected = vec![0u64; range.len().div_ceil(64)];
             for (row, string) in strings[range.clone()].iter().enumerate() {
-                expected[row / 64] |= u64::from((finder.is_wanted)(string)) << (row % 64);
+                expected[row / 64] |= u64::from(is_wanted(string)) << (row % 64);
             }
             prop_assert_eq!(found, expected);
         }
@@ -158,6 +195,15 @@ fn blocks_are_read_one_by_one() {
                 .unwrap();
             assert_eq!(decoded(&places, &text), strings[range]);
         }
+        for part in [2, 50, 9000] {
+            let mut bits = vec![0u64; 9000usize.div_ceil(64)];
+            (0..9000).filter(|at| at % part > 0).for_each(|at| bits[at / 64] |= 1 << (at % 64));
+            let (mut places, mut text) = (Vec::new(), Vec::new());
+            let all = (0..9000, &bits[..]);
+            decode_selected_strings(&page, 9000, all, 1 << 20, &mut places, &mut text).unwrap();
+            let expected = (0..9000).filter(|at| at % part > 0).map(|at| strings[at].clone());
+            assert_eq!(decoded(&places, &text), expected.collect::<Vec<_>>());
+        }
     }
 }
 
@@ -175,7 +221,8 @@ fn stretches_of_templates_are_read_one_by_one() {
             .unwrap();
         assert_eq!(decoded(&places[1..], &text), strings[range.clone()]);
         let is_wanted = |string: &[u8]| string.ends_with(b"ms of 1");
-        let finder = TextFinder { texts: &[b"ms of 1"], are_whole: false, is_wanted: &is_wanted };
+        let finder =
+            TextFinder { texts: &[b"ms of 1"], has_text: &is_wanted, wants: Wants::Having };
         let found =
             search_strings(&page, 20_000, range.clone(), &finder, 1 << 20).unwrap().unwrap();
         for (row, string) in strings[range.clone()].iter().enumerate() {

@@ -81,19 +81,6 @@ impl TextPieces {
             }
         }
     }
-
-    /// The texts that have one of them in them; if not `wanted`, the others.
-    #[must_use]
-    pub fn select(&self, texts: &Strings, wanted: bool) -> Bitmap {
-        match texts.with_pieces(self, |_| true) {
-            Some(found) if wanted => found,
-            Some(found) => {
-                let others = found.words().iter().map(|word| !word).collect();
-                Bitmap::from_words(others, found.len())
-            }
-            None => texts.matching(|text| self.are_in(text) == wanted),
-        }
-    }
 }
 
 /// Those pieces that have no other in them: where one of all is, one of these is. No two of them can begin at the same byte,

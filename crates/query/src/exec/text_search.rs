@@ -7,7 +7,7 @@
 //!
 //! Not here: what InfluxQL's expressions mean (`influxql::translate_regex`), conditions on tags (`model::TagExpr`).
 
-use model::{Bitmap, Strings, TextPieces};
+use model::{Bitmap, Strings, TextPattern, TextPieces, TextTest};
 use regex::bytes::Regex;
 use regex_syntax::hir::literal::{Extractor, Literal};
 use regex_syntax::hir::{Hir, HirKind, Look};
@@ -20,27 +20,21 @@ const PIECES_MAX: usize = 64;
 
 /// A regular expression over texts.
 #[derive(Clone, Debug)]
-pub(crate) struct TextSearch {
-    /// Over bytes: a column's texts need not be proved UTF-8 again.
-    regex: Regex,
-    by: By,
+pub(crate) enum TextSearch {
+    /// Every match has a certain piece of text in it.
+    Pattern(TextPattern),
+    /// Who knows. Over bytes: a column's texts need not be proved UTF-8 again.
+    Asking(Regex),
 }
 
-/// How matches are found.
-#[derive(Clone, Debug)]
+/// What the text in an expression says of its matches.
 enum By {
-    /// Exactly the texts with one of the pieces match.
-    Pieces(TextPieces),
-    /// Exactly the texts that begin with it.
-    Start(Vec<u8>),
-    /// Exactly the texts that end with it.
-    End(Vec<u8>),
-    /// Exactly the texts that are it.
-    Whole(Vec<u8>),
-    /// No other texts than those with one of the pieces match.
-    MaybePieces(TextPieces),
-    /// Who knows.
-    Asking,
+    /// They are exactly the texts with one of the pieces that pass the test.
+    Exactly(TextPieces, TextTest),
+    /// They are some of the texts with one of the pieces.
+    Some(TextPieces),
+    /// Nothing.
+    Nothing,
 }
 
 impl TextSearch {
@@ -50,42 +44,36 @@ impl TextSearch {
     /// If it does not compile, or compiles to something huge.
     pub(crate) fn new(pattern: &str) -> Result<Self, regex::Error> {
         let regex = Regex::new(pattern)?;
-        let by = regex_syntax::parse(pattern).map_or(By::Asking, |hir| By::of(&hir));
-        Ok(Self { regex, by })
+        let (pieces, test) = match regex_syntax::parse(pattern).map_or(By::Nothing, |h| By::of(&h))
+        {
+            By::Exactly(pieces, test) => (pieces, test),
+            By::Some(pieces) => (pieces, TextTest::Matching(regex)),
+            By::Nothing => return Ok(Self::Asking(regex)),
+        };
+        Ok(Self::Pattern(TextPattern::new(pieces, test)))
     }
 
-    /// The pieces of text of which exactly the matches have one, if that is all there is to the expression.
-    pub(crate) fn pieces(&self) -> Option<&TextPieces> {
-        match &self.by {
-            By::Pieces(pieces) => Some(pieces),
-            _ => None,
+    /// What exactly the matches satisfy, in the form a store understands.
+    pub(crate) fn pattern(&self) -> Option<&TextPattern> {
+        match self {
+            Self::Pattern(pattern) => Some(pattern),
+            Self::Asking(_) => None,
         }
     }
 
     /// The texts that match; if `negated`, the others.
     pub(crate) fn select(&self, texts: &Strings, negated: bool) -> Bitmap {
-        let found = match &self.by {
-            By::Pieces(pieces) => texts.with_pieces(pieces, |_| true),
-            By::MaybePieces(pieces) => texts.with_pieces(pieces, |text| self.regex.is_match(text)),
-            By::Start(_) | By::End(_) | By::Whole(_) | By::Asking => None,
-        };
-        match found {
-            Some(found) if negated => {
-                Bitmap::from_words(found.words().iter().map(|word| !word).collect(), found.len())
-            }
-            Some(found) => found,
-            None => texts.matching(|text| self.is_match(text) != negated),
+        match self {
+            Self::Pattern(pattern) => pattern.select(texts, !negated),
+            Self::Asking(regex) => texts.matching(|text| regex.is_match(text) != negated),
         }
     }
 
     /// Whether a text matches.
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
-        match &self.by {
-            By::Pieces(pieces) => pieces.are_in(text),
-            By::Start(piece) => text.starts_with(piece),
-            By::End(piece) => text.ends_with(piece),
-            By::Whole(whole) => text == &**whole,
-            By::MaybePieces(_) | By::Asking => self.regex.is_match(text),
+        match self {
+            Self::Pattern(pattern) => pattern.is_match(text),
+            Self::Asking(regex) => regex.is_match(text),
         }
     }
 }
@@ -94,7 +82,7 @@ impl By {
     fn of(hir: &Hir) -> Self {
         match hir.kind() {
             HirKind::Capture(capture) => return Self::of(&capture.sub),
-            HirKind::Literal(piece) => return Self::Pieces(TextPieces::one(&piece.0)),
+            HirKind::Literal(piece) => return Self::having(TextPieces::one(&piece.0)),
             HirKind::Concat(parts) => {
                 // What may be missing at an end does not decide whether there is a match.
                 let is_needed = |part: &Hir| !matches!(part.kind(), HirKind::Repetition(repeated) if repeated.min == 0);
@@ -110,20 +98,24 @@ impl By {
             _ => {}
         }
         if let Some(piece) = needed(hir).filter(|piece| piece.len() >= PIECE_BYTES_MIN) {
-            return Self::MaybePieces(TextPieces::one(piece));
+            return Self::Some(TextPieces::one(piece));
         }
-        Self::one_of(hir).unwrap_or(Self::Asking)
+        Self::one_of(hir).unwrap_or(Self::Nothing)
+    }
+
+    fn having(pieces: TextPieces) -> Self {
+        Self::Exactly(pieces, TextTest::Having)
     }
 
     /// A piece of text at the start, the end or both.
     fn anchored(parts: &[Hir]) -> Option<Self> {
         let is = |part: &Hir, look| matches!(part.kind(), HirKind::Look(is) if *is == look);
-        let piece = |text: &Hir| literal(text).map(Vec::from);
+        let exactly = |text: &Hir, test| Some(Self::Exactly(TextPieces::one(literal(text)?), test));
         match parts {
-            [start, text] if is(start, Look::Start) => Some(Self::Start(piece(text)?)),
-            [text, end] if is(end, Look::End) => Some(Self::End(piece(text)?)),
+            [start, text] if is(start, Look::Start) => exactly(text, TextTest::Starting),
+            [text, end] if is(end, Look::End) => exactly(text, TextTest::Ending),
             [start, text, end] if is(start, Look::Start) && is(end, Look::End) => {
-                Some(Self::Whole(piece(text)?))
+                exactly(text, TextTest::Being)
             }
             _ => None,
         }
@@ -142,7 +134,7 @@ impl By {
         let found = TextPieces::any_of(&all)?;
         // Where a piece has to be (`^`, `\b`) it does not say.
         let is_exact = pieces.is_exact() && hir.properties().look_set().is_empty();
-        Some(if is_exact { Self::Pieces(found) } else { Self::MaybePieces(found) })
+        Some(if is_exact { Self::having(found) } else { Self::Some(found) })
     }
 }
 
@@ -172,21 +164,18 @@ mod tests {
     use super::*;
 
     fn kind(pattern: &str) -> String {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let first = |pieces: &TextPieces| text(pieces.texts().next().unwrap());
-        match &TextSearch::new(pattern).unwrap().by {
-            By::Pieces(pieces) if pieces.texts().len() == 1 => {
-                format!("piece {}", first(pieces))
-            }
-            By::Pieces(_) => "pieces".into(),
-            By::Start(piece) => format!("start {}", text(piece)),
-            By::End(piece) => format!("end {}", text(piece)),
-            By::Whole(piece) => format!("whole {}", text(piece)),
-            By::MaybePieces(pieces) if pieces.texts().len() == 1 => {
-                format!("maybe {}", first(pieces))
-            }
-            By::MaybePieces(_) => "maybe pieces".into(),
-            By::Asking => "asking".into(),
+        let search = TextSearch::new(pattern).unwrap();
+        let Some(pattern) = search.pattern() else { return "asking".into() };
+        let mut pieces = pattern.pieces().texts();
+        let (several, first) = (pieces.len() > 1, String::from_utf8_lossy(pieces.next().unwrap()));
+        match pattern.test() {
+            TextTest::Having if several => "pieces".into(),
+            TextTest::Having => format!("piece {first}"),
+            TextTest::Starting => format!("start {first}"),
+            TextTest::Ending => format!("end {first}"),
+            TextTest::Being => format!("whole {first}"),
+            TextTest::Matching(_) if several => "maybe pieces".into(),
+            TextTest::Matching(_) => format!("maybe {first}"),
         }
     }
 

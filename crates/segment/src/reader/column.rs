@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use codec::kernels;
-use codec::{Mark, Marks, NumbersOut, TextFinder, Waypoint};
+use codec::{DecodeError, Mark, Marks, NumbersOut, TextFinder, TextPlace, Waypoint};
 use model::{Bitmap, Column, FieldType, Strings, Values};
 
 use crate::format::BLOCK_TEXT_LIMIT;
@@ -230,10 +230,22 @@ fn decode_strings(
     range: Range<usize>,
     out: &mut Strings,
 ) -> Result<(), Malformed> {
+    let rows = range.len();
+    decode_texts(input, rows, out, |page, text_bytes, places, bytes| {
+        codec::decode_strings_range(page, count, range, text_bytes, places, bytes)
+    })
+}
+
+/// Adds so many texts of a page, as `decode` decodes them.
+fn decode_texts(
+    input: &mut Input<'_>,
+    rows: usize,
+    out: &mut Strings,
+    decode: impl FnOnce(&[u8], usize, &mut Vec<TextPlace>, &mut Vec<u8>) -> Result<(), DecodeError>,
+) -> Result<(), Malformed> {
     let text_bytes = input.bounded(BLOCK_TEXT_LIMIT as u64, "the length of a page's text")?;
     let (mut places, mut bytes) = (Vec::new(), Vec::new());
-    let rows = range.len();
-    codec::decode_strings_range(input.rest(), count, range, text_bytes, &mut places, &mut bytes)
+    decode(input.rest(), text_bytes, &mut places, &mut bytes)
         .map_err(|e| input.fail(e.to_string()))?;
     let strings = Strings::from_places(places, bytes);
     let strings = strings.filter(|s| s.len() == rows);
@@ -242,6 +254,49 @@ fn decode_strings(
         *out = strings;
     } else {
         out.extend_from(&strings, 0..rows);
+    }
+    Ok(())
+}
+
+/// Adds those of the entries `rows` of a page of texts whose bit is set, the first bit being that of the first row.
+pub(crate) fn decode_selected(
+    page: &[u8],
+    shape: PageShape,
+    rows: Range<usize>,
+    selected: &Bitmap,
+    out: &mut Column,
+) -> Result<(), Malformed> {
+    let Values::String(texts) = &mut out.values else { panic!("BUG: not a column of texts") };
+    let mut part = PagePart::new(page, shape, rows)?;
+    let (had, wanted) = (texts.len(), selected.count_ones());
+    let (mut of_values, mut there) = (Bitmap::new(), Bitmap::filled(wanted, true));
+    if let Some(present) = &part.present {
+        there = Bitmap::new();
+        for (row, bit) in part.rows.clone().zip(0..) {
+            let (is_there, is_selected) = (present.get(row), selected.get(bit));
+            if is_there {
+                of_values.push(is_selected);
+            }
+            if is_selected {
+                there.push(is_there);
+            }
+        }
+    }
+    let bits = if part.present.is_some() { &of_values } else { selected };
+    let count = bits.count_ones();
+    if count > 0 {
+        let range = part.values.clone();
+        decode_texts(&mut part.input, count, texts, |page, text_bytes, places, bytes| {
+            let selected = (range, bits.words());
+            codec::decode_selected_strings(page, shape.count, selected, text_bytes, places, bytes)
+        })?;
+    }
+    if count < wanted {
+        texts.spread(had, &there, 0..wanted);
+    }
+    if count < wanted || out.validity.is_some() {
+        let validity = out.validity.get_or_insert_with(|| Bitmap::filled(had, true));
+        validity.extend_from(&there, 0..wanted);
     }
     Ok(())
 }

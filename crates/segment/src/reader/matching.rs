@@ -41,7 +41,7 @@ pub(super) fn matching(
     let mut groups = Groups::new(reader, block);
     let places = |condition: &FieldCondition| {
         let right = match condition.operand {
-            FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
+            FieldOperand::Constant(_) | FieldOperand::Text(_) => None,
             FieldOperand::Field(other) => Some(block.page_place(other)?.0),
         };
         Some((block.page_place(condition.field)?.0, right))
@@ -149,7 +149,7 @@ impl OfCondition<'_> {
                 let (page, field_type) = (self.left.page, right.field_type);
                 page.compare_with(right.page, piece, self.comparison, field_type)
             }
-            (FieldOperand::Field(_) | FieldOperand::Pieces(_), _) => Ok(None),
+            (FieldOperand::Field(_) | FieldOperand::Text(_), _) => Ok(None),
         };
         if let Some(bits) = packed.map_err(|error| (self.left.place, error))? {
             let first = rows.start - piece * PIECE_ROWS;
@@ -253,7 +253,7 @@ mod tests {
                     comparison: Comparison::of(|order| condition.op.holds(order)),
                     left: side(condition.field),
                     right: match condition.operand {
-                        FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
+                        FieldOperand::Constant(_) | FieldOperand::Text(_) => None,
                         FieldOperand::Field(other) => Some(side(other)),
                     },
                 })

@@ -1,7 +1,7 @@
 //! Row filters on fields: which rows of a column satisfy `field op constant`, or `field op field`, or have a piece of text.
 
 use codec::kernels::{self, Comparison};
-use model::{Bitmap, Column, CompareOp, FieldFilter, Name, Operand, Scalar, TextPieces, Values};
+use model::{Bitmap, Column, CompareOp, FieldFilter, Name, Operand, Scalar, TextPattern, Values};
 
 /// The times that satisfy the comparison.
 pub(crate) fn times(times: &[i64], op: CompareOp, bound: i64) -> Bitmap {
@@ -12,8 +12,8 @@ pub(crate) fn times(times: &[i64], op: CompareOp, bound: i64) -> Bitmap {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side<'a> {
     Constant(&'a Scalar),
-    /// Whether one of them is in a text.
-    Pieces(&'a TextPieces),
+    /// Whether a text is one that is looked for.
+    Text(&'a TextPattern),
     /// The value of the same row.
     Column(&'a Column),
 }
@@ -24,8 +24,8 @@ pub(crate) fn matching(column: &Column, op: CompareOp, side: Side<'_>) -> Bitmap
     let rows = only_valid(
         match side {
             Side::Constant(constant) => matching_constant(&column.values, op, constant),
-            Side::Pieces(pieces) => match &column.values {
-                Values::String(texts) => pieces.select(texts, op == CompareOp::Equal),
+            Side::Text(pattern) => match &column.values {
+                Values::String(texts) => pattern.select(texts, op == CompareOp::Equal),
                 other => Bitmap::filled(other.len(), false),
             },
             Side::Column(other) => matching_column(&column.values, op, &other.values),
@@ -33,7 +33,7 @@ pub(crate) fn matching(column: &Column, op: CompareOp, side: Side<'_>) -> Bitmap
         column,
     );
     match side {
-        Side::Constant(_) | Side::Pieces(_) => rows,
+        Side::Constant(_) | Side::Text(_) => rows,
         Side::Column(other) => only_valid(rows, other),
     }
 }
@@ -93,7 +93,7 @@ impl FilterColumns {
         let place =
             |name| place(name).expect("BUG: filters are about fields that were not asked for");
         let right = match &filter.operand {
-            Operand::Constant(_) | Operand::Pieces(_) => None,
+            Operand::Constant(_) | Operand::Text(_) => None,
             Operand::Field(other) => Some(place(other)),
         };
         Self { left: place(&filter.field), right }
@@ -103,7 +103,7 @@ impl FilterColumns {
     pub(crate) fn matching(self, filter: &FieldFilter, columns: &[Column]) -> Bitmap {
         let side = match (&filter.operand, self.right) {
             (Operand::Constant(constant), _) => Side::Constant(constant),
-            (Operand::Pieces(pieces), _) => Side::Pieces(pieces),
+            (Operand::Text(pattern), _) => Side::Text(pattern),
             (Operand::Field(_), Some(at)) => Side::Column(&columns[at]),
             (Operand::Field(_), None) => panic!("BUG: the places of another filter"),
         };

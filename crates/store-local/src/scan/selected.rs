@@ -173,8 +173,7 @@ impl SegmentSource {
             return Ok(Some(Vec::new()));
         }
         if self.are_of_texts() {
-            let whole = self.bits_of_texts(block, parts, conditions)?;
-            return Ok(whole.map(|whole| parts.iter().map(|rows| bits(&whole, rows)).collect()));
+            return self.bits_of_texts(block, parts, conditions);
         }
         let found = self.reader.matching(block, parts, conditions, &satisfying);
         let found = found.map_err(segment_error)?;
@@ -184,25 +183,37 @@ impl SegmentSource {
         Ok(found)
     }
 
-    /// Which rows of a block satisfy filters that are about texts: most of the work is one for all rows of a page, which are often
-    /// asked for series by series. `None`: they have to be decoded, or that is less work for as few as were asked for.
+    /// Which rows of some parts of a block satisfy filters that are about texts: of few rows most of the work is one for all rows of a page,
+    /// which are often asked for series by series. `None`: they have to be decoded, or that is less work for as few as were
+    /// asked for.
     fn bits_of_texts(
         &self,
         block: &Block,
         parts: &[Range<usize>],
         conditions: &[FieldCondition],
-    ) -> Result<Option<Arc<Bitmap>>, StoreError> {
+    ) -> Result<Option<Vec<Bitmap>>, StoreError> {
+        let of_parts = |whole: &Bitmap| parts.iter().map(|rows| bits(whole, rows)).collect();
         let mut last = self.searched.borrow_mut();
         if !last.as_ref().is_some_and(|last| same(&last.block, block)) {
             *last = Some(Searched { block: block.clone(), asked_rows: 0, found: None });
         }
         let Some(Searched { asked_rows, found, .. }) = &mut *last else { return Ok(None) };
-        *asked_rows += parts.iter().map(Range::len).sum::<usize>();
+        if let Some(found) = found {
+            return Ok(found.as_deref().map(of_parts));
+        }
+        let asked: usize = parts.iter().map(Range::len).sum();
+        if asked * 2 < block.rows() && asked >= parts.len() * SEARCHED_ROWS {
+            let bits = self.reader.matching(block, parts, conditions, &satisfying);
+            let bits = bits.map_err(segment_error)?;
+            match bits {
+                Some(_) => self.count_read(block, self.filtered_fields()),
+                None => *found = Some(None),
+            }
+            return Ok(bits);
+        }
+        *asked_rows += asked;
         if *asked_rows * SEARCHED_PART < block.rows() {
             return Ok(None);
-        }
-        if let Some(found) = found {
-            return Ok(found.clone());
         }
         let all = 0..block.rows();
         let bits = self.reader.matching(block, std::slice::from_ref(&all), conditions, &satisfying);
@@ -210,8 +221,7 @@ impl SegmentSource {
         if bits.is_some() {
             self.count_read(block, self.filtered_fields());
         }
-        *found = Some(bits.clone());
-        Ok(bits)
+        Ok(found.insert(bits).as_deref().map(of_parts))
     }
 
     /// Decodes the fields of filters in some parts of a block; a bit for each row that satisfies all.
@@ -236,7 +246,7 @@ impl SegmentSource {
             };
             let of_condition = |condition: &FieldCondition| {
                 let right = match &condition.operand {
-                    FieldOperand::Constant(_) | FieldOperand::Pieces(_) => None,
+                    FieldOperand::Constant(_) | FieldOperand::Text(_) => None,
                     FieldOperand::Field(other) => Some(column(*other)),
                 };
                 satisfying(condition, column(condition.field), right)
@@ -335,7 +345,8 @@ impl SegmentSource {
         let (looked_at, others): (Vec<_>, Vec<_>) =
             self.fields.iter().partition(|(field, _)| field.is_some_and(|at| found.has(at)));
         let were_kept: Vec<Option<usize>> = looked_at.iter().map(|(field, _)| *field).collect();
-        let mut others = self.columns(block, &places, &others)?.into_iter();
+        let mut others =
+            self.of_parts(block, (rows, &found.selection), (&parts, &places), &others)?.into_iter();
         let looked_at = self.of_stretches(block, stretches, &mut found, &looked_at)?;
         let of_stretches: Vec<Part> = stretches
             .iter()
@@ -347,9 +358,40 @@ impl SegmentSource {
             .and_then(|_| looked_at.next())
         {
             Some(columns) => pick(&of_stretches, columns),
-            None => pick(&parts, others.by_ref().take(parts.len())),
+            None => others.next().expect("BUG: each field is one or the other"),
         };
         Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
+    }
+
+    /// Fields of the rows that were found among some, which are in some parts of them: at these places in the block.
+    fn of_parts(
+        &self,
+        block: &Block,
+        (rows, selection): (&Range<usize>, &Bitmap),
+        (parts, places): (&[Part], &[Range<usize>]),
+        fields: &[(Option<usize>, FieldType)],
+    ) -> Result<Vec<Column>, StoreError> {
+        let texts = |(field, field_type): &(Option<usize>, FieldType)| {
+            let Some(field) = field.filter(|_| *field_type == FieldType::String) else {
+                return Ok(None);
+            };
+            let mut column = Column::new(Values::empty(*field_type));
+            let selected = (rows.clone(), selection);
+            if self.only_counts
+                || !self.reader.selected_texts(block, field, selected, &mut column)?
+            {
+                return Ok(None);
+            }
+            self.count_read(block, [field]);
+            Ok(Some(column))
+        };
+        let texts: Result<Vec<Option<Column>>, _> = fields.iter().map(texts).collect();
+        let texts = texts.map_err(segment_error)?;
+        let are_left = fields.iter().zip(&texts).filter(|(_, texts)| texts.is_none());
+        let left: Vec<_> = are_left.map(|(field, _)| *field).collect();
+        let mut left = self.columns(block, places, &left)?.into_iter();
+        let mut in_parts = || pick(parts, left.by_ref().take(parts.len()));
+        Ok(texts.into_iter().map(|texts| texts.unwrap_or_else(&mut in_parts)).collect())
     }
 }
 
@@ -357,7 +399,7 @@ impl SegmentSource {
 fn satisfying(condition: &FieldCondition, left: &Column, right: Option<&Column>) -> Bitmap {
     let side = match (&condition.operand, right) {
         (FieldOperand::Constant(constant), _) => Side::Constant(constant),
-        (FieldOperand::Pieces(pieces), _) => Side::Pieces(pieces),
+        (FieldOperand::Text(pattern), _) => Side::Text(pattern),
         (FieldOperand::Field(_), Some(right)) => Side::Column(right),
         (FieldOperand::Field(_), None) => panic!("BUG: a comparison of fields without one"),
     };
@@ -369,6 +411,9 @@ const FEW_PART: usize = 64;
 
 /// A block is searched for texts as a whole if one row in so many is asked for.
 const SEARCHED_PART: usize = 16;
+
+/// Parts of so many rows are searched by themselves: what has to be read for any row costs as much as searching some more.
+const SEARCHED_ROWS: usize = 512;
 
 /// So many times in a row are decoded as fast as some are looked for.
 const ROWS_A_LOOK: usize = 1024;

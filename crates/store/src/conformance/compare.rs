@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    CompareOp, DatabaseId, FieldFilter, FieldType, Interrupt, MeasurementSchema, Name, Operand,
-    Scalar, SeriesKey, TagExpr, TextPieces, TimeRange,
+    BytesRegex, CompareOp, DatabaseId, FieldFilter, FieldType, Interrupt, MeasurementSchema, Name,
+    Operand, Scalar, SeriesKey, TagExpr, TextPattern, TextPieces, TextTest, TimeRange,
 };
 
 use self::cursor::read_cursor;
@@ -209,9 +209,18 @@ fn filter_of(filter: &ProbeFilter, have: &[(Name, FieldType)]) -> Option<FieldFi
     let name = |at: usize| Some(of_type.get(at % of_type.len().max(1))?.0.clone());
     let operand = match (filter.other, &filter.constant, filter.op) {
         (Some(other), ..) if field_type.is_numeric() => Operand::Field(name(other)?),
-        (Some(_), Scalar::String(text), CompareOp::Equal | CompareOp::NotEqual) => {
+        (Some(other), Scalar::String(text), CompareOp::Equal | CompareOp::NotEqual) => {
             // Most texts differ in the end.
-            Operand::Pieces(TextPieces::one(&text.as_bytes()[text.len().saturating_sub(2)..]))
+            let piece = TextPieces::one(&text.as_bytes()[text.len().saturating_sub(2)..]);
+            let regex = BytesRegex::new("[0-4]").expect("BUG: no expression");
+            let tests = [
+                TextTest::Having,
+                TextTest::Starting,
+                TextTest::Ending,
+                TextTest::Being,
+                TextTest::Matching(regex),
+            ];
+            Operand::Text(TextPattern::new(piece, tests[other % tests.len()].clone()))
         }
         _ => Operand::Constant(filter.constant.clone()),
     };

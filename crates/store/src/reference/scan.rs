@@ -344,9 +344,9 @@ pub(crate) fn satisfies<'a>(
     let other = match &filter.operand {
         Operand::Constant(constant) => Some(constant),
         Operand::Field(other) => value(other),
-        Operand::Pieces(pieces) => {
+        Operand::Text(pattern) => {
             let Some(Scalar::String(text)) = value(&filter.field) else { return false };
-            return pieces.are_in(text.as_bytes()) == (filter.op == CompareOp::Equal);
+            return pattern.is_match(text.as_bytes()) == (filter.op == CompareOp::Equal);
         }
     };
     let (Some(value), Some(other)) = (value(&filter.field), other) else { return false };

@@ -1,9 +1,9 @@
-//! Copies of short texts, one behind another: sixteen bytes at once, however few are wanted.
+//! Copies of short texts, one behind another: 32 bytes at once, however few are wanted.
 
 use crate::strings::TextPlace;
 
 /// Bytes that are copied at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 
 /// A text that may be read up to [`AT_ONCE`] bytes behind its end.
 pub(super) struct Padded {
@@ -21,25 +21,37 @@ impl Padded {
         self.bytes.len() - AT_ONCE
     }
 
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len()]
+    }
+
     pub(super) fn get(&self, (start, len): TextPlace) -> &[u8] {
         &self.bytes[start as usize..start as usize + len as usize]
     }
 }
 
-/// Bytes with room for more.
+/// Bytes with room for more, which count once that is [finished](Room::finish).
 pub(super) struct Room<'a> {
     bytes: &'a mut Vec<u8>,
+    /// How many are written.
+    len: usize,
 }
 
 impl<'a> Room<'a> {
     /// Makes room for `more` bytes.
     pub(super) fn new(bytes: &'a mut Vec<u8>, more: usize) -> Self {
         bytes.reserve(more + AT_ONCE);
-        Self { bytes }
+        Self { len: bytes.len(), bytes }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+        self.len
+    }
+
+    #[allow(unsafe_code)]
+    pub(super) fn finish(self) {
+        // SAFETY: so many bytes were there or written since, within the capacity.
+        unsafe { self.bytes.set_len(self.len) }
     }
 
     /// Appends a piece of a text.
@@ -49,7 +61,7 @@ impl<'a> Room<'a> {
     #[inline]
     #[allow(unsafe_code)]
     pub(super) fn push(&mut self, text: &Padded, (start, len): TextPlace) {
-        let (start, len, at) = (start as usize, len as usize, self.bytes.len());
+        let (start, len, at) = (start as usize, len as usize, self.len);
         assert!(start + len <= text.len(), "BUG: a place outside of its text");
         assert!(at + len + AT_ONCE <= self.bytes.capacity(), "BUG: no room was made");
         // SAFETY: `text` has `AT_ONCE` bytes behind its end, so that as many can be read from `start` and, if `len` is more, `len`
@@ -64,8 +76,23 @@ impl<'a> Room<'a> {
                 let (from, to) = (from.add(AT_ONCE), to.add(AT_ONCE));
                 std::ptr::copy_nonoverlapping(from, to, len - AT_ONCE);
             }
-            self.bytes.set_len(at + len);
         }
+        self.len += len;
+    }
+
+    /// Appends the first `len` of some bytes.
+    ///
+    /// # Panics
+    /// If there are not so many, or there is no room.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub(super) fn push_bytes<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
+        const { assert!(N <= AT_ONCE) };
+        assert!(len <= N, "BUG: more bytes than there are");
+        assert!(self.len + len + AT_ONCE <= self.bytes.capacity(), "BUG: no room was made");
+        // SAFETY: behind `len` there is room for `AT_ONCE` bytes, which are `N` and more; the first ones are written before they count.
+        unsafe { self.bytes.as_mut_ptr().add(self.len).cast::<[u8; N]>().write_unaligned(bytes) }
+        self.len += len;
     }
 }
 
@@ -87,15 +114,19 @@ mod tests {
                 (a.min(b) as u32, a.abs_diff(b) as u32)
             };
             let places: Vec<TextPlace> = places.iter().map(place).collect();
-            let total = places.iter().map(|(_, len)| *len as usize).sum();
+            let total = places.iter().map(|(_, len)| *len as usize + *len as usize % 4).sum();
             let padded = Padded::new(text.clone());
             prop_assert_eq!(padded.len(), text.len());
             let mut room = Room::new(&mut out, total);
             for place in places {
                 room.push(&padded, place);
+                let digits = [b'1', b'2', b'3'];
+                room.push_bytes(digits, place.1 as usize % 4);
                 expected.extend_from_slice(padded.get(place));
-            }
+                expected.extend_from_slice(&digits[..place.1 as usize % 4]);
+                            }
             prop_assert_eq!(room.len(), expected.len());
+            room.finish();
             prop_assert_eq!(out, expected);
         }
     }

@@ -1,4 +1,4 @@
-//! Comparisons of a field with a constant, another field or pieces of text, in the form a store understands.
+//! Comparisons of a field with a constant, another field or a text, in the form a store understands.
 
 use model::{CompareOp, FieldFilter, FieldType, Name, Operand, Scalar};
 
@@ -16,7 +16,7 @@ pub(super) fn filter(predicate: &Predicate, slots: &[SlotSource]) -> Option<Fiel
     };
     let (name, _) = field(&slots[*slot]).filter(|(_, stored)| *stored == FieldType::String)?;
     let op = if *negated { CompareOp::NotEqual } else { CompareOp::Equal };
-    let operand = Operand::Pieces(search.pieces()?.clone());
+    let operand = Operand::Text(search.pattern()?.clone());
     Some(FieldFilter { field: name.clone(), op, operand })
 }
 

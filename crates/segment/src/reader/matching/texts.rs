@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use codec::TextFinder;
-use model::{Bitmap, CompareOp, Scalar};
+use codec::{TextFinder, Wants};
+use model::{Bitmap, CompareOp, Scalar, TextPieces, TextTest};
 
 use super::SegmentReader;
 use crate::SegmentError;
@@ -24,16 +24,26 @@ pub(super) fn matching(
         let Some((_, page)) = block.page_place(condition.field) else { return Ok(None) };
         let bits = match &condition.operand {
             _ if !condition.is_of_texts() => None,
-            FieldOperand::Pieces(pieces) => {
+            FieldOperand::Text(pattern) => {
+                let pieces = pattern.pieces();
                 let texts: Vec<&[u8]> = pieces.texts().collect();
-                let is_wanted = |text: &[u8]| pieces.are_in(text);
-                let finder = TextFinder { texts: &texts, are_whole: false, is_wanted: &is_wanted };
+                let is_match = |text: &[u8]| pattern.is_match(text);
+                let wants = match pattern.test() {
+                    TextTest::Having => Wants::Having,
+                    TextTest::Being => Wants::Being,
+                    TextTest::Starting => Wants::Starting,
+                    TextTest::Ending => Wants::Ending,
+                    TextTest::Matching(_) => Wants::Matching(&is_match),
+                };
+                let has_text = |text: &[u8]| pieces.are_in(text);
+                let finder = TextFinder { texts: &texts, has_text: &has_text, wants };
                 of_page(reader, block, page, parts, (&finder, condition.op))?
             }
             FieldOperand::Constant(Scalar::String(whole)) => {
-                let is_wanted = |text: &[u8]| text == whole.as_bytes();
-                let texts = &[whole.as_bytes()];
-                let finder = TextFinder { texts, are_whole: true, is_wanted: &is_wanted };
+                let pieces = TextPieces::one(whole.as_bytes());
+                let has_text = |text: &[u8]| pieces.are_in(text);
+                let (texts, wants) = (&[whole.as_bytes()], Wants::Being);
+                let finder = TextFinder { texts, has_text: &has_text, wants };
                 of_page(reader, block, page, parts, (&finder, condition.op))?
             }
             _ => None,

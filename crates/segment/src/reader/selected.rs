@@ -1,0 +1,55 @@
+//! Texts of those rows of a block that a filter found: others are not put together.
+
+use std::ops::Range;
+
+use model::{Bitmap, Column, FieldType};
+
+use super::SegmentReader;
+use super::column;
+use super::fields::shape;
+use super::pieces::is_in_pieces;
+use super::thaw::{Groups, are_few};
+use crate::SegmentError;
+use crate::directory::Block;
+
+impl SegmentReader {
+    /// Adds the texts that a field has in those of some rows of a block whose bit is set, the first bit being that of the first
+    /// row, of which at least one is. `false`, with nothing added: they are better read in parts ([`SegmentReader::columns`]), since these are few and
+    /// stay in memory.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    ///
+    /// # Panics
+    /// As [`SegmentReader::column`], or if the field is none of texts.
+    pub fn selected_texts(
+        &self,
+        block: &Block,
+        field: usize,
+        (rows, selected): (Range<usize>, &Bitmap),
+        out: &mut Column,
+    ) -> Result<bool, SegmentError> {
+        assert!(rows.end <= block.rows() && selected.len() == rows.len(), "BUG: not a bit a row");
+        let Some((place, page)) = block.page_place(field) else {
+            out.extend_missing(selected.count_ones());
+            return Ok(true);
+        };
+        let shape = shape(block, page);
+        let ends =
+            || Some((selected.first_one_in(0..rows.len())?, selected.last_one_in(0..rows.len())?));
+        let wanted = ends().map_or(0, |(first, last)| last + 1 - first);
+        if self.keep_pages && are_few(shape, wanted) && is_in_pieces(shape, FieldType::String) {
+            return Ok(false);
+        }
+        let whole = std::slice::from_ref(&rows);
+        let mut groups = Groups::new(self, block);
+        if groups.of(place).is_some_and(|group| group.pieces(place, whole).is_some()) {
+            return Ok(false);
+        }
+        let source = &self.shared.source;
+        let bytes = source.page(&page.extent, self.keep_pages)?;
+        column::decode_selected(&bytes, shape, rows, selected, out)
+            .map_err(|e| source.malformed(page.extent.offset, &e))?;
+        Ok(true)
+    }
+}
