@@ -261,24 +261,23 @@ impl<'a> Page<'a> {
         if cells > max {
             return Err(DecodeError::TooManyBytes { bytes: cells, max });
         }
+        let ranks = || ranks.iter().map(|rank| *rank as usize);
         let words: Vec<Words> = self
             .columns(code)
             .iter()
-            .map(|column| column.words(template, span.clone(), max_bytes))
+            .map(|column| column.words(template, span.clone(), ranks(), max_bytes))
             .collect::<Result<_>>()?;
-        let ranks = || ranks.iter().map(|rank| (*rank - *first) as usize);
         let of_pieces = template.bytes.saturating_mul(ranks().len() as u64);
-        let of_words = words.iter().map(|words| words.bytes_of(ranks()));
-        let total = of_words.fold(of_pieces, u64::saturating_add);
+        let total = words.iter().map(Words::bytes).fold(of_pieces, u64::saturating_add);
         if total > max_bytes as u64 {
             return Err(DecodeError::TooManyBytes { bytes: total, max: max_bytes as u64 });
         }
         let mut room = Room::new(out, total as usize);
-        for rank in ranks() {
+        for at in 0..ranks().len() {
             let start = room.len();
             for (words, piece) in words.iter().zip(pieces) {
                 room.push(&self.pieces_text, *piece);
-                words.append(rank, &mut room);
+                words.append(at, &mut room);
             }
             room.push(&self.pieces_text, pieces[template.words]);
             place((start as u32, (room.len() - start) as u32));

@@ -62,7 +62,7 @@ enum Reading {
     /// One series: rows in order.
     Stream { input: usize, cursor: Box<dyn ScanCursor> },
     /// Slices of time; what is done, the size of the next one, and of any to come.
-    Slices { done: Option<i64>, rows: u64, rows_max: u64 },
+    Slices { done: Option<i64>, rows: u64, rows_max: u64, found: u64 },
 }
 
 /// What passes from one part of a series' rows to the next.
@@ -229,7 +229,7 @@ impl Raw {
             }
             if many && !self.select.shows_groups() {
                 let rows = self.first_slice(unit, group);
-                let reading = Reading::Slices { done: None, rows, rows_max: u64::MAX };
+                let reading = Reading::Slices { done: None, rows, rows_max: u64::MAX, found: 0 };
                 self.current = Some(Current { group, header, reading });
                 self.done += count;
                 return Ok(());
@@ -272,6 +272,15 @@ impl Raw {
     fn next_after_too_many(&self) -> u64 {
         let few = self.enough().max(self.context.tuning.first_slice_rows);
         if self.select.limit > 0 { few } else { u64::MAX }
+    }
+
+    /// Rows of a group that the next slice should have, after so many were found.
+    fn wanted_next(&self, found: u64) -> u64 {
+        let most = self.context.tuning.gather_rows;
+        if self.select.limit == 0 {
+            return most;
+        }
+        self.enough().saturating_sub(found).saturating_mul(MARGIN).clamp(1, most)
     }
 
     /// Most rows that are put in order together, of a slice that may be read again as smaller ones.
@@ -337,7 +346,7 @@ impl Raw {
                     self.make_ready(block, series);
                 }
             }
-            Reading::Slices { done, rows, rows_max } => {
+            Reading::Slices { done, rows, rows_max, found: before } => {
                 // What was ready has been handed out.
                 self.held = None;
                 let slice = unit.extent.slice(*done, *rows, self.select.ascending);
@@ -345,7 +354,8 @@ impl Raw {
                 match self.gather_slice((current.group, &current.header), slice, *rows)? {
                     Some(found) => {
                         *done = Some(if self.select.ascending { slice.max } else { slice.min });
-                        let next = next_slice(*rows, found, self.context.tuning.gather_rows);
+                        *before += found;
+                        let next = next_slice(*rows, found, self.wanted_next(*before));
                         *rows = next.min(*rows_max);
                     }
                     None => {
@@ -458,11 +468,16 @@ const ROWS_AT_ONCE: u64 = 16;
 /// How many times as many rows a slice of time has than the one before, at most; and how many times fewer if these were too many.
 const GROWTH: u64 = 4;
 
-/// About how many rows a slice of time should have, so that about `gather_rows` of them are wanted, after one of `rows` of which
-/// `found` were.
-fn next_slice(rows: u64, found: u64, gather_rows: u64) -> u64 {
-    let fitting = u128::from(rows) * u128::from(gather_rows) / u128::from(found.max(1));
-    u64::try_from(fitting).unwrap_or(u64::MAX).min(rows.saturating_mul(GROWTH)).max(1)
+/// How many times as many rows as LIMIT still wants a slice is to have: it may turn out to have fewer.
+const MARGIN: u64 = 2;
+
+/// About how many rows a slice of time should have, so that about `wanted` of them are, after one of `rows` of which `found` were.
+fn next_slice(rows: u64, found: u64, wanted: u64) -> u64 {
+    let fitting = u128::from(rows) * u128::from(wanted) / u128::from(found.max(1));
+    u64::try_from(fitting)
+        .unwrap_or(u64::MAX)
+        .clamp(rows / GROWTH, rows.saturating_mul(GROWTH))
+        .max(1)
 }
 
 /// Whether rows without functions are filled.

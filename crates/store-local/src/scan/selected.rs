@@ -183,9 +183,9 @@ impl SegmentSource {
         Ok(found)
     }
 
-    /// Which rows of some parts of a block satisfy filters that are about texts: of few rows most of the work is one for all rows of a page,
-    /// which are often asked for series by series. `None`: they have to be decoded, or that is less work for as few as were
-    /// asked for.
+    /// Which rows of some parts of a block satisfy filters that are about texts: most of the work is one for all rows of a page, which
+    /// are often asked for series by series. `None`: they have to be decoded, or that is less work for as few as were asked
+    /// for.
     fn bits_of_texts(
         &self,
         block: &Block,
@@ -201,17 +201,7 @@ impl SegmentSource {
         if let Some(found) = found {
             return Ok(found.as_deref().map(of_parts));
         }
-        let asked: usize = parts.iter().map(Range::len).sum();
-        if asked * 2 < block.rows() && asked >= parts.len() * SEARCHED_ROWS {
-            let bits = self.reader.matching(block, parts, conditions, &satisfying);
-            let bits = bits.map_err(segment_error)?;
-            match bits {
-                Some(_) => self.count_read(block, self.filtered_fields()),
-                None => *found = Some(None),
-            }
-            return Ok(bits);
-        }
-        *asked_rows += asked;
+        *asked_rows += parts.iter().map(Range::len).sum::<usize>();
         if *asked_rows * SEARCHED_PART < block.rows() {
             return Ok(None);
         }
@@ -411,9 +401,6 @@ const FEW_PART: usize = 64;
 
 /// A block is searched for texts as a whole if one row in so many is asked for.
 const SEARCHED_PART: usize = 16;
-
-/// Parts of so many rows are searched by themselves: what has to be read for any row costs as much as searching some more.
-const SEARCHED_ROWS: usize = 512;
 
 /// So many times in a row are decoded as fast as some are looked for.
 const ROWS_A_LOOK: usize = 1024;

@@ -33,6 +33,9 @@ impl Padded {
 /// Bytes with room for more, which count once that is [finished](Room::finish).
 pub(super) struct Room<'a> {
     bytes: &'a mut Vec<u8>,
+    /// Where these are and how many they may become, not to be looked up again with each piece.
+    start: *mut u8,
+    capacity: usize,
     /// How many are written.
     len: usize,
 }
@@ -41,7 +44,7 @@ impl<'a> Room<'a> {
     /// Makes room for `more` bytes.
     pub(super) fn new(bytes: &'a mut Vec<u8>, more: usize) -> Self {
         bytes.reserve(more + AT_ONCE);
-        Self { len: bytes.len(), bytes }
+        Self { start: bytes.as_mut_ptr(), capacity: bytes.capacity(), len: bytes.len(), bytes }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -63,13 +66,13 @@ impl<'a> Room<'a> {
     pub(super) fn push(&mut self, text: &Padded, (start, len): TextPlace) {
         let (start, len, at) = (start as usize, len as usize, self.len);
         assert!(start + len <= text.len(), "BUG: a place outside of its text");
-        assert!(at + len + AT_ONCE <= self.bytes.capacity(), "BUG: no room was made");
+        assert!(at + len + AT_ONCE <= self.capacity, "BUG: no room was made");
         // SAFETY: `text` has `AT_ONCE` bytes behind its end, so that as many can be read from `start` and, if `len` is more, `len`
         // of them; behind `at` there is room for `len + AT_ONCE`. The two do not overlap: one is borrowed, the other
         // borrowed mutably. The first `len` bytes behind `at` are written before they count.
         unsafe {
             let from = text.bytes.as_ptr().add(start);
-            let to = self.bytes.as_mut_ptr().add(at);
+            let to = self.start.add(at);
             to.cast::<[u8; AT_ONCE]>()
                 .write_unaligned(from.cast::<[u8; AT_ONCE]>().read_unaligned());
             if len > AT_ONCE {
@@ -89,9 +92,9 @@ impl<'a> Room<'a> {
     pub(super) fn push_bytes<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
         const { assert!(N <= AT_ONCE) };
         assert!(len <= N, "BUG: more bytes than there are");
-        assert!(self.len + len + AT_ONCE <= self.bytes.capacity(), "BUG: no room was made");
+        assert!(self.len + len + AT_ONCE <= self.capacity, "BUG: no room was made");
         // SAFETY: behind `len` there is room for `AT_ONCE` bytes, which are `N` and more; the first ones are written before they count.
-        unsafe { self.bytes.as_mut_ptr().add(self.len).cast::<[u8; N]>().write_unaligned(bytes) }
+        unsafe { self.start.add(self.len).cast::<[u8; N]>().write_unaligned(bytes) }
         self.len += len;
     }
 }

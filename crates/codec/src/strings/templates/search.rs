@@ -156,21 +156,19 @@ fn by_words(
     let mut found = vec![false; template.within];
     let mut decides = matches!(finder.wants, Wants::Having);
     for (at, column) in page.columns(code).iter().enumerate() {
-        let is_number = column.digits_min > 0;
+        let (is_number, within) = (column.is_number(), 0..template.within);
         let mut fits = Vec::new();
         finder.texts.iter().for_each(|text| Fit::add(text, pieces, (at, is_number), &mut fits));
         if fits.is_empty() {
             continue;
         }
         decides &= fits.iter().all(|fit| fit.decides);
-        let words = column.words(template, 0..template.within, max_bytes)?;
-        match words.numbers() {
-            Some(numbers) if fits.iter().all(|fit| fit.part != Part::Within) => {
-                for fit in &fits {
-                    fit.select_numbers(numbers, column.digits_min, &mut found);
-                }
-            }
-            _ => select_texts(words.into_texts(), &fits, finder, &mut found),
+        if is_number && fits.iter().all(|fit| fit.part != Part::Within) {
+            let numbers = column.numbers(template, within)?;
+            fits.iter().for_each(|fit| fit.select_numbers(&numbers, column.digits_min, &mut found));
+        } else {
+            let words = column.words(template, within.clone(), within, max_bytes)?;
+            select_texts(words.into_texts(), &fits, finder, &mut found);
         }
     }
     Ok(match found.contains(&true) {
