@@ -109,21 +109,15 @@ impl SegmentSource {
         self.fields.iter().any(|(read, _)| *read == Some(field))
     }
 
-    /// The fields that filters look at, each once.
-    fn filtered_fields(&self) -> Vec<usize> {
-        let conditions = self.conditions.as_deref().unwrap_or_default();
-        let mut fields: Vec<usize> = Vec::new();
-        for field in conditions.iter().flat_map(FieldCondition::fields) {
-            if !fields.contains(&field) {
-                fields.push(field);
-            }
-        }
-        fields
+    /// Whether filters are about texts.
+    pub(super) fn looks_for_texts(&self) -> bool {
+        !self.conditions_by_kind().0.is_empty()
     }
 
-    /// Whether filters look for texts and nothing else.
-    fn are_of_texts(&self) -> bool {
-        self.conditions.iter().flatten().all(FieldCondition::is_of_texts)
+    /// The conditions about texts, and the others, which come behind them.
+    fn conditions_by_kind(&self) -> (&[FieldCondition], &[FieldCondition]) {
+        let all = self.conditions.as_deref().unwrap_or_default();
+        all.split_at(all.partition_point(FieldCondition::is_of_texts))
     }
 
     /// Looks for the rows in `stretches` of some rows that satisfy the filters. What has to be decoded for that is kept if it
@@ -137,16 +131,22 @@ impl SegmentSource {
     ) -> Result<Found, StoreError> {
         let open = stretches.iter().filter(|stretch| !stretch.all_satisfy);
         let open: Vec<Range<usize>> = open.map(|stretch| stretch.rows.clone()).collect();
-        let fields = self.filtered_fields();
+        let (texts, others) = self.conditions_by_kind();
         // Few texts are such as are looked for: others need not be decoded, read or not.
-        let may_be_decoded = !self.are_of_texts() && fields.iter().any(|field| is_read(*field));
-        let bits = match may_be_decoded {
-            true => None,
-            false => self.bits_of_parts(block, &open)?,
+        let of_texts = match texts {
+            [] => None,
+            texts => self.bits_of_texts(block, &open, texts)?,
         };
-        let (bits, looked_at) = match bits {
-            Some(bits) => (bits, fields.into_iter().map(|field| (field, None)).collect()),
-            None => self.decoded(block, &open, fields)?,
+        let (bits, looked_at) = match of_texts {
+            Some(of_texts) => {
+                let (bits, mut looked_at) = self.bits_of_values(block, &open, others, is_read)?;
+                looked_at.extend(fields_of(texts).into_iter().map(|field| (field, None)));
+                (bits.iter().zip(&of_texts).map(|(a, b)| both(a, b)).collect(), looked_at)
+            }
+            None => {
+                let all = self.conditions.as_deref().unwrap_or_default();
+                self.bits_of_values(block, &open, all, is_read)?
+            }
         };
         let (mut selection, mut of_open) = (Bitmap::new(), bits.iter());
         for Stretch { rows: of_stretch, all_satisfy } in stretches {
@@ -160,27 +160,43 @@ impl SegmentSource {
         Ok(Found { start: rows.start, selection, looked_at })
     }
 
-    /// Which rows of some parts of a block satisfy the filters; `None`: they have to be decoded.
-    fn bits_of_parts(
+    /// Which rows of some parts of a block satisfy conditions, by the values that they look at; these are kept if one of them `is_read`
+    /// afterwards.
+    fn bits_of_values(
         &self,
         block: &Block,
         parts: &[Range<usize>],
-    ) -> Result<Option<Vec<Bitmap>>, StoreError> {
-        let Some(conditions) = self.conditions.as_deref().filter(|all| !all.is_empty()) else {
-            return Ok(None);
+        conditions: &[FieldCondition],
+        is_read: impl Fn(usize) -> bool,
+    ) -> Result<(Vec<Bitmap>, LookedAt), StoreError> {
+        let fields = fields_of(conditions);
+        let is_decoded = fields.iter().any(|field| is_read(*field))
+            || conditions.iter().any(FieldCondition::is_of_texts);
+        let bits = match parts {
+            _ if is_decoded => None,
+            [] => Some(Vec::new()),
+            _ if conditions.is_empty() => None,
+            parts => self.matching(block, parts, conditions)?,
         };
-        if parts.is_empty() {
-            return Ok(Some(Vec::new()));
+        match bits {
+            Some(bits) => Ok((bits, fields.into_iter().map(|field| (field, None)).collect())),
+            None => self.decoded(block, parts, conditions),
         }
-        if self.are_of_texts() {
-            return self.bits_of_texts(block, parts, conditions);
+    }
+
+    /// The same where nothing has to be decoded for it; `None`: it has.
+    fn matching(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+        conditions: &[FieldCondition],
+    ) -> Result<Option<Vec<Bitmap>>, StoreError> {
+        let bits = self.reader.matching(block, parts, conditions, &satisfying);
+        let bits = bits.map_err(segment_error)?;
+        if bits.is_some() {
+            self.count_read(block, fields_of(conditions));
         }
-        let found = self.reader.matching(block, parts, conditions, &satisfying);
-        let found = found.map_err(segment_error)?;
-        if found.is_some() {
-            self.count_read(block, self.filtered_fields());
-        }
-        Ok(found)
+        Ok(bits)
     }
 
     /// Which rows of some parts of a block satisfy filters that are about texts: most of the work is one for all rows of a page, which
@@ -192,6 +208,9 @@ impl SegmentSource {
         parts: &[Range<usize>],
         conditions: &[FieldCondition],
     ) -> Result<Option<Vec<Bitmap>>, StoreError> {
+        if parts.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
         let of_parts = |whole: &Bitmap| parts.iter().map(|rows| bits(whole, rows)).collect();
         let mut last = self.searched.borrow_mut();
         if !last.as_ref().is_some_and(|last| same(&last.block, block)) {
@@ -206,22 +225,19 @@ impl SegmentSource {
             return Ok(None);
         }
         let all = 0..block.rows();
-        let bits = self.reader.matching(block, std::slice::from_ref(&all), conditions, &satisfying);
-        let bits = bits.map_err(segment_error)?.and_then(|mut bits| bits.pop()).map(Arc::new);
-        if bits.is_some() {
-            self.count_read(block, self.filtered_fields());
-        }
+        let bits = self.matching(block, std::slice::from_ref(&all), conditions)?;
+        let bits = bits.and_then(|mut bits| bits.pop()).map(Arc::new);
         Ok(found.insert(bits).as_deref().map(of_parts))
     }
 
-    /// Decodes the fields of filters in some parts of a block; a bit for each row that satisfies all.
+    /// Decodes the fields of conditions in some parts of a block; a bit for each row that satisfies all.
     fn decoded(
         &self,
         block: &Block,
         parts: &[Range<usize>],
-        fields: Vec<usize>,
+        conditions: &[FieldCondition],
     ) -> Result<(Vec<Bitmap>, LookedAt), StoreError> {
-        let conditions = self.conditions.as_deref().unwrap_or_default();
+        let fields = fields_of(conditions);
         let with_type = |field: &usize| (Some(*field), self.directory.fields()[*field].1);
         let types: Vec<(Option<usize>, FieldType)> = fields.iter().map(with_type).collect();
         let mut columns = self.columns(block, parts, &types)?.into_iter();
@@ -286,11 +302,25 @@ impl SegmentSource {
         let type_of = |field: usize| self.directory.fields()[field].1;
         let is_integer =
             |field: usize| matches!(type_of(field), FieldType::Integer | FieldType::Unsigned);
-        if !self.are_of_texts() && !self.filtered_fields().into_iter().all(is_integer) {
+        let (texts, others) = self.conditions_by_kind();
+        if !fields_of(others).into_iter().all(is_integer) {
             return Ok(None);
         }
-        let found = self.bits_of_parts(block, std::slice::from_ref(&rows))?;
-        let Some(selection) = found.and_then(|mut found| found.pop()) else { return Ok(None) };
+        let all = std::slice::from_ref(&rows);
+        let mut selection: Option<Bitmap> = None;
+        for (conditions, are_texts) in [(texts, true), (others, false)] {
+            let found = match conditions {
+                [] => continue,
+                texts if are_texts => self.bits_of_texts(block, all, texts)?,
+                others => self.matching(block, all, others)?,
+            };
+            let Some(found) = found.and_then(|mut found| found.pop()) else { return Ok(None) };
+            selection = Some(match selection {
+                Some(before) => both(&before, &found),
+                None => found,
+            });
+        }
+        let Some(selection) = selection else { return Ok(None) };
         match selection.count_ones() {
             0 => {
                 let column = |(_, t): &(Option<usize>, FieldType)| Column::new(Values::empty(*t));
@@ -383,6 +413,17 @@ impl SegmentSource {
         let mut in_parts = || pick(parts, left.by_ref().take(parts.len()));
         Ok(texts.into_iter().map(|texts| texts.unwrap_or_else(&mut in_parts)).collect())
     }
+}
+
+/// The fields that conditions look at, each once.
+fn fields_of(conditions: &[FieldCondition]) -> Vec<usize> {
+    let mut fields: Vec<usize> = Vec::new();
+    for field in conditions.iter().flat_map(FieldCondition::fields) {
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    fields
 }
 
 /// Which rows satisfy a filter, by the columns that it compares.

@@ -52,7 +52,7 @@ pub(crate) struct SegmentSource {
     pub(super) few: bool,
     /// Of values it matters only whether they are there.
     pub(super) only_counts: bool,
-    /// What the filters say of fields of the segment; `None`: no row satisfies them.
+    /// What the filters say of fields of the segment, those about texts before the others; `None`: no row satisfies them.
     pub(super) conditions: Option<Vec<FieldCondition>>,
     pub(super) shared: Option<SharedBlock>,
     /// The rows that were looked for last, and their block: their times are mostly read by then.
@@ -208,7 +208,11 @@ impl SegmentSource {
 
     /// The same source, with these filters.
     pub(crate) fn with_filters(mut self, filters: &[FieldFilter]) -> Self {
-        self.conditions = filters.iter().map(|filter| self.directory.condition(filter)).collect();
+        let conditions = filters.iter().map(|filter| self.directory.condition(filter));
+        self.conditions = conditions.collect::<Option<Vec<_>>>().map(|mut conditions| {
+            conditions.sort_by_key(|condition| !condition.is_of_texts());
+            conditions
+        });
         self
     }
 

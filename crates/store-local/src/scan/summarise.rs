@@ -126,6 +126,30 @@ pub(crate) fn spans_of_request(
     spans_of_windows(reader, block, rows, kept.index(), windows).map(Some)
 }
 
+/// The spans of `rows`, which are of one series, by their times; `None` if there may be more windows than rows.
+pub(crate) fn spans_of_times(
+    reader: &SegmentReader,
+    block: &Block,
+    (rows, time): (&Range<usize>, TimeRange),
+    windows: &Windows,
+) -> Result<Option<Vec<Span>>, StoreError> {
+    let n_windows =
+        windows.every_ns.map_or(0, |every| time.max.abs_diff(time.min) / every.unsigned_abs());
+    if n_windows > rows.len() as u64 {
+        return Ok(None);
+    }
+    let mut times = Vec::with_capacity(rows.len());
+    reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
+    let (mut spans, mut from) = (Vec::new(), 0);
+    while let Some(first) = times.get(from) {
+        let len = times[from..].partition_point(|time| in_one_window(windows, *first, *time));
+        let time = TimeRange::new(*first, times[from + len - 1]);
+        spans.push(Span { at: 0, rows: rows.start + from..rows.start + from + len, time });
+        from += len;
+    }
+    Ok(Some(spans))
+}
+
 /// Cuts rows into spans of `kept` windows.
 fn cut(
     reader: &SegmentReader,
