@@ -45,6 +45,11 @@ impl Found {
         bits(&self.selection, &(rows.start - self.start..rows.end - self.start))
     }
 
+    /// Those rows of the block that satisfy the filters.
+    pub(super) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
+        self.selection.ones().map(|row| self.start + row)
+    }
+
     /// How many of some rows of the block satisfy the filters.
     pub(super) fn count(&self, rows: &Range<usize>) -> u64 {
         self.selection.count_ones_in(rows.start - self.start..rows.end - self.start) as u64

@@ -14,7 +14,7 @@ use super::counters::Counters;
 use super::filter::both;
 use super::selected::{Found, bits};
 use super::source::SegmentSource;
-use super::summarise::{Added, SpanSummaries, spans_of_request, spans_of_times, summarise};
+use super::summarise::{Added, SpanSummaries, spans_of_found, spans_of_request, summarise};
 
 /// Rows of one series that satisfy the filters: some are summed up, what may satisfy them of the others is left.
 #[derive(Debug, Default)]
@@ -75,17 +75,20 @@ impl SegmentSource {
         summed: &mut SummedUp,
     ) -> Result<(), StoreError> {
         let SummaryParts { sum, min_max, .. } = windows.parts;
-        let cut = match spans_of_request(&self.reader, block, rows, windows)? {
-            // Rows would be looked at again, for which texts have to be decoded that were not to find them.
-            None if self.looks_for_texts() && !sum && !min_max => {
-                let spans = spans_of_times(&self.reader, block, rows, windows)?;
-                spans.map(|spans| (spans, Vec::new()))
-            }
-            cut => cut,
-        };
-        let Some((spans, rest)) = cut else { return Ok(()) };
         let is_read = |field| (sum || min_max) && self.reads(field);
+        let cut = spans_of_request(&self.reader, block, rows, windows)?;
+        // Rows would be looked at again, for which texts have to be decoded that were not to find them.
+        if cut.is_none() && (sum || min_max || !self.looks_for_texts()) {
+            return Ok(());
+        }
         let mut found = self.found(block, rows.0, &summed.left, is_read)?;
+        let (spans, rest) = match cut {
+            Some(cut) => cut,
+            None => {
+                let spans = spans_of_found(&self.reader, block, rows.0, found.rows(), windows)?;
+                (spans, Vec::new())
+            }
+        };
         let stretches: Vec<Range<usize>> = summed.left.iter().map(|s| s.rows.clone()).collect();
         let of_spans: Vec<Range<usize>> = spans.iter().map(|span| span.rows.clone()).collect();
         let (mut pieces, mut of_pieces) = (Vec::new(), Vec::new());

@@ -56,17 +56,23 @@ pub(crate) struct Added {
 /// Whether two times lie in one window of the request. Asked of every span: with one division.
 #[inline]
 pub(super) fn in_one_window(windows: &Windows, a: i64, b: i64) -> bool {
-    let Some(every) = windows.every_ns else { return true };
     let (first, last) = (a.min(b), a.max(b));
+    left_of_window(windows, first).is_none_or(|left| last.abs_diff(first) < left)
+}
+
+/// From a time to the end of its window, nanoseconds; `None`: there is one window.
+#[inline]
+fn left_of_window(windows: &Windows, time: i64) -> Option<u64> {
+    let every = windows.every_ns?;
     let mut offset = windows.offset_ns;
     if !(0..every).contains(&offset) {
         offset = offset.rem_euclid(every);
     }
-    let mut into_window = first.rem_euclid(every) - offset;
+    let mut into_window = time.rem_euclid(every) - offset;
     if into_window < 0 {
         into_window += every;
     }
-    last.abs_diff(first) < (every - into_window).cast_unsigned()
+    Some((every - into_window).cast_unsigned())
 }
 
 /// Cuts rows of one series, or all of a block, which lie within `time`. `None` if nothing can be
@@ -126,28 +132,36 @@ pub(crate) fn spans_of_request(
     spans_of_windows(reader, block, rows, kept.index(), windows).map(Some)
 }
 
-/// The spans of `rows`, which are of one series, by their times; `None` if there may be more windows than rows.
-pub(crate) fn spans_of_times(
+/// The spans that some of `rows` make which were `found`, ascending: those of a window of the request are one. The rows are of one series.
+pub(crate) fn spans_of_found(
     reader: &SegmentReader,
     block: &Block,
-    (rows, time): (&Range<usize>, TimeRange),
+    rows: &Range<usize>,
+    found: impl Iterator<Item = usize>,
     windows: &Windows,
-) -> Result<Option<Vec<Span>>, StoreError> {
-    let n_windows =
-        windows.every_ns.map_or(0, |every| time.max.abs_diff(time.min) / every.unsigned_abs());
-    if n_windows > rows.len() as u64 {
-        return Ok(None);
+) -> Result<Vec<Span>, StoreError> {
+    let mut found = found.peekable();
+    if found.peek().is_none() {
+        return Ok(Vec::new());
     }
     let mut times = Vec::with_capacity(rows.len());
     reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
-    let (mut spans, mut from) = (Vec::new(), 0);
-    while let Some(first) = times.get(from) {
-        let len = times[from..].partition_point(|time| in_one_window(windows, *first, *time));
-        let time = TimeRange::new(*first, times[from + len - 1]);
-        spans.push(Span { at: 0, rows: rows.start + from..rows.start + from + len, time });
-        from += len;
+    let time_of = |row: usize| times[row - rows.start];
+    let mut spans = Vec::new();
+    while let Some(first) = found.next() {
+        let (start, mut last) = (time_of(first), first);
+        let left = left_of_window(windows, start);
+        let is_within = |row: &usize| left.is_none_or(|left| time_of(*row).abs_diff(start) < left);
+        while let Some(next) = found.next_if(is_within) {
+            last = next;
+        }
+        spans.push(Span {
+            at: 0,
+            rows: first..last + 1,
+            time: TimeRange::new(start, time_of(last)),
+        });
     }
-    Ok(Some(spans))
+    Ok(spans)
 }
 
 /// Cuts rows into spans of `kept` windows.
