@@ -75,7 +75,7 @@ impl Store for Ready {
                 values: Arc::new(["x"].into_iter().collect()),
             },
         };
-        let table = SeriesTable { len: series, tags: request.tags.iter().map(tag).collect() };
+        let table = SeriesTable::new(series, request.tags.iter().map(tag).collect());
         let field = |(name, _): &(Name, FieldType)| name[1..].parse::<usize>().expect("f0 to f9");
         let fields = request.fields.iter().map(field).collect();
         Ok(Box::new(ReadyScan {

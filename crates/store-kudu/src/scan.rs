@@ -505,7 +505,7 @@ fn series_table(series: &[&Series], tags: &[Name]) -> Result<SeriesTable, StoreE
     };
     let len = u32::try_from(series.len());
     let len = len.map_err(|_| StoreError::Invalid("more than 4294967295 series".to_owned()))?;
-    Ok(SeriesTable { len, tags: tags.iter().map(column).collect() })
+    Ok(SeriesTable::new(len, tags.iter().map(column).collect()))
 }
 
 #[cfg(test)]

@@ -142,14 +142,14 @@ impl LocalStore {
         let len = u32::try_from(ids.len())
             .map_err(|_| StoreError::Invalid("a scan of more than 2^32 series".to_owned()))?;
         if request.tags.is_empty() {
-            return Ok(SeriesTable { len, tags: Vec::new() });
+            return Ok(SeriesTable::new(len, Vec::new()));
         }
-        if let Some(tags) = self.tags.get(measurement.no, ids, &request.tags) {
-            return Ok(SeriesTable { len, tags });
+        if let Some((tags, orders)) = self.tags.get(measurement.no, ids, &request.tags) {
+            return Ok(SeriesTable { len, tags, orders });
         }
         // Of some series that were asked for by their tags nothing is kept.
         if !matches!(request.series, TagExpr::True) {
-            return Ok(SeriesTable { len, tags: self.tag_columns(request, measurement, ids)? });
+            return Ok(SeriesTable::new(len, self.tag_columns(request, measurement, ids)?));
         }
         // Series that have rows in the time may be among those of a longer one: what is kept of these gets the other keys.
         let known = self.tags.known_beside(measurement.no, ids);
@@ -157,13 +157,12 @@ impl LocalStore {
         let tags = self.tag_columns(request, measurement, kept)?;
         self.tags.insert(measurement.no, kept, &tags);
         if known.is_none() {
-            return Ok(SeriesTable { len, tags });
+            return Ok(SeriesTable::new(len, tags));
         }
-        let tags = match self.tags.get(measurement.no, ids, &request.tags) {
-            Some(tags) => tags,
-            None => self.tag_columns(request, measurement, ids)?,
-        };
-        Ok(SeriesTable { len, tags })
+        Ok(match self.tags.get(measurement.no, ids, &request.tags) {
+            Some((tags, orders)) => SeriesTable { len, tags, orders },
+            None => SeriesTable::new(len, self.tag_columns(request, measurement, ids)?),
+        })
     }
 
     /// The tags of some series as the index has them.

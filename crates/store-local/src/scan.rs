@@ -80,7 +80,7 @@ impl EmptyScan {
             let values = Arc::new(std::iter::once("").collect());
             TagColumn { key: Arc::clone(key), codes: Arc::from([]), values }
         };
-        Self { table: SeriesTable { len: 0, tags: tags.iter().map(column).collect() } }
+        Self { table: SeriesTable::new(0, tags.iter().map(column).collect()) }
     }
 }
 

@@ -16,6 +16,7 @@ mod partitions;
 pub mod reference;
 mod request;
 mod scan;
+mod series_orders;
 pub mod testing;
 
 pub use contract::{CatalogDocument, Metric, MetricKind, Revision, Store, SwapOutcome};
@@ -30,3 +31,4 @@ pub use scan::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
     SeriesTable, SummaryParts, TagColumn, TimeOrder, Windows, even_cuts,
 };
+pub use series_orders::SeriesOrders;

@@ -13,7 +13,7 @@ use model::{
     TimeRange,
 };
 
-use crate::{Policy, StoreError};
+use crate::{Policy, SeriesOrders, StoreError};
 
 /// Limits that a read obeys.
 #[derive(Clone, Debug)]
@@ -243,6 +243,16 @@ pub struct SeriesTable {
     pub len: u32,
     /// One column a requested tag, in the request's order.
     pub tags: Vec<TagColumn>,
+    /// What is known of the order of these series by their tags.
+    pub orders: SeriesOrders,
+}
+
+impl SeriesTable {
+    /// A table of so many series of whose order nothing is known.
+    #[must_use]
+    pub fn new(len: u32, tags: Vec<TagColumn>) -> Self {
+        Self { len, tags, orders: SeriesOrders::default() }
+    }
 }
 
 /// The values of one tag over the series of a scan.

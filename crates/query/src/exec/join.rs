@@ -88,7 +88,7 @@ pub(super) fn scans(
         let value = |key: &Vec<Name>| at.map_or_else(|| Name::from(""), |at| key[at].clone());
         tag_column(tag.clone(), &keys.iter().map(value).collect::<Vec<_>>())
     };
-    let table = SeriesTable { len: keys.len() as u32, tags: tags.iter().map(column).collect() };
+    let table = SeriesTable::new(keys.len() as u32, tags.iter().map(column).collect());
     let extent = Extent::merged(sides.iter().map(|side| &side.unit.extent));
     let joined = Joined {
         sides,

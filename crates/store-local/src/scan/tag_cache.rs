@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use model::Name;
 use parking_lot::RwLock;
 use roaring::RoaringTreemap;
-use store::TagColumn;
+use store::{SeriesOrders, TagColumn};
 
 use crate::rows::MeasurementNo;
 
@@ -31,6 +31,7 @@ struct Entry {
     /// The series that each column has a code for, ascending.
     series: RoaringTreemap,
     columns: Vec<TagColumn>,
+    orders: SeriesOrders,
     bytes: usize,
 }
 
@@ -39,19 +40,20 @@ impl TagCache {
         Self { bytes_max, held: RwLock::default() }
     }
 
-    /// The columns of `keys` over these series, if all of them are there: as they were made, or out of those of more series.
+    /// The columns of `keys` over these series, if all of them are there: as they were made, or out of those of more series. What is known of
+    /// the order of the series is shared by who gets the same ones.
     pub(crate) fn get(
         &self,
         measurement: MeasurementNo,
         series: &RoaringTreemap,
         keys: &[Name],
-    ) -> Option<Vec<TagColumn>> {
+    ) -> Option<(Vec<TagColumn>, SeriesOrders)> {
         let held = self.held.read();
         let entry = held.entries.get(&measurement)?;
         let column = |key: &Name| entry.columns.iter().find(|column| column.key == *key);
         let columns: Vec<&TagColumn> = keys.iter().map(column).collect::<Option<_>>()?;
         if entry.series == *series {
-            return Some(columns.into_iter().cloned().collect());
+            return Some((columns.into_iter().cloned().collect(), entry.orders.clone()));
         }
         let places = entry.places(series)?;
         let of_column = |column: &TagColumn| TagColumn {
@@ -59,7 +61,7 @@ impl TagCache {
             codes: places.iter().map(|place| column.codes[*place]).collect(),
             values: Arc::clone(&column.values),
         };
-        Some(columns.into_iter().map(of_column).collect())
+        Some((columns.into_iter().map(of_column).collect(), SeriesOrders::default()))
     }
 
     /// The series of the entry, if these are among them, and others.
@@ -90,7 +92,8 @@ impl TagCache {
             _ => Entry {
                 series: series.clone(),
                 columns: Vec::new(),
-                bytes: series.serialized_size(),
+                orders: SeriesOrders::default(),
+                bytes: series.serialized_size() + SeriesOrders::bytes_max(series.len() as usize),
             },
         };
         let is_new = |column: &&TagColumn| entry.columns.iter().all(|c| c.key != column.key);
@@ -146,7 +149,7 @@ mod tests {
     fn codes(cache: &TagCache, no: u32, series: &[u64], keys: &[&str]) -> Option<Vec<Vec<u32>>> {
         let keys: Vec<Name> = keys.iter().map(|key| Name::from(*key)).collect();
         let series = series.iter().copied().collect();
-        let found = cache.get(MeasurementNo(no), &series, &keys)?;
+        let (found, _) = cache.get(MeasurementNo(no), &series, &keys)?;
         Some(found.into_iter().map(|column| column.codes.to_vec()).collect())
     }
 

@@ -384,7 +384,7 @@ fn series_table(keys: &[&SeriesKey], tags: &[Name]) -> SeriesTable {
         TagColumn { key: key.clone(), codes, values: Arc::new(values.into_iter().collect()) }
     };
     let len = u32::try_from(keys.len()).expect("BUG: the model holds less than 4 G series");
-    SeriesTable { len, tags: tags.iter().map(column).collect() }
+    SeriesTable::new(len, tags.iter().map(column).collect())
 }
 
 fn empty_batch(fields: &[(Name, FieldType)]) -> ColumnBatch {

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, Reservation, TimeRange};
-use store::ScanSlice;
+use model::{Column, Name, Reservation, TimeRange};
+use store::{ScanSlice, SeriesOrders};
 
 use super::by_time;
 use super::gather::Gathered;
@@ -209,6 +209,8 @@ struct Left<'a> {
     last: Option<u32>,
     tags: Vec<LeadingTag<'a>>,
     ascending: bool,
+    /// What is known of the order of all.
+    orders: &'a SeriesOrders,
 }
 
 fn series_in_order<'a>(select: &Select, unit: &'a Unit, series: Option<Arc<[u32]>>) -> Left<'a> {
@@ -218,7 +220,8 @@ fn series_in_order<'a>(select: &Select, unit: &'a Unit, series: Option<Arc<[u32]
         Leading::Tags(tags) => tags,
         Leading::Nothing | Leading::Texts(_) => Vec::new(),
     };
-    Left { series, count, taken: 0, last: None, tags, ascending: select.ascending }
+    let orders = &unit.inputs[0].scan.series().orders;
+    Left { series, count, taken: 0, last: None, tags, ascending: select.ascending, orders }
 }
 
 impl Left<'_> {
@@ -284,11 +287,36 @@ impl Left<'_> {
         if self.ascending { order } else { order.reverse() }
     }
 
-    /// Takes the next ones; they ascend by their numbers. Series are looked at once each: few of many are the next ones.
+    /// Takes the next ones; they ascend by their numbers.
     fn take(&mut self, count: usize) -> Arc<[u32]> {
         let count = count.min(self.len());
+        let are_known = self.series.is_none()
+            && self.taken == 0
+            && self.count >= ORDERED_SERIES_MIN
+            && count <= SeriesOrders::FIRST_MAX;
+        let mut next = if are_known { self.first()[..count].to_vec() } else { self.find(count) };
+        if let Some(last) = next.iter().copied().max_by(|a, b| self.compare(*a, *b)) {
+            self.last = Some(last);
+        }
+        next.sort_unstable();
+        self.taken += next.len();
+        Arc::from(next)
+    }
+
+    /// The first of all, in order.
+    fn first(&self) -> Arc<[u32]> {
+        let keys: Vec<&Name> = self.tags.iter().map(|tag| tag.key).collect();
+        self.orders.first((&keys, self.ascending), || {
+            let mut first = self.find(SeriesOrders::FIRST_MAX.min(self.count));
+            first.sort_unstable_by(|a, b| self.compare(*a, *b));
+            first
+        })
+    }
+
+    /// The next ones, in no order; at least one. Series are looked at once each: few of many are the next ones.
+    fn find(&self, count: usize) -> Vec<u32> {
         if count == 0 {
-            return Arc::from([]);
+            return Vec::new();
         }
         let leading = self.leading();
         let mut keys = Vec::with_capacity(SERIES_TOGETHER);
@@ -330,13 +358,12 @@ impl Left<'_> {
             }
         }
         select(&mut next);
-        let last = next.iter().copied().max_by(|a, b| self.compare(*a, *b));
-        next.sort_unstable();
-        self.last = last;
-        self.taken += next.len();
-        Arc::from(next)
+        next
     }
 }
+
+/// Of so many series the first ones in order are found once: looking at each takes longer than what is asked for.
+const ORDERED_SERIES_MIN: usize = 2048;
 
 /// Bits of a number that series are compared by first, and after which no more tags are looked at.
 const KEY_BITS: u32 = u32::BITS;
@@ -464,7 +491,8 @@ mod tests {
             let (mut tags, used) = (vec![LeadingTag::of(&a), LeadingTag::of(&b)], tags);
             tags.truncate(used);
             let count = series.len();
-            let mut left = Left { series: listed, count, taken: 0, last: None, tags, ascending };
+            let orders = SeriesOrders::default();
+            let mut left = Left { series: listed, count, taken: 0, last: None, tags, ascending, orders: &orders };
             let mut rest = sorted.as_slice();
             for count in counts {
                 let (next, behind) = rest.split_at(count.min(rest.len()));
@@ -480,9 +508,10 @@ mod tests {
     #[test]
     fn series_are_taken_in_the_order_of_their_tags() {
         let codes = tag(vec![2, 0, 1, 0, 2], false);
+        let orders = SeriesOrders::default();
         let left = |ascending| {
             let tags = vec![LeadingTag::of(&codes)];
-            Left { series: None, count: 5, taken: 0, last: None, tags, ascending }
+            Left { series: None, count: 5, taken: 0, last: None, tags, ascending, orders: &orders }
         };
         let mut forward = left(true);
         assert_eq!(*forward.take(2), [1, 3]);

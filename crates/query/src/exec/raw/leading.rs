@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use model::{Column, FieldType, Values};
+use model::{Column, FieldType, Name, Values};
 use store::TagColumn;
 
 use crate::exec::input::ColumnSource;
@@ -47,6 +47,7 @@ impl<'a> Leading<'a> {
 
 /// Where the series come by one tag.
 pub(super) struct LeadingTag<'a> {
+    pub(super) key: &'a Name,
     codes: &'a [u32],
     /// 1 if the first code stands for no text, which comes behind all others.
     missing: u32,
@@ -58,7 +59,7 @@ impl<'a> LeadingTag<'a> {
     pub(super) fn of(tag: &'a TagColumn) -> Self {
         let has_missing = !tag.values.is_empty() && tag.values.get_bytes(0).is_empty();
         let bits = (usize::BITS - tag.values.len().leading_zeros()).clamp(1, u32::BITS);
-        Self { codes: &tag.codes, missing: has_missing.into(), bits }
+        Self { key: &tag.key, codes: &tag.codes, missing: has_missing.into(), bits }
     }
 
     /// A number that orders series as their texts do.

@@ -230,7 +230,7 @@ impl Keeper {
             usage,
             _reservation: self.reservation,
         };
-        let scan = KeptScan { table: SeriesTable { len: series, tags }, rows: Arc::new(kept) };
+        let scan = KeptScan { table: SeriesTable::new(series, tags), rows: Arc::new(kept) };
         SubqueryScan { name: self.name, scan: Box::new(scan) }
     }
 }

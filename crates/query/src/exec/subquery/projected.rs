@@ -50,7 +50,7 @@ pub(super) fn scans(
                 None => absent_tag(tag, series.len),
             }
         };
-        let table = SeriesTable { len: series.len, tags: tags.iter().map(tag).collect() };
+        let table = SeriesTable::new(series.len, tags.iter().map(tag).collect());
         let (select, wanted) = (Arc::clone(select), wanted.to_vec());
         let inner = Arc::new(Inner { select, wanted, input });
         SubqueryScan { name, scan: Box::new(Projected { inner, table }) }
