@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{CompareOp, FieldFilter, FieldType, Operand, Scalar, TagExpr, TimeRange, Values};
+use model::{
+    BytesRegex, CompareOp, FieldFilter, FieldType, Operand, Scalar, TagExpr, TextPattern,
+    TextPieces, TextTest, TimeRange, Values,
+};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{self, Row, write};
 use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
@@ -14,11 +17,12 @@ mod common;
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 24 * testing::HOUR_NS, ..testing::POLICY };
-const FIELDS: [(&str, FieldType); 4] = [
+const FIELDS: [(&str, FieldType); 5] = [
     ("a", FieldType::Integer),
     ("b", FieldType::Float),
     ("c", FieldType::Integer),
     ("t", FieldType::String),
+    ("m", FieldType::String),
 ];
 
 /// Rises and falls within two hours.
@@ -26,7 +30,28 @@ fn wave(at: i64) -> i64 {
     (at.rem_euclid(7200) - 3600).abs()
 }
 
-/// What a series has at a second: `b` is missing on odd seconds of some hours, `t` is there now and then.
+/// Messages of a few kinds, as programs write them: settled they are templates.
+fn message(at: i64) -> String {
+    let id = at.wrapping_mul(2_654_435_761) % 100_003;
+    match at % 7 {
+        0 | 1 => format!(
+            "GET /items/{id} took {} ms, status {}",
+            id % 1000,
+            [200, 404, 500][at as usize % 3]
+        ),
+        2 => format!(
+            "worker {} of queue {} is idle",
+            at % 9,
+            ["mail", "sync", "bulk"][at as usize % 3]
+        ),
+        3 => format!("trace {:08x} ended", id * 40_503),
+        4 => "out of memory".into(),
+        5 => format!("{id}"),
+        _ => format!("user {id} logged in from 10.0.{}.{}", id % 5, id % 256),
+    }
+}
+
+/// What a series has at a second: `b` is missing on odd seconds of some hours, `t` is there now and then, `m` not always.
 fn row(series: i64, second: i64) -> Row {
     let mut fields = vec![
         ("a", Scalar::Integer(wave(second + series * 900))),
@@ -37,6 +62,9 @@ fn row(series: i64, second: i64) -> Row {
     }
     if second % 500 == 0 {
         fields.push(("t", Scalar::String(format!("text {}", second % 3).into())));
+    }
+    if second % 11 != 4 {
+        fields.push(("m", Scalar::String(message(second * 3 + series).into())));
     }
     Row::new(&format!("m,s={series}"), &fields, second * SECOND)
 }
@@ -62,7 +90,10 @@ fn satisfies(row: &Row, filter: &FieldFilter) -> bool {
     let other = match &filter.operand {
         Operand::Constant(constant) => Some(constant),
         Operand::Field(other) => value(other),
-        Operand::Text(_) => panic!("{filter:?}"),
+        Operand::Text(pattern) => {
+            let Some(Scalar::String(text)) = value(&filter.field) else { return false };
+            return pattern.is_match(text.as_bytes()) == (filter.op == CompareOp::Equal);
+        }
     };
     let (Some(value), Some(other)) = (value(&filter.field), other) else { return false };
     let order = match (value, other) {
@@ -158,7 +189,39 @@ fn questions() -> Vec<(Vec<FieldFilter>, Vec<&'static str>)> {
     let part = |v| Operand::Constant(Scalar::Float(v));
     let field = |name: &str| Operand::Field(name.into());
     let text = Operand::Constant(Scalar::String("text 1".into()));
-    vec![
+    let having = |texts: &[&str], test: TextTest| {
+        let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        Operand::Text(TextPattern::new(TextPieces::any_of(&texts).unwrap(), test))
+    };
+    let matching = |text: &str, pattern: &str| {
+        having(&[text], TextTest::Matching(BytesRegex::new(pattern).unwrap()))
+    };
+    let has = |text: &str| having(&[text], TextTest::Having);
+    let idle = || Operand::Constant(Scalar::String("worker 3 of queue mail is idle".into()));
+    let mut all = vec![
+        (vec![filter("m", Equal, has("status 500"))], vec!["m"]),
+        (vec![filter("m", Equal, has(" 77"))], vec!["a", "m"]),
+        (vec![filter("m", NotEqual, has("took"))], vec!["m", "t"]),
+        (vec![filter("m", Equal, has("nowhere"))], vec!["m"]),
+        (
+            vec![filter("m", Equal, having(&["queue mail", "00f"], TextTest::Having))],
+            vec!["c", "m"],
+        ),
+        (vec![filter("m", Equal, having(&["GET"], TextTest::Starting))], vec!["m"]),
+        (vec![filter("m", Equal, having(&["9"], TextTest::Ending))], vec!["m", "b"]),
+        (vec![filter("m", Equal, idle())], vec!["m", "a"]),
+        (vec![filter("m", NotEqual, having(&["out of memory"], TextTest::Being))], vec!["m"]),
+        (vec![filter("m", Equal, matching("trace ", "trace .*a[0-9] ended"))], vec!["m", "a"]),
+        (
+            vec![filter("m", Equal, has("from 10.0.3")), filter("a", Greater, whole(1800))],
+            vec!["m", "a"],
+        ),
+        (
+            vec![filter("a", Less, whole(900)), filter("m", Equal, matching("ms", "took .*7 ms"))],
+            vec!["a", "m", "b"],
+        ),
+    ];
+    all.extend([
         (vec![filter("a", Greater, whole(3000))], vec!["a"]),
         (vec![filter("a", LessOrEqual, whole(1800))], vec!["a", "c"]),
         (vec![filter("a", NotEqual, whole(77))], vec!["a", "b"]),
@@ -169,7 +232,37 @@ fn questions() -> Vec<(Vec<FieldFilter>, Vec<&'static str>)> {
         (vec![filter("t", Equal, text.clone())], vec!["t", "a"]),
         (vec![filter("a", Greater, whole(10_000))], vec!["a"]),
         (vec![filter("a", Less, whole(10_000)), filter("t", NotEqual, text)], vec!["a", "t"]),
-    ]
+    ]);
+    all
+}
+
+/// The rows that satisfy filters, with the fields that are asked for, by series and time.
+fn check_rows(store: &LocalStore, request: &ScanRequest, (all, stage): (&[Row], &str)) {
+    let scan = store.scan(request).unwrap();
+    let mut cursor = scan.open(&ScanSlice::all()).unwrap();
+    let mut found = Vec::new();
+    while let Some(item) = cursor.next().unwrap() {
+        let ScanItem::Rows(batch) = item else { panic!("summaries nobody asked for") };
+        found.extend(testing::rows_of(&*scan, request, &batch));
+    }
+    let looked_at = |row: &Row| request.filters.iter().all(|filter| satisfies(row, filter));
+    let mut wanted: Vec<Row> = all.iter().filter(|row| looked_at(row)).cloned().collect();
+    for row in &mut wanted {
+        row.fields.retain(|(name, _)| request.fields.iter().any(|(field, _)| field == name));
+    }
+    // Filters are about fields that are asked for.
+    found.retain(looked_at);
+    for rows in [&mut found, &mut wanted] {
+        rows.iter_mut().for_each(|row| row.fields.sort_by(|a, b| a.0.cmp(&b.0)));
+        rows.sort_by(|a, b| (&a.key, a.time_ns).cmp(&(&b.key, b.time_ns)));
+    }
+    assert!(
+        found == wanted,
+        "{stage}: {:?}: {} and {} rows",
+        request.filters,
+        found.len(),
+        wanted.len()
+    );
 }
 
 /// Asks everything; how many spans of summaries there were.
@@ -184,6 +277,10 @@ fn check(store: &LocalStore, stage: &str) -> usize {
             .map(|name| FIELDS.iter().find(|field| field.0 == *name).unwrap())
             .map(|(name, field_type)| ((*name).into(), *field_type))
             .collect();
+        let mut request = ScanRequest { filters: filters.clone(), ..everything.clone() };
+        check_rows(store, &request, (&all, stage));
+        request.fields = fields.clone();
+        check_rows(store, &request, (&all, stage));
         for (every_ns, offset_ns) in [(None, 0), (Some(3600), 0), (Some(7200), 600), (Some(60), 0)]
         {
             let every_ns = every_ns.map(|every| every * SECOND);
