@@ -44,7 +44,8 @@ struct Page<'a> {
     pieces: Vec<TextPlace>,
     pieces_text: Padded,
     columns: Vec<Column<'a>>,
-    /// The template of each string.
+    codes_page: &'a [u8],
+    /// The template of each string; empty until [`Page::count`] decodes them.
     codes: Vec<u64>,
 }
 
@@ -112,7 +113,8 @@ fn decode_stretch(
     let runs = wanted.runs();
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(()) };
     let range = first.start..last.end;
-    let page = Page::read(reader, count, &range, output.max_bytes)?;
+    let mut page = Page::read(reader, count, output.max_bytes)?;
+    page.count(count, &range)?;
     let chosen = Chosen::of(&page, range, &runs);
     let (n_before, bytes_before) = (output.places.len(), output.bytes.len());
     output.places.resize(n_before + chosen.ranks.len(), (0, 0));
@@ -174,12 +176,7 @@ impl Chosen {
 }
 
 impl<'a> Page<'a> {
-    fn read(
-        mut reader: Reader<'a>,
-        count: usize,
-        range: &Range<usize>,
-        max_bytes: usize,
-    ) -> Result<Self> {
+    fn read(mut reader: Reader<'a>, count: usize, max_bytes: usize) -> Result<Self> {
         let n_templates = reader.uvarint()?;
         if n_templates == 0 || n_templates > count as u64 {
             return Err(DecodeError::Corrupt("number of templates"));
@@ -212,9 +209,21 @@ impl<'a> Page<'a> {
             let page = reader.length_prefixed()?;
             columns.push(Column { digits_min: digits_min as usize, page });
         }
-        let mut codes = Vec::new();
-        decode_u64_range(reader.rest(), count, 0..count, &mut codes)?;
-        for code in &codes {
+        let (pieces_text, codes_page) = (Padded::new(pieces_text), reader.rest());
+        let mut page =
+            Self { templates, pieces, pieces_text, columns, codes_page, codes: Vec::new() };
+        for code in 0..n_templates {
+            let bytes = page.pieces(code).iter().map(|(_, len)| u64::from(*len)).sum();
+            page.templates[code].bytes = bytes;
+        }
+        Ok(page)
+    }
+
+    /// Finds the template of each string, and so how many strings of each are in the page, before the range and within it.
+    fn count(&mut self, count: usize, range: &Range<usize>) -> Result<()> {
+        let (codes, templates) = (&mut self.codes, &mut self.templates);
+        decode_u64_range(self.codes_page, count, 0..count, codes)?;
+        for code in &*codes {
             let Some(template) = templates.get_mut(*code as usize) else {
                 return Err(DecodeError::Corrupt("string without a template"));
             };
@@ -222,13 +231,7 @@ impl<'a> Page<'a> {
         }
         codes[..range.start].iter().for_each(|code| templates[*code as usize].before += 1);
         codes[range.clone()].iter().for_each(|code| templates[*code as usize].within += 1);
-        let pieces_text = Padded::new(pieces_text);
-        let mut page = Self { templates, pieces, pieces_text, columns, codes };
-        for code in 0..n_templates {
-            let bytes = page.pieces(code).iter().map(|(_, len)| u64::from(*len)).sum();
-            page.templates[code].bytes = bytes;
-        }
-        Ok(page)
+        Ok(())
     }
 
     /// The columns of a template's words.

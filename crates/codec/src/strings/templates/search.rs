@@ -22,46 +22,82 @@ pub(in crate::strings) fn search(
     finder: &TextFinder<'_>,
     max_bytes: usize,
 ) -> Result<Vec<u64>> {
-    let mut bits = vec![0u64; range.len().div_ceil(64)];
-    let mut row = 0;
+    let mut bits = Bits { words: Vec::with_capacity(range.len().div_ceil(64)), last: 0, len: 0 };
     each_stretch(reader, count, &Wanted::all(range), |reader, count, wanted| {
-        search_stretch(reader, count, wanted.range(), (finder, max_bytes), |holds| {
-            bits[row / 64] |= u64::from(holds) << (row % 64);
-            row += 1;
-        })
+        search_stretch(reader, count, wanted.range(), (finder, max_bytes), &mut bits)
     })?;
-    Ok(bits)
+    Ok(bits.finish())
 }
 
-/// Calls `push` for each string of the range: whether it is wanted.
+/// Bits, of which those of the last word are not in memory yet.
+struct Bits {
+    words: Vec<u64>,
+    last: u64,
+    len: usize,
+}
+
+impl Bits {
+    fn extend(&mut self, bits: impl Iterator<Item = bool>) {
+        let (mut last, mut len) = (self.last, self.len);
+        for bit in bits {
+            last |= u64::from(bit) << (len % 64);
+            len += 1;
+            if len % 64 == 0 {
+                self.words.push(std::mem::take(&mut last));
+            }
+        }
+        (self.last, self.len) = (last, len);
+    }
+
+    fn finish(mut self) -> Vec<u64> {
+        if !self.len.is_multiple_of(64) {
+            self.words.push(self.last);
+        }
+        self.words
+    }
+}
+
+/// Adds a bit for each string of the range: whether it is wanted.
 fn search_stretch(
     reader: Reader<'_>,
     count: usize,
     range: Range<usize>,
     (finder, max_bytes): (&TextFinder<'_>, usize),
-    mut push: impl FnMut(bool),
+    bits: &mut Bits,
 ) -> Result<()> {
-    let page = Page::read(reader, count, &range, max_bytes)?;
-    let mut found = Vec::with_capacity(page.templates.len());
-    for code in 0..page.templates.len() {
-        let mut of_template = of_template(&page, code, finder, max_bytes)?;
-        if let Found::Perhaps(may_be) = &mut of_template {
-            look_closer(&page, code, may_be, finder, max_bytes)?;
-        }
-        found.push(of_template);
+    let mut page = Page::read(reader, count, max_bytes)?;
+    let rules = (0..page.templates.len()).map(|code| Rule::of(&page, code, finder));
+    let rules: Vec<Rule<'_>> = rules.collect();
+    if rules.iter().all(|rule| matches!(rule, Rule::None)) {
+        bits.extend(range.map(|_| false));
+        return Ok(());
+    }
+    page.count(count, &range)?;
+    let mut found = Vec::with_capacity(rules.len());
+    for (code, rule) in rules.into_iter().enumerate() {
+        found.push(match rule {
+            _ if page.templates[code].within == 0 => Found::None,
+            Rule::None => Found::None,
+            Rule::All => Found::All,
+            Rule::Perhaps => {
+                let all = vec![true; page.templates[code].within];
+                Found::Some(look_closer(&page, code, all, finder, max_bytes)?)
+            }
+            Rule::Words(columns) => by_words(&page, code, &columns, finder, max_bytes)?,
+        });
     }
     let mut passed = vec![0; found.len()];
-    for code in &page.codes[range] {
+    bits.extend(page.codes[range].iter().map(|code| {
         let code = *code as usize;
-        push(match &found[code] {
+        match &found[code] {
             Found::All => true,
             Found::None => false,
-            Found::Some(are) | Found::Perhaps(are) => {
+            Found::Some(are) => {
                 passed[code] += 1;
                 are[passed[code] - 1]
             }
-        });
-    }
+        }
+    }));
     Ok(())
 }
 
@@ -69,10 +105,10 @@ fn search_stretch(
 fn look_closer(
     page: &Page<'_>,
     code: usize,
-    may_be: &mut [bool],
+    mut may_be: Vec<bool>,
     finder: &TextFinder<'_>,
     max_bytes: usize,
-) -> Result<()> {
+) -> Result<Vec<bool>> {
     let ranks: Vec<u32> =
         (0u32..).zip(&*may_be).filter_map(|(rank, may_be)| may_be.then_some(rank)).collect();
     let (mut text, mut places) = (Vec::new(), Vec::new());
@@ -84,11 +120,59 @@ fn look_closer(
             may_be[*rank as usize] = finder.wants(&text[*start as usize..][..*len as usize]);
         }
     }
-    Ok(())
+    Ok(may_be)
 }
 
-/// So many strings stay in the processor's first cache.
-const LOOKED_AT_TOGETHER: usize = 256;
+/// So many strings stay in the processor's second cache. Fewer would be more work: columns may have to be decoded from the first.
+const LOOKED_AT_TOGETHER: usize = 2048;
+
+/// What a template's pieces say of its strings.
+enum Rule<'t> {
+    /// All are wanted.
+    All,
+    None,
+    /// Some may be.
+    Perhaps,
+    /// Words in some columns decide, or tell which may be: of each its place, and how a text may lie over its words.
+    Words(Vec<(usize, Vec<Fit<'t>>)>),
+}
+
+impl<'t> Rule<'t> {
+    fn of(page: &Page<'_>, code: usize, finder: &TextFinder<'t>) -> Self {
+        let of_pieces = page.pieces(code).iter().map(|piece| page.pieces_text.get(*piece));
+        let pieces: Vec<&[u8]> = of_pieces.collect();
+        let has_words = pieces.len() > 1;
+        if !has_words {
+            return if finder.wants(pieces[0]) { Self::All } else { Self::None };
+        }
+        let (first, last) = (pieces[0], pieces[pieces.len() - 1]);
+        // A word beside a piece at an end may go on with what the piece begins.
+        let mut texts = finder.texts.iter();
+        match finder.wants {
+            Wants::Starting if finder.wants(first) => Self::All,
+            Wants::Starting if texts.any(|text| text.starts_with(first)) => Self::Perhaps,
+            Wants::Ending if finder.wants(last) => Self::All,
+            Wants::Ending if texts.any(|text| text.ends_with(last)) => Self::Perhaps,
+            Wants::Starting | Wants::Ending => Self::None,
+            Wants::Having if pieces.iter().any(|piece| (finder.has_text)(piece)) => Self::All,
+            _ if pieces.iter().any(|piece| (finder.has_text)(piece)) => Self::Perhaps,
+            _ => Self::of_words(page, code, &pieces, finder),
+        }
+    }
+
+    /// The same where no piece has a text.
+    fn of_words(page: &Page<'_>, code: usize, pieces: &[&[u8]], finder: &TextFinder<'t>) -> Self {
+        let mut columns = Vec::new();
+        for (at, column) in page.columns(code).iter().enumerate() {
+            let (mut fits, is_number) = (Vec::new(), column.is_number());
+            finder.texts.iter().for_each(|text| Fit::add(text, pieces, (at, is_number), &mut fits));
+            if !fits.is_empty() {
+                columns.push((at, fits));
+            }
+        }
+        if columns.is_empty() { Self::None } else { Self::Words(columns) }
+    }
+}
 
 /// Which strings of a template are wanted.
 enum Found {
@@ -96,85 +180,34 @@ enum Found {
     None,
     /// These, in order.
     Some(Vec<bool>),
-    /// At most these.
-    Perhaps(Vec<bool>),
 }
 
-fn of_template(
-    page: &Page<'_>,
-    code: usize,
-    finder: &TextFinder<'_>,
-    max_bytes: usize,
-) -> Result<Found> {
-    let template = &page.templates[code];
-    let pieces: Vec<&[u8]> =
-        page.pieces(code).iter().map(|piece| page.pieces_text.get(*piece)).collect();
-    if template.within == 0 {
-        return Ok(Found::None);
-    }
-    if template.words == 0 {
-        return Ok(if finder.wants(pieces[0]) { Found::All } else { Found::None });
-    }
-    let perhaps_all = || Found::Perhaps(vec![true; template.within]);
-    // A word beside a piece at an end may go on with what the piece begins.
-    let reaches_over = |piece: &[u8]| match finder.wants {
-        Wants::Starting => finder.texts.iter().any(|text| text.starts_with(piece)),
-        _ => finder.texts.iter().any(|text| text.ends_with(piece)),
-    };
-    match finder.wants {
-        Wants::Starting | Wants::Ending => {
-            let is_start = matches!(finder.wants, Wants::Starting);
-            let piece = pieces[if is_start { 0 } else { template.words }];
-            return Ok(match finder.wants(piece) {
-                true => Found::All,
-                false if reaches_over(piece) => perhaps_all(),
-                false => Found::None,
-            });
-        }
-        Wants::Having if pieces.iter().any(|piece| (finder.has_text)(piece)) => {
-            return Ok(Found::All);
-        }
-        Wants::Being | Wants::Matching(_)
-            if pieces.iter().any(|piece| (finder.has_text)(piece)) =>
-        {
-            return Ok(perhaps_all());
-        }
-        _ => {}
-    }
-    by_words(page, code, &pieces, finder, max_bytes)
-}
-
-/// The same where no piece has a text.
+/// Those strings of a template that are wanted by the words of some columns.
 fn by_words(
     page: &Page<'_>,
     code: usize,
-    pieces: &[&[u8]],
+    columns: &[(usize, Vec<Fit<'_>>)],
     finder: &TextFinder<'_>,
     max_bytes: usize,
 ) -> Result<Found> {
     let template = &page.templates[code];
     let mut found = vec![false; template.within];
-    let mut decides = matches!(finder.wants, Wants::Having);
-    for (at, column) in page.columns(code).iter().enumerate() {
-        let (is_number, within) = (column.is_number(), 0..template.within);
-        let mut fits = Vec::new();
-        finder.texts.iter().for_each(|text| Fit::add(text, pieces, (at, is_number), &mut fits));
-        if fits.is_empty() {
-            continue;
-        }
-        decides &= fits.iter().all(|fit| fit.decides);
-        if is_number && fits.iter().all(|fit| fit.part != Part::Within) {
+    for (at, fits) in columns {
+        let (column, within) = (&page.columns(code)[*at], 0..template.within);
+        if column.is_number() && fits.iter().all(|fit| fit.part != Part::Within) {
             let numbers = column.numbers(template, within)?;
             fits.iter().for_each(|fit| fit.select_numbers(&numbers, column.digits_min, &mut found));
         } else {
             let words = column.words(template, within.clone(), within, max_bytes)?;
-            select_texts(words.into_texts(), &fits, finder, &mut found);
+            select_texts(words.into_texts(), fits, finder, &mut found);
         }
     }
+    let mut fits = columns.iter().flat_map(|(_, fits)| fits);
+    let decides = matches!(finder.wants, Wants::Having) && fits.all(|fit| fit.decides);
     Ok(match found.contains(&true) {
         false => Found::None,
         true if decides => Found::Some(found),
-        true => Found::Perhaps(found),
+        true => Found::Some(look_closer(page, code, found, finder, max_bytes)?),
     })
 }
 
