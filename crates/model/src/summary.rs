@@ -23,7 +23,8 @@ pub struct SummarySpan {
 }
 
 /// One field over some spans, a column a part. `counts` has an entry a span; so have the parts that the
-/// request uses, the others may be empty. Where a count is 0 the other parts are unspecified.
+/// request uses, the others may be empty. Where a count is 0 the other parts are unspecified, and of texts sums, smallest and largest
+/// values are always.
 ///
 /// The values have the field's type; sums of integers wrap.
 #[derive(Clone, Debug, PartialEq)]

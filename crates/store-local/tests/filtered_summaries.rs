@@ -159,6 +159,7 @@ impl Adder {
                         let series = testing::series_key(&*scan, request, span.series);
                         for ((name, _), of) in request.fields.iter().zip(&batch.fields) {
                             let part = |values: &Values, is_there: bool| {
+                                let is_there = is_there && !matches!(values, Values::String(_));
                                 if is_there { number(&values.get(at)) } else { 0.0 }
                             };
                             if of.counts[at] > 0 {

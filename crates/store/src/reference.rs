@@ -17,7 +17,7 @@ use model::{DatabaseId, Interrupt, MeasurementSchema, PolicyId, TimeRange};
 use parking_lot::Mutex;
 
 pub(crate) use self::scan::{satisfies, window_of};
-pub(crate) use self::summary::FieldSummary;
+pub(crate) use self::summary::{FieldSummary, parts_of};
 
 use self::metadata::ReferenceMetadata;
 use self::scan::ReferenceScan;

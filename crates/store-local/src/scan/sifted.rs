@@ -56,7 +56,11 @@ impl SegmentSource {
             }
         }
         let SummaryParts { sum, min_max, first_last } = windows.parts;
-        let are_numbers = self.fields.iter().all(|(_, field_type)| field_type.is_numeric());
+        // Of texts nothing is added up: they are counted.
+        let can_be_added = |(_, field_type): &(Option<usize>, FieldType)| {
+            field_type.is_numeric() || *field_type == FieldType::String
+        };
+        let are_numbers = self.fields.iter().all(can_be_added);
         if !summed.left.is_empty() && !first_last && (are_numbers || !sum && !min_max) {
             self.add_up(block, (rows, time), windows, &mut summed)?;
         }
@@ -75,10 +79,11 @@ impl SegmentSource {
         summed: &mut SummedUp,
     ) -> Result<(), StoreError> {
         let SummaryParts { sum, min_max, .. } = windows.parts;
-        let is_read = |field| (sum || min_max) && self.reads(field);
+        let is_number = |field: usize| self.directory.fields()[field].1.is_numeric();
+        let is_read = |field| (sum || min_max) && is_number(field) && self.reads(field);
         let cut = spans_of_request(&self.reader, block, rows, windows)?;
         // Rows would be looked at again, for which texts have to be decoded that were not to find them.
-        if cut.is_none() && (sum || min_max || !self.looks_for_texts()) {
+        if cut.is_none() && !self.looks_for_texts() {
             return Ok(());
         }
         let mut found = self.found(block, rows.0, &summed.left, is_read)?;
@@ -122,14 +127,18 @@ impl SegmentSource {
         (stretches, pieces): (&[Stretch], &[Piece]),
         parts: SummaryParts,
     ) -> Result<Option<Vec<Option<Added>>>, StoreError> {
+        let adds =
+            |field_type: FieldType| (parts.sum || parts.min_max) && field_type != FieldType::String;
         let counts_rows = |field: usize| {
             let of_page = block.summary(field).map_or(0, |of_page| of_page.count as usize);
-            !parts.sum && !parts.min_max && (of_page == block.rows() || found.looks_at(field))
+            of_page == block.rows() || found.looks_at(field)
         };
         let present =
             |(field, _): &(Option<usize>, FieldType)| field.filter(|at| block.has_values(*at));
-        let wanted =
-            self.fields.iter().filter(|field| present(field).is_some_and(|at| !counts_rows(at)));
+        let is_decoded = |field: &&(Option<usize>, FieldType)| {
+            present(field).is_some_and(|at| adds(field.1) || !counts_rows(at))
+        };
+        let wanted = self.fields.iter().filter(is_decoded);
         let wanted: Vec<_> = wanted.copied().collect();
         let masks: Vec<Bitmap> = match wanted.is_empty() {
             true => Vec::new(),
@@ -155,7 +164,10 @@ impl SegmentSource {
             };
             let of_pieces: Option<Vec<_>> = pieces.iter().zip(&masks).map(of_piece).collect();
             let Some(of_pieces) = of_pieces else { return Ok(None) };
-            let (counts, numbers) = of_pieces.into_iter().unzip();
+            let (counts, mut numbers): (_, Vec<SpanNumbers>) = of_pieces.into_iter().unzip();
+            if !adds(field.1) {
+                numbers.clear();
+            }
             of_fields.push(Some(Added { counts, numbers }));
         }
         Ok(Some(of_fields))

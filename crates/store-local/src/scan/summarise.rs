@@ -49,7 +49,7 @@ enum Summed {
 #[derive(Debug)]
 pub(crate) struct Added {
     pub(crate) counts: Vec<u64>,
-    /// As far as they were asked for; empty if they were not.
+    /// As far as they were asked for; empty if they were not, or of texts.
     pub(crate) numbers: Vec<SpanNumbers>,
 }
 
@@ -301,7 +301,9 @@ impl SpanSummaries {
                     match field {
                         Some(Added { counts, numbers }) => {
                             out.counts.extend_from_slice(counts);
-                            add_parts(numbers.iter(), out, parts);
+                            if !numbers.is_empty() {
+                                add_parts(numbers.iter(), out, parts);
+                            }
                         }
                         None => add_nothing(self.spans.len(), out, parts),
                     }

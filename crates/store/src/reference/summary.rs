@@ -79,6 +79,7 @@ impl FieldSummary {
 
     /// What a store says of a span. What is not in `parts` is not looked at, and false here.
     pub(crate) fn read(columns: &FieldSummaries, at: usize, parts: SummaryParts) -> Self {
+        let parts = parts_of(columns, parts);
         let value = |values: &Values, is_wanted: bool| {
             if is_wanted { values.get(at) } else { Scalar::Boolean(false) }
         };
@@ -94,6 +95,14 @@ impl FieldSummary {
             first: timed(&columns.firsts),
             last: timed(&columns.lasts),
         }
+    }
+}
+
+/// Those of `parts` that a field has: of texts nothing is added up, nor the smallest one looked for.
+pub(crate) fn parts_of(field: &FieldSummaries, parts: SummaryParts) -> SummaryParts {
+    match field.sums {
+        Values::String(_) => SummaryParts { sum: false, min_max: false, ..parts },
+        _ => parts,
     }
 }
 

@@ -34,15 +34,19 @@ impl<'t> Fit<'t> {
     ) {
         let (before, after) = (pieces[at], pieces[at + 1]);
         let (is_first, is_last) = (at == 0, at + 2 == pieces.len());
+        // One byte mostly tells.
         let agrees_before = |start: usize| {
             let len = start.min(before.len());
-            (start <= before.len() || !is_first)
+            (len == 0 || before[before.len() - 1] == text[start - 1])
+                && (start <= before.len() || !is_first)
                 && before[before.len() - len..] == text[start - len..start]
         };
         let agrees_after = |end: usize| {
             let rest = &text[end..];
             let len = rest.len().min(after.len());
-            (rest.len() <= after.len() || !is_last) && after[..len] == rest[..len]
+            (len == 0 || after[0] == rest[0])
+                && (rest.len() <= after.len() || !is_last)
+                && after[..len] == rest[..len]
         };
         let is_word = |part: &[u8]| !is_number || part.iter().all(u8::is_ascii_digit);
         if is_word(text) {

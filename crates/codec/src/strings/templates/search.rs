@@ -154,6 +154,9 @@ impl<'t> Rule<'t> {
             Wants::Ending if finder.wants(last) => Self::All,
             Wants::Ending if texts.any(|text| text.ends_with(last)) => Self::Perhaps,
             Wants::Starting | Wants::Ending => Self::None,
+            Wants::Being if !texts.any(|text| text.starts_with(first) && text.ends_with(last)) => {
+                Self::None
+            }
             Wants::Having if pieces.iter().any(|piece| (finder.has_text)(piece)) => Self::All,
             _ if pieces.iter().any(|piece| (finder.has_text)(piece)) => Self::Perhaps,
             _ => Self::of_words(page, code, &pieces, finder),

@@ -6,10 +6,10 @@
 //! - Both steps find the same rows: the store's revision is the same before the first and after the second.
 //! - Where summaries do not say, or rows would have to be read for it, there is no answer here, and all rows are read.
 
-use model::{Column, CompareOp, FieldFilter, Name, Operand, Scalar, Values};
+use model::{Column, CompareOp, FieldFilter, Name, Operand, Scalar, TimeRange, Values};
 use store::{ScanItem, ScanRequest, ScanSlice, SummaryParts, TimeOrder};
 
-use super::extreme::{has_long_series, pays_to_look_first};
+use super::extreme::{has_long_series, is_all, pays_to_look_first};
 use super::{Points, Run};
 use crate::QueryError;
 use crate::exec::column;
@@ -22,6 +22,9 @@ use crate::plan::Source;
 
 /// If more rows than this part come as rows, not as summaries, all are read at once.
 const ROWS_PART: u64 = 8;
+
+/// The same where pages that many series share may be cut by the time that is asked for: then all come as rows.
+const CUT_ROWS_PART: u64 = 64;
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -89,7 +92,9 @@ fn bound(run: &Run<'_>, asked: &Asked<'_>) -> Result<Option<Scalar>, QueryError>
     let scan = run.context.store.scan(&request)?;
     let mut cursor = scan.open(&ScanSlice::all())?;
     let mut ends = Column::new(Values::empty(*field_type));
-    let mut rows_left = run.unit.extent.rows() / ROWS_PART;
+    let may_be_cut = !has_long_series(run) && request.time != TimeRange::ALL;
+    let part = if may_be_cut { CUT_ROWS_PART } else { ROWS_PART };
+    let mut rows_left = run.unit.extent.rows() / part;
     while let Some(item) = cursor.next()? {
         run.context.interrupt.check()?;
         match item {
@@ -152,6 +157,6 @@ fn asked<'a>(run: &Run<'a>) -> Option<Asked<'a>> {
         && select.windows.is_none()
         && input.filter.is_none()
         && request.filters.is_empty();
-    let is_asked = is_plain && pays_to_look_first(run, request);
+    let is_asked = is_plain && (has_long_series(run) || is_all(request)) && pays_to_look_first(run);
     is_asked.then_some(Asked { request, field, end, count: ranked.count })
 }

@@ -163,20 +163,23 @@ fn plain_request<'a>(run: &Run<'a>) -> Option<&'a ScanRequest> {
         && input.filter.is_none()
         && request.filters.is_empty()
         && request.fields.len() == 1;
-    (is_plain && pays_to_look_first(run, request)).then_some(request)
+    // Of pages that many series share summaries only answer for all that is in them.
+    let are_answered = has_long_series(run) || is_all(request) && request.time == TimeRange::ALL;
+    (is_plain && are_answered && pays_to_look_first(run)).then_some(request)
 }
 
 /// Whether it pays to ask summaries before rows of the only scan are read: all rows of it are of one group.
-pub(super) fn pays_to_look_first(run: &Run<'_>, request: &ScanRequest) -> bool {
+pub(super) fn pays_to_look_first(run: &Run<'_>) -> bool {
     let is_whole = run.unit.groups.len() == 1 && run.unit.groups.ordinals(0, 0..1).is_none();
-    // Of pages that many series share summaries only answer for all that is in them.
-    let are_answered = has_long_series(run)
-        || (matches!(request.series, TagExpr::True) && request.time == TimeRange::ALL);
     is_whole
-        && are_answered
         && run.unit.extent.rows() >= run.context.tuning.extreme_rows
         // Where points are counted none are read twice.
         && run.context.limits.max_select_point == 0
+}
+
+/// Whether all series are asked for.
+pub(super) fn is_all(request: &ScanRequest) -> bool {
+    matches!(request.series, TagExpr::True)
 }
 
 /// Whether pages are of one series each, mostly: a page has rows of one stretch of the extent.

@@ -6,7 +6,7 @@ use model::{ColumnBatch, FieldSummaries, FieldType, SeriesRun, SummaryBatch, Tim
 
 use super::in_order;
 use crate::conformance::apply::failed;
-use crate::reference::window_of;
+use crate::reference::{parts_of, window_of};
 use crate::testing::{Row, series_key};
 use crate::{Scan, ScanItem, ScanRequest, ScanSlice, SummaryParts, Windows};
 
@@ -194,9 +194,10 @@ fn check_joined(request: &ScanRequest, slice: &ScanSlice) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether a field has all `parts` of so many spans.
+/// Whether a field has all `parts` of so many spans that it can have.
 fn has_parts(field: &FieldSummaries, spans: usize, parts: SummaryParts) -> bool {
     let timed = |ends: &TimedValues| ends.times.len() == spans && ends.values.len() == spans;
+    let parts = parts_of(field, parts);
     field.counts.len() == spans
         && (!parts.sum || field.sums.len() == spans)
         && (!parts.min_max || field.mins.len() == spans && field.maxs.len() == spans)
