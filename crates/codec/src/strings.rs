@@ -195,6 +195,9 @@ pub fn decode_strings_range(
 
 /// Appends those of the strings `range` of a page of `count` whose bit is set in `selected`, which begins with that of the
 /// range's first; as [`decode_strings_range`].
+///
+/// # Panics
+/// If there is not a bit for each string of the range.
 pub fn decode_selected_strings(
     bytes: &[u8],
     count: usize,

@@ -443,7 +443,7 @@ async fn list(
 
 /// A filter as far as servers can apply it: never stricter.
 fn predicate(column: &str, filter: &FieldFilter) -> Predicate {
-    // Columns are not compared with one another there, nor are pieces looked for.
+    // Columns are not compared with one another there, nor are texts looked for.
     let Operand::Constant(constant) = &filter.operand else {
         return Predicate::is_not_null(column);
     };

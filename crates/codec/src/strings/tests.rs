@@ -255,6 +255,44 @@ fn stretches_with_empty_strings_fit_into_their_text() {
     assert_eq!(decoded(&places, &text), strings);
 }
 
+/// The encoder makes no empty words between pieces; a page may have them.
+#[test]
+fn texts_are_found_across_empty_words() {
+    let texts = |strings: &[&str]| {
+        let mut all = Gathered::default();
+        strings.iter().for_each(|string| all.push(string.as_bytes()));
+        let mut page = Vec::new();
+        encode_plain_or_blocks(all.strings(), Effort::Fast, &mut page);
+        page
+    };
+    let numbers = |numbers: &[u64]| {
+        let mut page = Vec::new();
+        encode_u64(numbers, Effort::Fast, &mut page);
+        page
+    };
+    let mut stretch = vec![1];
+    put_length_prefixed(&mut stretch, &numbers(&[2]));
+    put_length_prefixed(&mut stretch, &texts(&["a", "b", "c"]));
+    for words in [["", "x", "", "y"], ["z", "", "", ""]] {
+        stretch.push(0);
+        put_length_prefixed(&mut stretch, &texts(&words));
+    }
+    stretch.extend(numbers(&[0; 4]));
+    let mut page = vec![id::STRINGS_TEMPLATES];
+    put_length_prefixed(&mut page, &stretch);
+    let (mut places, mut bytes) = (Vec::new(), Vec::new());
+    decode_strings(&page, 4, 100, &mut places, &mut bytes).unwrap();
+    let strings = decoded(&places, &bytes);
+    assert_eq!(strings, [&b"abzc"[..], b"axbc", b"abc", b"aybc"]);
+    for text in [&b"ab"[..], b"bc", b"abc", b"xb", b"zc", b"ac", b"a", b"y"] {
+        let has_text = |string: &[u8]| string.windows(text.len()).any(|part| part == text);
+        let finder = TextFinder { texts: &[text], has_text: &has_text, wants: Wants::Having };
+        let found = search_strings(&page, 4, 0..4, &finder, 100).unwrap().unwrap();
+        let expected = (0..4).map(|at| u64::from(has_text(&strings[at])) << at).sum::<u64>();
+        assert_eq!(found, [expected], "{text:?}");
+    }
+}
+
 #[test]
 fn documents_are_no_templates() {
     let document = |i: usize| format!("{{\"id\": {i}, \"v\": [{}]}}", "12, 7, ".repeat(300 + i));

@@ -61,7 +61,7 @@ struct Current {
 enum Reading {
     /// One series: rows in order.
     Stream { input: usize, cursor: Box<dyn ScanCursor> },
-    /// Slices of time; what is done, the size of the next one, and of any to come.
+    /// Slices of time; what is done, the size of the next one, and of any to come, and how many rows were found.
     Slices { done: Option<i64>, rows: u64, rows_max: u64, found: u64 },
 }
 

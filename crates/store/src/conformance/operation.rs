@@ -104,7 +104,7 @@ pub(super) struct Probe {
 }
 
 /// Compares a field of the constant's type, by its position among these, modulo their number, with the constant, or, if there is
-/// another: a number with this one, and whether a text has the end of the constant in it.
+/// another: a number with this one, and of a text whether the end of the constant is in it, at one of its ends or all of it.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeFilter {
     pub(super) field: usize,

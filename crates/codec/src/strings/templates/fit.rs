@@ -78,10 +78,8 @@ impl<'t> Fit<'t> {
         }
     }
 
-    /// Adds those of some numbers, of which as many digits are shown at least, which the text may lie over so.
-    ///
-    /// # Panics
-    /// If the text is to be within the number.
+    /// Adds those of some numbers, of which as many digits are shown at least, which the text may lie over so; not for a text within
+    /// them.
     pub(super) fn select_numbers(&self, numbers: &[u64], digits_min: usize, found: &mut [bool]) {
         let mut select = |holds: &dyn Fn(u64) -> bool| {
             for (found, number) in found.iter_mut().zip(numbers) {

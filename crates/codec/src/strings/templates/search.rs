@@ -195,6 +195,7 @@ fn by_words(
 ) -> Result<Found> {
     let template = &page.templates[code];
     let mut found = vec![false; template.within];
+    let mut has_empty = false;
     for (at, fits) in columns {
         let (column, within) = (&page.columns(code)[*at], 0..template.within);
         if column.is_number() && fits.iter().all(|fit| fit.part != Part::Within) {
@@ -202,11 +203,12 @@ fn by_words(
             fits.iter().for_each(|fit| fit.select_numbers(&numbers, column.digits_min, &mut found));
         } else {
             let words = column.words(template, within.clone(), within, max_bytes)?;
-            select_texts(words.into_texts(), fits, finder, &mut found);
+            has_empty |= select_texts(words.into_texts(), fits, finder, &mut found);
         }
     }
     let mut fits = columns.iter().flat_map(|(_, fits)| fits);
-    let decides = matches!(finder.wants, Wants::Having) && fits.all(|fit| fit.decides);
+    let decides =
+        matches!(finder.wants, Wants::Having) && !has_empty && fits.all(|fit| fit.decides);
     Ok(match found.contains(&true) {
         false => Found::None,
         true if decides => Found::Some(found),
@@ -214,19 +216,20 @@ fn by_words(
     })
 }
 
-/// Adds those words which a text may lie over, or in.
+/// Adds those words which a text may lie over, or in, and empty ones, over which no part of a text tells whether it lies. Whether
+/// there are such.
 fn select_texts(
     (places, text): (Vec<TextPlace>, Padded),
     fits: &[Fit<'_>],
     finder: &TextFinder<'_>,
     found: &mut [bool],
-) {
+) -> bool {
     let may_be_within = fits.iter().any(|fit| fit.part == Part::Within);
     let all_within = fits.iter().all(|fit| fit.part == Part::Within);
     // Words lie one after another: what is in none of them is in all of them at most where two meet.
     let has_empty = places.iter().any(|(_, len)| *len == 0);
     if all_within && !has_empty && !(finder.has_text)(text.bytes()) {
-        return;
+        return false;
     }
     let holds = |word: &[u8]| {
         fits.iter().any(|fit| fit.part != Part::Within && fit.lies_over(word))
@@ -238,8 +241,9 @@ fn select_texts(
     for (found, place) in found.iter_mut().zip(&places) {
         let word = text.get(*place);
         *found |= match word {
-            [] => holds(word),
+            [] => true,
             _ => *known[place.0 as usize].get_or_insert_with(|| holds(word)),
         };
     }
+    has_empty
 }
