@@ -229,6 +229,17 @@ impl Bitmap {
         assert!(source >= at, "BUG: fewer values than rows that have one");
     }
 
+    /// The bits that are set in both.
+    ///
+    /// # Panics
+    /// If they are not of one length.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        assert_eq!(self.len(), other.len(), "BUG: bitmaps of two lengths");
+        let words = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();
+        Self::from_words(words, self.len())
+    }
+
     /// Number of set bits.
     #[must_use]
     pub fn count_ones(&self) -> usize {

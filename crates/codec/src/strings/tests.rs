@@ -51,6 +51,20 @@ fn decoded(places: &[TextPlace], text: &[u8]) -> Vec<Vec<u8>> {
     places.iter().map(string).collect()
 }
 
+/// A page of some strings, and how much text they have.
+fn page_of(strings: &[Vec<u8>], effort: Effort) -> (Vec<u8>, usize) {
+    let (offsets, bytes) = to_columns(strings);
+    let mut page = Vec::new();
+    encode_strings(&offsets, &bytes, effort, &mut page);
+    (page, bytes.len())
+}
+
+/// Any of `n` strings that follow one another.
+fn between(ends: (prop::sample::Index, prop::sample::Index), n: usize) -> Range<usize> {
+    let (a, b) = (ends.0.index(n + 1), ends.1.index(n + 1));
+    a.min(b)..a.max(b)
+}
+
 fn effort() -> impl Strategy<Value = Effort> {
     prop_oneof![Just(Effort::Fast), Just(Effort::Hot), Just(Effort::Cold)]
 }
@@ -87,11 +101,8 @@ proptest! {
         bits in prop::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), any::<u64>()], 7),
     ) {
         let n = strings.len();
-        let (offsets, bytes) = to_columns(&strings);
-        let mut page = Vec::new();
-        encode_strings(&offsets, &bytes, effort, &mut page);
-        let (a, b) = (from.0.index(n + 1), from.1.index(n + 1));
-        let range = a.min(b)..a.max(b);
+        let (page, text_bytes) = page_of(&strings, effort);
+        let range = between(from, n);
         let is_selected = |string: &usize| {
             let bit = string - range.start;
             bits[bit / 64] >> (bit % 64) & 1 == 1
@@ -100,7 +111,7 @@ proptest! {
             range.clone().filter(is_selected).map(|string| strings[string].clone()).collect();
         let (mut places, mut text) = (vec![(0, 1)], b"x".to_vec());
         let selected = (range.clone(), &bits[..]);
-        decode_selected_strings(&page, n, selected, bytes.len(), &mut places, &mut text).unwrap();
+        decode_selected_strings(&page, n, selected, text_bytes, &mut places, &mut text).unwrap();
         prop_assert_eq!(decoded(&places[1..], &text), expected.clone());
         prop_assert!(text.len() - 1 <= expected.iter().map(Vec::len).sum());
     }
@@ -117,11 +128,8 @@ proptest! {
         ],
     ) {
         let n = strings.len();
-        let (offsets, bytes) = to_columns(&strings);
-        let mut page = Vec::new();
-        encode_strings(&offsets, &bytes, effort, &mut page);
-        let (a, b) = (from.0.index(n + 1), from.1.index(n + 1));
-        let range = a.min(b)..a.max(b);
+        let (page, _) = page_of(&strings, effort);
+        let range = between(from, n);
         let has = |string: &[u8], text: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
         let whole = strings.get(range.start).cloned().unwrap_or_default();
         let is_even = |string: &[u8]| string.len().is_multiple_of(2);

@@ -310,7 +310,7 @@ pub(crate) fn both(a: Option<&Bitmap>, b: Option<&Bitmap>) -> Option<Bitmap> {
     match (a, b) {
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),
-        (Some(a), Some(b)) => Some(combine(a, b, |x, y| x & y)),
+        (Some(a), Some(b)) => Some(a.and(b)),
     }
 }
 

@@ -75,7 +75,7 @@ fn matching_column(values: &Values, op: CompareOp, others: &Values) -> Bitmap {
 /// Those of `rows` that have a value in `column`.
 fn only_valid(rows: Bitmap, column: &Column) -> Bitmap {
     match &column.validity {
-        Some(validity) => both(&rows, validity),
+        Some(validity) => rows.and(validity),
         None => rows,
     }
 }
@@ -121,12 +121,6 @@ fn words<T, U>(
     let mut words = Vec::new();
     compare(values, Comparison::of(|order| op.holds(order)), side, &mut words);
     Bitmap::from_words(words, values.len())
-}
-
-/// Whether two filters' rows leave any: the rows that satisfy both.
-pub(crate) fn both(a: &Bitmap, b: &Bitmap) -> Bitmap {
-    let words = a.words().iter().zip(b.words()).map(|(a, b)| a & b).collect();
-    Bitmap::from_words(words, a.len())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use segment::{Block, FieldCondition, FieldOperand, Stretch};
 use store::StoreError;
 
 use super::counters::Counters;
-use super::filter::{Side, both, matching};
+use super::filter::{Side, matching};
 use super::piece::{Piece, append_found, empty_like, filter, filter_times};
 use super::source::{SegmentSource, same};
 use crate::error::segment_error;
@@ -146,7 +146,7 @@ impl SegmentSource {
             Some(of_texts) => {
                 let (bits, mut looked_at) = self.bits_of_values(block, &open, others, is_read)?;
                 looked_at.extend(fields_of(texts).into_iter().map(|field| (field, None)));
-                (bits.iter().zip(&of_texts).map(|(a, b)| both(a, b)).collect(), looked_at)
+                (bits.iter().zip(&of_texts).map(|(a, b)| a.and(b)).collect(), looked_at)
             }
             None => {
                 let all = self.conditions.as_deref().unwrap_or_default();
@@ -262,7 +262,7 @@ impl SegmentSource {
                 };
                 satisfying(condition, column(condition.field), right)
             };
-            let found = conditions.iter().map(of_condition).reduce(|a, b| both(&a, &b));
+            let found = conditions.iter().map(of_condition).reduce(|a, b| a.and(&b));
             found.unwrap_or_else(|| Bitmap::filled(parts[part].len(), true))
         };
         let bits = (0..parts.len()).map(of_part).collect();
@@ -321,7 +321,7 @@ impl SegmentSource {
             };
             let Some(found) = found.and_then(|mut found| found.pop()) else { return Ok(None) };
             selection = Some(match selection {
-                Some(before) => both(&before, &found),
+                Some(before) => before.and(&found),
                 None => found,
             });
         }

@@ -361,7 +361,7 @@ impl SeriesReader {
         let mut keep = |found: Bitmap| {
             if found.count_ones() < found.len() {
                 kept = Some(match &kept {
-                    Some(kept) => filter::both(kept, &found),
+                    Some(kept) => kept.and(&found),
                     None => found,
                 });
             }
@@ -411,7 +411,7 @@ impl SeriesReader {
             }
             let mut wanted = Bitmap::from_words(words, rows);
             if let Some(kept) = kept {
-                wanted = filter::both(kept, &wanted);
+                wanted = kept.and(&wanted);
             }
             let runs: Vec<SeriesRun> = if joins {
                 vec![run(SeriesRun::SEVERAL, wanted.count_ones())]

@@ -11,7 +11,6 @@ use segment::{Block, SpanNumbers, Stretch};
 use store::{StoreError, SummaryParts, Windows};
 
 use super::counters::Counters;
-use super::filter::both;
 use super::selected::{Found, bits};
 use super::source::SegmentSource;
 use super::summarise::{Added, SpanSummaries, spans_of_found, spans_of_request, summarise};
@@ -182,7 +181,7 @@ fn add_up(
     mask: &Bitmap,
     parts: SummaryParts,
 ) -> Option<(u64, SpanNumbers)> {
-    let there = column.validity.as_ref().map(|validity| both(&bits(validity, &rows), mask));
+    let there = column.validity.as_ref().map(|validity| bits(validity, &rows).and(mask));
     let mask = there.as_ref().unwrap_or(mask);
     let (count, mut numbers) = (mask.count_ones() as u64, SpanNumbers::default());
     if count == 0 {

@@ -51,15 +51,10 @@ pub(super) fn matching(
         let Some(bits) = bits else { return Ok(None) };
         found = Some(match found {
             None => bits,
-            Some(found) => found.iter().zip(&bits).map(|(a, b)| both(a, b)).collect(),
+            Some(found) => found.iter().zip(&bits).map(|(a, b)| a.and(b)).collect(),
         });
     }
     Ok(found)
-}
-
-fn both(a: &Bitmap, b: &Bitmap) -> Bitmap {
-    let words = a.words().iter().zip(b.words()).map(|(a, b)| a & b).collect();
-    Bitmap::from_words(words, a.len())
 }
 
 /// Those rows of each part that have a text which a finder wants, or, with [`CompareOp::NotEqual`], one that it does not.
