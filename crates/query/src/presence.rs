@@ -157,18 +157,7 @@ pub(crate) fn series_within(
     request.series = condition.clone();
     request.time = time;
     let scan = context.store.scan(&request)?;
-    let mut cursor = scan.open(&ScanSlice::rows_per_series(1))?;
-    let mut ordinals: Vec<u32> = Vec::new();
-    while let Some(item) = cursor.next()? {
-        context.interrupt.check()?;
-        if let ScanItem::Rows(batch) = item {
-            ordinals.extend(batch.runs.iter().filter(|run| run.rows > 0).map(|run| run.series));
-            ordinals.dedup();
-        }
-    }
-    drop(cursor);
-    ordinals.sort_unstable();
-    ordinals.dedup();
+    let ordinals = scan.series_with_rows()?;
     Ok((scan, ordinals))
 }
 

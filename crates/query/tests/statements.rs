@@ -489,3 +489,29 @@ fn cost_follows_the_rows() {
     assert_eq!(cost(&wide), Cost::Heavy);
     assert_eq!(Arc::strong_count(&db.context.store), shared, "an estimate keeps nothing");
 }
+
+#[test]
+fn names_of_series_at_some_time_are_in_order() {
+    let db = database();
+    // Values that others begin with, with bytes that come before a comma; series without a tag.
+    let values = ["v1", "v10", "v1-", "v1!", "ü", "v1~"];
+    let keys = values.iter().flat_map(|a| values.iter().map(move |b| (a, b)));
+    let mut lines: Vec<String> = Vec::new();
+    for (at, (a, b)) in keys.enumerate() {
+        lines.push(format!("all,a={a},b={b} v=1 {at}"));
+        lines.push(format!("some,a={a} v=1 {at}"));
+        if at % 3 > 0 {
+            lines.push(format!("some,a={a},b={b} v=1 {at}"));
+        }
+    }
+    lines.push("plain,a=v1,b=w v=1 1\nplain,a=v10,b=w v=1 1\nplain,a=v1,b=w-1 v=1 1".into());
+    db.write(&lines.join("\n"));
+    for measurement in ["all", "some", "plain"] {
+        for what in ["SERIES FROM", "TAG KEYS FROM", "TAG VALUES FROM"] {
+            let keys = if what == "TAG VALUES FROM" { " WITH KEY IN (a, b)" } else { "" };
+            let statement = format!("SHOW {what} {measurement}{keys}");
+            let at_some_time = db.short(&format!("{statement} WHERE time > 0 AND time < 1000"));
+            assert_eq!(at_some_time, db.short(&statement), "{statement}");
+        }
+    }
+}

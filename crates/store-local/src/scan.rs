@@ -37,6 +37,7 @@ mod sparse;
 mod summarise;
 mod sweep;
 mod tag_cache;
+mod with_rows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -168,6 +169,10 @@ impl Scan for LocalScan {
         time: TimeRange,
     ) -> Result<Option<SummaryBatch>, StoreError> {
         field_ends::field_ends(&self.plan, (series, time), &self.context, &self.counters)
+    }
+
+    fn series_with_rows(&self) -> Result<Vec<u32>, StoreError> {
+        with_rows::series_with_rows(self, &self.plan)
     }
 
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {

@@ -16,6 +16,7 @@ mod partitions;
 pub mod reference;
 mod request;
 mod scan;
+mod series_groups;
 mod series_orders;
 pub mod testing;
 
@@ -29,6 +30,7 @@ pub use request::{
 };
 pub use scan::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanRequest, ScanSlice, ScanStats,
-    SeriesTable, SummaryParts, TagColumn, TimeOrder, Windows, even_cuts,
+    SeriesTable, SummaryParts, TagColumn, TimeOrder, Windows, even_cuts, read_for_rows,
 };
+pub use series_groups::SeriesGroups;
 pub use series_orders::SeriesOrders;

@@ -178,6 +178,14 @@ pub trait Scan: Send + Sync {
         Ok(None)
     }
 
+    /// The series (by ordinal, ascending) that have rows. Not with filters.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn series_with_rows(&self) -> Result<Vec<u32>, StoreError> {
+        read_for_rows(self, None)
+    }
+
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
     /// with the rows. With `windows`, but for `first_last` of summaries, runs of a series come in any order, each in order by
@@ -190,6 +198,28 @@ pub trait Scan: Send + Sync {
 
     /// What all cursors of this scan have done so far.
     fn stats(&self) -> ScanStats;
+}
+
+/// The series of some (by ordinal, ascending; `None`: all) that have rows, by reading one of each: see
+/// [`Scan::series_with_rows`].
+///
+/// # Errors
+/// [`StoreError`].
+pub fn read_for_rows<S: Scan + ?Sized>(
+    scan: &S,
+    series: Option<Arc<[u32]>>,
+) -> Result<Vec<u32>, StoreError> {
+    let mut cursor = scan.open(&ScanSlice { series, ..ScanSlice::rows_per_series(1) })?;
+    let mut found: Vec<u32> = Vec::new();
+    while let Some(item) = cursor.next()? {
+        if let ScanItem::Rows(batch) = item {
+            found.extend(batch.runs.iter().filter(|run| run.rows > 0).map(|run| run.series));
+            found.dedup();
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// Where to cut so many series into parts of as many each, see [`Scan::cuts`].

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use model::Name;
+use store::{SeriesGroups, TagColumn};
 
 use super::input::Input;
 use crate::QueryError;
@@ -49,17 +50,23 @@ impl Groups {
         {
             return groups;
         }
+        if let [input] = inputs {
+            let tags = &input.scan.series().tags;
+            let tags: Vec<&TagColumn> = input.dimensions.iter().map(|at| &tags[*at]).collect();
+            let SeriesGroups { series, starts } =
+                SeriesGroups::new((0..total as u32).collect(), &tags);
+            let members = series.into_iter().map(|series| Member { input: 0, series }).collect();
+            let mut groups = Self { members, starts, of_series: Vec::new() };
+            groups.index(inputs);
+            return groups;
+        }
         let mut members = Vec::with_capacity(total);
         for (at, input) in inputs.iter().enumerate() {
             let input_at = at as u32;
             let all = 0..input.scan.series().len;
             members.extend(all.map(|series| Member { input: input_at, series }));
         }
-        if let [input] = inputs {
-            sort_by_codes(&mut members, input);
-        } else {
-            members.sort_by(|a, b| compare(inputs, *a, *b));
-        }
+        members.sort_by(|a, b| compare(inputs, *a, *b));
         let mut starts = vec![0];
         for at in 1..members.len() {
             if compare(inputs, members[at - 1], members[at]).is_ne() {
@@ -232,21 +239,6 @@ impl Groups {
             input.dimensions.iter().map(move |at| input.tag(*at, member.series))
         })
     }
-}
-
-/// Codes of one dictionary order as their texts do.
-fn sort_by_codes(members: &mut [Member], input: &Input) {
-    let tags = &input.scan.series().tags;
-    if let [dimension] = input.dimensions.as_slice() {
-        let codes = &tags[*dimension].codes;
-        members.sort_by_key(|member| codes[member.series as usize]);
-        return;
-    }
-    let code = |at: &usize, member: &Member| tags[*at].codes[member.series as usize];
-    members.sort_by(|a, b| {
-        let pairs = input.dimensions.iter().map(|at| code(at, a).cmp(&code(at, b)));
-        pairs.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    });
 }
 
 fn compare(inputs: &[Input], a: Member, b: Member) -> Ordering {

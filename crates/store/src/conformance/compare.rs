@@ -59,6 +59,7 @@ pub(super) fn check_probe(
     check_cuts(&*scan, probe.series_parts as usize)?;
     if request.windows.is_none() {
         check_ends(&*scan, &request)?;
+        check_series_with_rows(&*scan, &request)?;
         for time in probe.time_slices().into_iter().filter(|_| !request.joins_series) {
             check_field_ends(&*scan, &request, time)?;
         }
@@ -120,6 +121,21 @@ fn check_ends(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Those series are said to have rows that have some.
+fn check_series_with_rows(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
+    if !request.filters.is_empty() || request.joins_series {
+        return Ok(());
+    }
+    let said = scan.series_with_rows().map_err(failed("series_with_rows"))?;
+    let mut have = Vec::new();
+    for ordinal in 0..scan.series().len {
+        let slice = ScanSlice::series_range(ordinal..ordinal + 1);
+        let rows = testing::read_slice(scan, request, &slice).map_err(failed("read"))?;
+        have.extend((!rows.is_empty()).then_some(ordinal));
+    }
+    same("series with rows", &said, &have)
 }
 
 /// What is said to be the first value of each field is.

@@ -47,6 +47,8 @@ enum Flaw {
     EndsEarly,
     /// Series are cut behind the last one.
     CutsNothing,
+    /// The last series is said to have no rows.
+    LeavesOutSeries,
 }
 
 /// The model with a flaw, behind a handle that survives a restart.
@@ -232,6 +234,14 @@ impl Scan for FlawedScan {
         Ok(ends)
     }
 
+    fn series_with_rows(&self) -> Result<Vec<u32>, StoreError> {
+        let mut found = self.scan.series_with_rows()?;
+        if self.flaw == Flaw::LeavesOutSeries {
+            found.pop();
+        }
+        Ok(found)
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         let cursor = self.scan.open(slice)?;
         let miscounts = self.flaw == Flaw::Miscounts;
@@ -295,6 +305,7 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::BeginsLate,
         Flaw::EndsEarly,
         Flaw::CutsNothing,
+        Flaw::LeavesOutSeries,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));
         let found = guard(|| {
