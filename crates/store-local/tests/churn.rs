@@ -1,10 +1,11 @@
-//! Series that come and go: a request for some time has only series that can have rows then, and all of their rows.
+//! Series that come and go: a request for some time has only series that can have rows then, and all of their rows; and those
+//! are said to have rows that have some.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use model::{Scalar, TagExpr, TimeRange};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{POLICY, Row, read, scan_everything, write};
-use store::{ScanRequest, Store};
+use store::testing::{self, POLICY, Row, read, scan_everything, write};
+use store::{DeleteRequest, DeleteTarget, NameFilter, ScanRequest, Store};
 use store_local::LocalStore;
 
 mod common;
@@ -21,9 +22,11 @@ fn rows_of(generation: i64) -> Vec<Row> {
         let (series, at) = (n % SERIES, n / SERIES);
         let key = format!("m,name=s{}", series % 7);
         // One in a hundred lives on.
-        let name = if series % 100 == 0 { series } else { generation * SERIES + series };
+        let name = if series % 100 == 3 { series } else { generation * SERIES + series };
         let time = (generation * ROWS + at) * SECOND + series;
-        Row::new(&format!("{key},pod={name}"), &[("v", Scalar::Integer(n))], time)
+        let fields = [("v", Scalar::Integer(n)), ("w", Scalar::Integer(n))];
+        let fields = if name % 3 == 0 { &fields[..] } else { &fields[..1] };
+        Row::new(&format!("{key},pod={name}"), fields, time)
     };
     (0..SERIES * ROWS).map(row).collect()
 }
@@ -39,7 +42,23 @@ fn check(store: &LocalStore, all: &[Row], series: TagExpr, (from, to): (i64, i64
     };
     let wanted: Vec<Row> = all.iter().filter(is_wanted).cloned().collect();
     assert_eq!(read(store, &request).unwrap(), wanted, "generations {from} to {to}");
-    store.scan(&request).unwrap().series().len
+    let scan = store.scan(&request).unwrap();
+    let with_rows = scan.series_with_rows().unwrap();
+    let mut keys: Vec<&str> = wanted.iter().map(|row| &*row.key).collect();
+    keys.dedup();
+    let said = with_rows.iter().map(|series| testing::series_key(&*scan, &request, *series));
+    let mut said: Vec<String> = said.collect();
+    said.sort_unstable();
+    assert_eq!(said, keys, "generations {from} to {to}");
+    // Nobody has rows that have one field if that one is not asked for.
+    let fields = request.fields.iter().filter(|(name, _)| &**name == "w").cloned().collect();
+    let of_one_field = ScanRequest { fields, ..request.clone() };
+    let mut having: Vec<&str> =
+        wanted.iter().filter(|row| row.fields.len() == 2).map(|row| &*row.key).collect();
+    having.dedup();
+    let scan_of_one = store.scan(&of_one_field).unwrap();
+    assert_eq!(scan_of_one.series_with_rows().unwrap().len(), having.len());
+    scan.series().len
 }
 
 #[test]
@@ -56,11 +75,19 @@ fn series_that_have_no_rows_in_a_time_are_left_out() {
     }
     // As they are read: by series, and of each by time.
     all.sort_by(|a, b| (&a.key, a.time_ns).cmp(&(&b.key, b.time_ns)));
-    for stage in ["in segments and in memory", "settled"] {
-        if stage == "settled" {
+    for stage in ["in segments and in memory", "with rows that were deleted", "settled"] {
+        if stage == "with rows that were deleted" {
+            // One in seven series loses all of its rows; those that live on keep later ones.
+            let time = TimeRange::new(0, 12 * ROWS * SECOND - 1);
+            let series = TagExpr::Equals("name".into(), "s3".into());
+            let target = DeleteTarget::Rows { measurements: NameFilter::All, series, time };
+            store.delete(&DeleteRequest { database: POLICY.database, target }).unwrap();
+            all.retain(|row| !row.key.contains("name=s3") || !time.contains(row.time_ns));
+        } else if stage == "settled" {
             store.settle().unwrap();
         }
-        for (from, to) in [(0, GENERATIONS), (39, 40), (0, 1), (4, 7), (37, 39), (50, 60)] {
+        for (from, to) in [(0, GENERATIONS), (0, 12), (39, 40), (0, 1), (4, 7), (37, 39), (50, 60)]
+        {
             for series in [TagExpr::True, TagExpr::Equals("name".into(), "s3".into())] {
                 let is_all = matches!(series, TagExpr::True);
                 let len = check(&store, &all, series, (from, to));
