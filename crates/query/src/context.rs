@@ -75,6 +75,10 @@ pub struct QueryTuning {
     /// Rows that functions which keep values read before results are made of them, about, if there are so many groups: what is
     /// kept of them fits into a processor's cache, and few blocks that series share are read for two such parts.
     pub kept_rows: u64,
+    /// Rows that such functions read of some windows before results are made of them, about.
+    pub window_rows: u64,
+    /// Of each series so many at least: a piece of a page is decoded for each part of time.
+    pub window_series_rows: u64,
     /// Rows from which a greatest or least value is known from summaries before its time is looked for.
     pub extreme_rows: u64,
     /// With more rows a series it is looked for series by series.
@@ -90,6 +94,8 @@ impl Default for QueryTuning {
             grid_slots: 1 << 22,
             state_bytes: 256 << 20,
             kept_rows: 1 << 18,
+            window_rows: 1 << 16,
+            window_series_rows: 1 << 9,
             extreme_rows: 1 << 16,
             extreme_series_rows: 1 << 13,
         }

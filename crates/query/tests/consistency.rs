@@ -159,6 +159,8 @@ fn tiny() -> QueryTuning {
         state_bytes: 64,
         extreme_rows: 1,
         kept_rows: 5,
+        window_rows: 7,
+        window_series_rows: 1,
         extreme_series_rows: 4,
     }
 }

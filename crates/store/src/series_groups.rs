@@ -29,7 +29,7 @@ impl SeriesGroups {
                 |key| key >> ORDINAL_BITS,
                 |key| key as u32,
             ),
-            ..=128 => Self::packed(
+            65..=128 => Self::packed(
                 series.iter().map(|series| packed::<u128>(*series, tags, &bits)).collect(),
                 |key| key >> ORDINAL_BITS,
                 |key| key as u32,

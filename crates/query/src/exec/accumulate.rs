@@ -144,6 +144,19 @@ impl Recipe {
         })
     }
 
+    /// Whether values are kept by window, and by nothing else, if a window has so many.
+    pub(crate) fn keeps_by_window(&self, select: &Select, rows: u64) -> bool {
+        let are_many = rows >= u64::from(collect::FOLD_ROWS_MIN) && self.ignores_series(select);
+        let is_folded = |call: &CallPlan| are_many && call.function == Function::Stddev;
+        let is_kept = |(kind, call): (&Kind, &CallPlan)| match kind {
+            Kind::Tally => true,
+            Kind::Collect => !is_folded(call),
+            _ => false,
+        };
+        self.kinds.iter().zip(&select.calls).any(is_kept)
+            && !self.kinds.contains(&Kind::CollectGroup)
+    }
+
     /// Whether it does not matter which series a row is of, nor that rows of several are not in order of time.
     pub(crate) fn ignores_series(&self, select: &Select) -> bool {
         let has_ends = |plan: &TotalsPlan| plan.parts.first || plan.parts.last;

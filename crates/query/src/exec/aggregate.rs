@@ -12,6 +12,7 @@
 
 mod bounded;
 mod by_group;
+mod by_window;
 mod ends;
 mod extreme;
 mod flat;
@@ -384,6 +385,9 @@ impl Run<'_> {
     ) -> Result<Vec<Vec<Points>>, QueryError> {
         if let (None, Some(at_once)) = (only, self.groups_apart(&groups)) {
             return self.read_apart(groups, at_once, range);
+        }
+        if let (None, Some(ranges)) = (only, self.windows_apart(&groups, range)) {
+            return self.read_windows(&groups, &ranges);
         }
         if only.is_none()
             && let Some(points) = self.read_parts(groups.clone(), range)?

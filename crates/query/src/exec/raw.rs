@@ -200,6 +200,14 @@ impl Raw {
         if count == 1 {
             let group = groups.start;
             let header = unit.header(group, &self.select);
+            let in_slices = self.looks_in_slices(unit, group);
+            if in_slices && unit.only_series(group).is_some() {
+                let rows = self.first_slice_of_one();
+                let reading = Reading::Slices { done: None, rows, rows_max: u64::MAX, found: 0 };
+                self.current = Some(Current { group, header, reading });
+                self.done += count;
+                return Ok(());
+            }
             if let Some((input, series)) = unit.only_series(group) {
                 let mut slice = ScanSlice::all();
                 slice.series = Some(Arc::new([series]));
@@ -268,6 +276,24 @@ impl Raw {
         }
     }
 
+    /// Whether a condition and LIMIT leave so few rows of a group that these are looked for slice by slice, where all rows of
+    /// its series would be read at once.
+    fn looks_in_slices(&self, unit: &Unit, group: usize) -> bool {
+        let is_filtered = unit.inputs.iter().all(|input| input.filter.is_some());
+        let rows = unit.rows_estimate(group..group + 1);
+        self.select.limit > 0
+            && is_filtered
+            && self.may_read_again()
+            && !self.select.shows_groups()
+            && rows > self.first_slice_of_one().saturating_mul(GROWTH)
+    }
+
+    /// Rows of the first slice of time of a group with one series, of which few are wanted.
+    fn first_slice_of_one(&self) -> u64 {
+        let least = self.context.tuning.first_slice_rows / FEW_OF_ONE;
+        self.enough().saturating_mul(ROWS_AT_ONCE).max(least)
+    }
+
     /// Rows of the slice after one that had too many: a condition leaves many, so that a few rows have what LIMIT wants.
     fn next_after_too_many(&self) -> u64 {
         let few = self.enough().max(self.context.tuning.first_slice_rows);
@@ -309,6 +335,10 @@ impl Raw {
             }
         };
         let left = total - self.done;
+        let next = if self.select.ascending { self.done } else { total - self.done - 1 };
+        if self.looks_in_slices(unit, next) {
+            return at(1);
+        }
         let each = (self.rows_wanted(unit, 0..total) / total as u64).max(1);
         let count = (self.context.tuning.gather_rows / each).max(1);
         at((count as usize).min(left))
@@ -349,7 +379,12 @@ impl Raw {
             Reading::Slices { done, rows, rows_max, found: before } => {
                 // What was ready has been handed out.
                 self.held = None;
-                let slice = unit.extent.slice(*done, *rows, self.select.ascending);
+                // The extent is that of all groups.
+                let of_group = unit.rows_estimate(current.group..current.group + 1).max(1);
+                let of_all =
+                    u128::from(*rows) * u128::from(unit.extent.rows()) / u128::from(of_group);
+                let of_all = u64::try_from(of_all).unwrap_or(u64::MAX);
+                let slice = unit.extent.slice(*done, of_all, self.select.ascending);
                 let Some(slice) = slice else { return Ok(()) };
                 match self.gather_slice((current.group, &current.header), slice, *rows)? {
                     Some(found) => {
@@ -464,6 +499,9 @@ impl Raw {
 
 /// With a condition, slices of time that have fewer rows of each series than this are not smaller for whoever reads them.
 const ROWS_AT_ONCE: u64 = 16;
+
+/// The first slice of a single series has so many times fewer rows than one of several: there is another for each series.
+const FEW_OF_ONE: u64 = 8;
 
 /// How many times as many rows a slice of time has than the one before, at most; and how many times fewer if these were too many.
 const GROWTH: u64 = 4;

@@ -87,14 +87,12 @@ impl WithinCursor {
             let time = shards_of(self.time, policy.partition_ns);
             present.push(series_within(*policy, name, &schema, (condition, time), &self.context)?);
         }
-        if let (Wanted::Keys, 1) = (&self.wanted, present.len())
+        if let (Wanted::Keys, [(scan, series)]) = (&self.wanted, present.as_slice())
+            && InOrder::is_possible(scan.series(), series)
             && let Some((scan, series)) = present.pop()
         {
-            let held = self.context.budget.reserve(0)?;
-            match InOrder::new(name, scan, series, held)? {
-                Ok(in_order) => return Ok(self.in_order.insert(in_order).next()),
-                Err(other) => present.push(other),
-            }
+            let in_order = InOrder::new(name, scan, series, self.context.budget.reserve(0)?)?;
+            return Ok(self.in_order.insert(in_order).next());
         }
         let present: Vec<(&SeriesTable, &[u32])> =
             present.iter().map(|(scan, series)| (scan.series(), &**series)).collect();
@@ -168,25 +166,29 @@ struct InOrder {
 }
 
 impl InOrder {
-    /// Series whose keys are in the order of their tags' values; `Err`: they may not be.
+    /// Whether keys are in the order of their tags' values.
     ///
     /// They are if each series has all tags, and no value has a byte that comes before the comma that follows it in a key, or
     /// is written with a backslash.
+    fn is_possible(table: &SeriesTable, series: &[u32]) -> bool {
+        let is_plain = |value: &str| value.bytes().all(|b| b > b',' && b != b'=' && b != b'\\');
+        let are_plain = |tag: &TagColumn| {
+            values_there(tag, series).all(|value| !value.is_empty() && is_plain(value))
+        };
+        table.tags.iter().all(are_plain)
+    }
+
+    /// Series of a scan for which it [`Self::is_possible`].
     fn new(
         measurement: &Name,
         scan: Box<dyn Scan>,
         series: Vec<u32>,
         mut held: Reservation,
-    ) -> Result<Result<Self, (Box<dyn Scan>, Vec<u32>)>, QueryError> {
-        let is_plain = |value: &str| value.bytes().all(|b| b > b',' && b != b'=' && b != b'\\');
-        let tags: Vec<&TagColumn> = scan.series().tags.iter().collect();
-        if !tags.iter().all(|tag| values_there(tag, &series).all(|v| !v.is_empty() && is_plain(v)))
-        {
-            return Ok(Err((scan, series)));
-        }
+    ) -> Result<Self, QueryError> {
         held.grow(series.len() * size_of::<u32>())?;
+        let tags: Vec<&TagColumn> = scan.series().tags.iter().collect();
         let series = SeriesGroups::new(series, &tags).series;
-        Ok(Ok(Self { measurement: measurement.clone(), scan, series, next: 0, _held: held }))
+        Ok(Self { measurement: measurement.clone(), scan, series, next: 0, _held: held })
     }
 
     /// The next keys.

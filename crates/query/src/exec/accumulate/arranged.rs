@@ -3,7 +3,7 @@
 
 use model::{Column, ColumnBatch, SeriesRun};
 
-use super::slots::{NOWHERE, RowSlots, Run, SEVERAL, SlotMap};
+use super::slots::{NOWHERE, ROWS_A_SLOT, RowSlots, Run, SEVERAL, SlotMap};
 use super::totals::{ShortRun, Totals};
 use super::{Accumulator, State, combination};
 use crate::QueryError;
@@ -11,13 +11,27 @@ use crate::exec::accumulate::collect::{FOLD_ROWS_MIN, Origin};
 use crate::exec::column::take;
 use crate::exec::input::{ColumnSource, Input};
 
-/// Rows are put in order if a slot has so many of them on average.
-const ROWS_A_SLOT: usize = 8;
+/// Fewer rows of a series in a window are put together with those of other series: values that differ are then counted, where
+/// they would be looked up, ...
+const FEW_TALLIED: usize = 16;
+/// ... and what is kept of a run takes less than the run.
+const FEW_COLLECTED: usize = 4;
 
 impl Accumulator<'_> {
     /// Whether rows of a batch are better added without a look at which series they are of.
     pub(super) fn scatters(&self, rows: usize, series: &[SeriesRun]) -> bool {
-        self.ignores_series && self.slots.scatters(rows, series)
+        self.ignores_series
+            && (self.slots.scatters(rows, series) || self.gathers(rows, series.len()))
+    }
+
+    /// Whether so many rows of so many series are better added together: there are many in each slot, but few of a series in
+    /// each window.
+    pub(crate) fn gathers(&self, rows: usize, series: usize) -> bool {
+        let has_tally = self.states.iter().any(|state| matches!(state, State::Tally(_)));
+        let few = if has_tally { FEW_TALLIED } else { FEW_COLLECTED };
+        let has_others =
+            self.states.iter().any(|state| !matches!(state, State::Totals | State::Nothing));
+        self.ignores_series && has_others && self.slots.fills_windows(rows, series, few)
     }
 
     /// Adds rows of an input to their slots; `false`, and nothing is added: their slots are too many.
@@ -115,7 +129,14 @@ impl Accumulator<'_> {
     /// Adds rows in an order in which they are those of `self.runs`.
     fn add_arranged(&mut self, at: usize, input: &Input, batch: &ColumnBatch, order: &[u32]) {
         let (times, table) = (batch.times(), input.scan.series());
-        let times: Vec<i64> = order.iter().map(|row| times[*row as usize]).collect();
+        let needs_times = |state: &State| match state {
+            State::Collect(collect) => collect.has_times(),
+            state => matches!(state, State::Tally(_)),
+        };
+        let times: Vec<i64> = match self.states.iter().any(needs_times) {
+            true => order.iter().map(|row| times[*row as usize]).collect(),
+            false => Vec::new(),
+        };
         let (combinations, slots) = (self.combinations, self.slots.len());
         let key = |origin: Origin| combination(combinations, origin);
         for (state, source) in self.states.iter_mut().zip(&input.calls) {

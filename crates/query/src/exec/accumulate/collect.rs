@@ -126,7 +126,7 @@ impl Collect {
         }
     }
 
-    fn has_times(&self) -> bool {
+    pub(super) fn has_times(&self) -> bool {
         match self.function {
             Function::Median => false,
             Function::Percentile(_) => self.shows_rows,

@@ -10,7 +10,7 @@ use model::{SeriesRun, TimeRange};
 
 #[cfg(test)]
 pub(crate) use self::scattered::Repeated;
-pub(crate) use self::scattered::{NOWHERE, RowSlots};
+pub(crate) use self::scattered::{NOWHERE, ROWS_A_SLOT, RowSlots};
 
 use crate::exec::window::{Window, Windows};
 

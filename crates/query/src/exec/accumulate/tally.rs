@@ -22,6 +22,9 @@ use crate::functions::values::{self, Occurrences, Value};
 /// Integers of a run within this distance are counted in a table: one that the first-level cache holds.
 const TABLE_VALUES: u64 = 2048;
 
+/// A lookup takes as long as reading so many places of a table.
+const PLACES_A_ROW: u64 = 4;
+
 /// So few floats are added faster than it is found out of what they are multiples.
 const DECIMALS_MIN: usize = 16;
 
@@ -224,8 +227,8 @@ impl Tally {
     ) -> bool {
         let least = bits(kernels::min(values));
         let width = bits(kernels::max(values)).wrapping_sub(least);
-        // A table that has more places than there are rows takes longer to read than they do.
-        if width >= TABLE_VALUES.min(values.len() as u64) {
+        // A table that has many more places than there are rows takes longer to read than they do.
+        if width >= TABLE_VALUES.min(PLACES_A_ROW * values.len() as u64) {
             return false;
         }
         let mut table = std::mem::take(&mut self.table);

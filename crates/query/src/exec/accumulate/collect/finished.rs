@@ -13,6 +13,9 @@ use crate::exec::accumulate::slots::BySlot;
 use crate::exec::order;
 use crate::functions::{Function, deviation, rank, ranked, values};
 
+/// So many deviations are computed before others are looked at.
+const DEVIATIONS_TOGETHER: usize = 64;
+
 /// Collected values with their slots in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished<'a> {
@@ -21,7 +24,7 @@ pub(crate) struct Finished<'a> {
     function: &'a Function,
     /// The segments of each slot.
     by_slot: Arc<BySlot>,
-    /// Of slots whose values lie side by side in order of time their deviation, if that is asked for.
+    /// Of slots whose values are kept their deviation, if that is asked for.
     deviations: Arc<[Option<f64>]>,
 }
 
@@ -71,8 +74,9 @@ impl Finished<'_> {
             ranked::by_time(&mut chosen, &self.collect.times);
             return chosen.into_iter().map(shown).collect();
         }
-        if let Some(Some(deviation)) = self.deviations.get(slot) {
-            return vec![SlotResult { row: None, value: Some(Scalar::Float(*deviation)) }];
+        if let Some(deviation) = self.deviations.get(slot) {
+            // A single value has no deviation, but a row.
+            return vec![SlotResult { row: None, value: deviation.map(Scalar::Float) }];
         }
         let result = match &self.collect.values.values {
             Values::Float(v) => self.of_numbers(v, slot),
@@ -139,18 +143,27 @@ impl Finished<'_> {
     /// The rows of a slot that lie side by side in order of time.
     fn only_range(&self, slot: usize) -> Option<Range<usize>> {
         let [segment] = self.by_slot.of(slot) else { return None };
-        let is_in_order = self.collect.is_in_order(*segment);
-        is_in_order.then(|| self.collect.segments[*segment as usize].range())
+        let range = self.collect.segments[*segment as usize].range();
+        let is_in_order = self.collect.is_in_order(*segment)
+            || self.collect.has_times() && self.collect.times[range.clone()].is_sorted();
+        is_in_order.then_some(range)
     }
 
-    /// The deviations of slots whose values lie side by side.
+    /// The deviations of slots, some side by side.
     fn deviations_of<T: values::Number>(&self, v: &[T], slots: usize) -> Arc<[Option<f64>]> {
-        let with_range = |slot| Some((slot, self.only_range(slot)?));
-        let (of, sets): (Vec<usize>, Vec<&[T]>) =
-            (0..slots).filter_map(with_range).map(|(slot, range)| (slot, &v[range])).unzip();
+        let is_kept = |slot: &usize| {
+            let folded = self.collect.folded.get(*slot);
+            !self.by_slot.of(*slot).is_empty() && folded.is_none_or(|folded| folded.count == 0)
+        };
+        let kept: Vec<usize> = (0..slots).filter(is_kept).collect();
         let mut found = vec![None; slots];
-        for (slot, deviation) in of.into_iter().zip(deviation::stddev_of_each(&sets)) {
-            found[slot] = deviation;
+        for slots in kept.chunks(DEVIATIONS_TOGETHER) {
+            let sets: Vec<Cow<'_, [T]>> =
+                slots.iter().map(|slot| self.in_order(v, *slot, true).0).collect();
+            let sets: Vec<&[T]> = sets.iter().map(|set| &**set).collect();
+            for (slot, deviation) in slots.iter().zip(deviation::stddev_of_each(&sets)) {
+                found[*slot] = deviation;
+            }
         }
         found.into()
     }
@@ -166,8 +179,6 @@ impl Finished<'_> {
         let parts = || self.ranges(slot).map(|range| &v[range]).collect::<Vec<&[T]>>();
         match self.function {
             Function::Median => float(rank::median(&parts())),
-            // A single value has no deviation, but a row.
-            Function::Stddev => float(deviation::stddev(&self.in_order(v, slot, true).0)),
             Function::Percentile(percentage) => {
                 let parts = parts();
                 let count = parts.iter().map(|part| part.len()).sum();

@@ -13,6 +13,9 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 /// Series with fewer rows on average are better added row by row.
 const ROWS_EACH: usize = 16;
 
+/// If each slot has so many rows on average, it pays to put them together.
+pub(crate) const ROWS_A_SLOT: usize = 8;
+
 /// So many rows at most come before the times of the first ones do again.
 const PERIOD_MAX: usize = 256;
 /// Times repeat if they come so often at least: below that sums of floats are added from left to right, as elsewhere.
@@ -77,16 +80,29 @@ impl SlotMap {
     pub(crate) fn scatters(&self, rows: usize, series: &[SeriesRun]) -> bool {
         let has_many = match self {
             Self::Whole { groups, .. } => *groups > 1,
-            Self::Grid { windows, per_group, .. } => {
-                let reach = u64::try_from(*per_group)
-                    .ok()
-                    .and_then(|count| count.checked_mul(windows.every_ns.cast_unsigned()));
-                reach.is_some_and(|reach| reach <= STEPS_REACH_MAX)
-            }
+            Self::Grid { .. } => self.steps_are_in_reach(),
             Self::Listed { .. } => false,
         };
         let is_joined = |run: &SeriesRun| run.series == SEVERAL;
         has_many && (rows < series.len().saturating_mul(ROWS_EACH) || series.iter().any(is_joined))
+    }
+
+    /// Whether so many rows of so many series are many in each slot, but less than a `few` of a series in each window; only
+    /// where rows can be added one by one.
+    pub(crate) fn fills_windows(&self, rows: usize, series: usize, few: usize) -> bool {
+        let Self::Grid { per_group, .. } = self else { return false };
+        self.steps_are_in_reach()
+            && rows >= self.len().saturating_mul(ROWS_A_SLOT)
+            && rows < series.saturating_mul(*per_group).saturating_mul(few)
+    }
+
+    /// Whether the window of a row is found by a kernel.
+    fn steps_are_in_reach(&self) -> bool {
+        let Self::Grid { windows, per_group, .. } = self else { return false };
+        let reach = u64::try_from(*per_group)
+            .ok()
+            .and_then(|count| count.checked_mul(windows.every_ns.cast_unsigned()));
+        reach.is_some_and(|reach| reach <= STEPS_REACH_MAX)
     }
 
     /// The slots of rows.
