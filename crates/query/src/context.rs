@@ -95,7 +95,7 @@ impl Default for QueryTuning {
             state_bytes: 256 << 20,
             kept_rows: 1 << 18,
             window_rows: 1 << 16,
-            window_series_rows: 1 << 9,
+            window_series_rows: 1 << 10,
             extreme_rows: 1 << 16,
             extreme_series_rows: 1 << 13,
         }

@@ -33,6 +33,9 @@ use crate::QueryError;
 use crate::functions::Function;
 use crate::plan::{CallPlan, Select};
 
+/// Deviations of runs with so many rows are soon put together.
+const LONG_RUN_ROWS: u64 = 64;
+
 /// Reservations follow memory in steps of this.
 const RESERVE_STEP_BYTES: usize = 1 << 20;
 
@@ -144,9 +147,10 @@ impl Recipe {
         })
     }
 
-    /// Whether values are kept by window, and by nothing else, if a window has so many.
-    pub(crate) fn keeps_by_window(&self, select: &Select, rows: u64) -> bool {
-        let are_many = rows >= u64::from(collect::FOLD_ROWS_MIN) && self.ignores_series(select);
+    /// Whether values are kept by window, and by nothing else, if a window has so many, and so many of each series.
+    pub(crate) fn keeps_by_window(&self, select: &Select, rows: u64, of_series: u64) -> bool {
+        let are_folded_well = self.ignores_series(select) || of_series >= LONG_RUN_ROWS;
+        let are_many = rows >= u64::from(collect::FOLD_ROWS_MIN) && are_folded_well;
         let is_folded = |call: &CallPlan| are_many && call.function == Function::Stddev;
         let is_kept = |(kind, call): (&Kind, &CallPlan)| match kind {
             Kind::Tally => true,

@@ -13,6 +13,9 @@ use super::{Item, Points, Reader, Run};
 use crate::QueryError;
 use crate::exec::column::append;
 
+/// With a condition parts have so many times as many rows of each series at least.
+const FILTERED: u64 = 4;
+
 /// Rows that are put together at most, about.
 const GATHERED_ROWS: usize = 1 << 17;
 
@@ -35,12 +38,16 @@ impl Run<'_> {
         let rows = (u128::from(of_all) * u128::from(series) / u128::from(all)) as u64;
         let windows = self.windows_within(range);
         let of_window = rows / (windows.saturating_mul(groups.len() as u64)).max(1);
-        if !self.recipe.keeps_by_window(self.select, of_window) {
+        let of_series = rows / windows.saturating_mul(series).max(1);
+        if !self.recipe.keeps_by_window(self.select, of_window, of_series) {
             return None;
         }
         let threads = self.context.threads.max(1) as u64;
         let at_once = tuning.window_rows.min(rows / threads);
-        let parts = rows / at_once.max(tuning.window_series_rows * series);
+        // Of rows with a condition few may be left to work on.
+        let is_filtered = self.unit.inputs.iter().any(|input| input.filter.is_some());
+        let of_each = tuning.window_series_rows * if is_filtered { FILTERED } else { 1 };
+        let parts = rows / at_once.max(of_each * series);
         let parts = parts.min(windows);
         if parts < 2 {
             return None;
