@@ -64,6 +64,7 @@ proptest! {
         rows in rows(), query in query(),
         (first, gathered) in (1u64..9, 8u64..40),
         (rows_per_series, ends) in any::<(bool, bool)>(),
+        first_series in prop::sample::select(vec![1usize, 1000]),
     ) {
         let plain = Database::new(ReferenceOptions::default());
         plain.write_rows(&rows);
@@ -73,8 +74,12 @@ proptest! {
         let options = ReferenceOptions { rows_per_series, ends, ..ReferenceOptions::default() };
         let mut other = Database::new(options);
         other.write_rows(&rows);
-        other.context.tuning =
-            QueryTuning { first_slice_rows: first, gather_rows: gathered, ..other.context.tuning };
+        other.context.tuning = QueryTuning {
+            first_slice_rows: first,
+            first_series,
+            gather_rows: gathered,
+            ..other.context.tuning
+        };
         prop_assert_eq!(other.short(&query), want, "{}", query);
     }
 }

@@ -134,6 +134,17 @@ impl LocalScan {
     }
 }
 
+impl LocalScan {
+    fn slice(&self, plan: &Arc<ScanPlan>, slice: &ScanSlice) -> OpenSlice {
+        OpenSlice {
+            plan: Arc::clone(plan),
+            slice: slice.clone(),
+            context: self.context.clone(),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+}
+
 impl Scan for LocalScan {
     fn series(&self) -> &SeriesTable {
         &self.table
@@ -175,13 +186,14 @@ impl Scan for LocalScan {
         with_rows::series_with_rows(self, &self.plan)
     }
 
+    fn has_rows(&self, time: TimeRange) -> Result<bool, StoreError> {
+        let plan = Arc::new(self.plan.of_any_row());
+        let slice = self.slice(&plan, &ScanSlice { time, ..ScanSlice::all() });
+        Ok(slice.cursor(&plan.partitions)?.next()?.is_some())
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
-        let slice = OpenSlice {
-            plan: Arc::clone(&self.plan),
-            slice: slice.clone(),
-            context: self.context.clone(),
-            counters: Arc::clone(&self.counters),
-        };
+        let slice = self.slice(&self.plan, slice);
         Ok(match ByPartition::new(slice) {
             Ok(cursor) => Box::new(cursor),
             Err(slice) => Box::new(slice.cursor(&self.plan.partitions)?),

@@ -186,6 +186,15 @@ pub trait Scan: Send + Sync {
         read_for_rows(self, None)
     }
 
+    /// Whether there are rows within a time, of any series; of those that do not satisfy filters it may say that there are.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn has_rows(&self, time: TimeRange) -> Result<bool, StoreError> {
+        let slice = ScanSlice { time, ..ScanSlice::all() };
+        Ok(self.open(&slice)?.next()?.is_some())
+    }
+
     /// Starts reading. The cursor hands out rows by series in ascending ordinal; of each series in the
     /// request's order, no time twice. Summaries come by ascending ordinal as well, but in no order
     /// with the rows. With `windows`, but for `first_last` of summaries, runs of a series come in any order, each in order by

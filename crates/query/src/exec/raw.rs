@@ -48,6 +48,8 @@ pub(crate) struct Raw {
     held: Option<Reservation>,
     /// The group whose rows are being read part by part.
     current: Option<Current>,
+    /// A time when no series of the first unit has rows, if that is known of one.
+    empty: TimeRange,
     /// Series that was handed out last, with what its next rows depend on.
     series: Option<SeriesState>,
 }
@@ -94,6 +96,7 @@ impl Raw {
             held: None,
             current: None,
             series: None,
+            empty: TimeRange::EMPTY,
         })
     }
 
@@ -126,6 +129,7 @@ impl Raw {
             let Some(unit) = self.units.front() else { return Ok(None) };
             if self.done == unit.groups.len() {
                 self.finished.extend(self.units.pop_front().map(|unit| unit.stats()));
+                self.empty = TimeRange::EMPTY;
                 self.done = 0;
                 continue;
             }
@@ -232,6 +236,23 @@ impl Raw {
                     self.make_ready(block, vec![(header, rows)]);
                     self.held = Some(held);
                 }
+                self.done += count;
+                return Ok(());
+            }
+            if many
+                && !self.select.shows_groups()
+                && first::is_likely(&self.select, &self.context, unit, group)
+                && let Some((block, held)) = first::of_first_series(
+                    &self.select,
+                    &self.context,
+                    unit,
+                    group,
+                    &mut self.empty,
+                )?
+            {
+                let rows = 0..block.times.len();
+                self.make_ready(block, vec![(header, rows)]);
+                self.held = Some(held);
                 self.done += count;
                 return Ok(());
             }

@@ -78,6 +78,24 @@ impl ScanPlan {
         }
     }
 
+    /// The same where it only matters whether there are rows, whichever series they are of, and whatever filters say of them.
+    pub(super) fn of_any_row(&self) -> Self {
+        Self {
+            measurement: Arc::clone(&self.measurement),
+            partitions: self.partitions.clone(),
+            fields: self.fields.clone(),
+            field_numbers: Arc::clone(&self.field_numbers),
+            filters: Vec::new(),
+            filter_columns: Vec::new(),
+            windows: None,
+            joins_series: true,
+            pins: self.pins.clone(),
+            places: Mutex::default(),
+            series: self.series.clone(),
+            ..*self
+        }
+    }
+
     /// About how many rows each series has in some partitions.
     pub(super) fn rows_each(&self, partitions: &[Arc<Partition>]) -> u64 {
         let extents = partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));

@@ -60,6 +60,9 @@ pub(super) fn check_probe(
     if request.windows.is_none() {
         check_ends(&*scan, &request)?;
         check_series_with_rows(&*scan, &request)?;
+        for time in probe.time_slices() {
+            check_has_rows(&*scan, &request, time)?;
+        }
         for time in probe.time_slices().into_iter().filter(|_| !request.joins_series) {
             check_field_ends(&*scan, &request, time)?;
         }
@@ -121,6 +124,15 @@ fn check_ends(scan: &dyn Scan, request: &ScanRequest) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A time is said to have rows if it has some.
+fn check_has_rows(scan: &dyn Scan, request: &ScanRequest, time: TimeRange) -> Result<(), String> {
+    let said = scan.has_rows(time).map_err(failed("has_rows"))?;
+    let slice = ScanSlice { time, ..ScanSlice::all() };
+    let rows = testing::read_slice(scan, request, &slice).map_err(failed("read"))?;
+    let is_unclear = said && !request.filters.is_empty();
+    if is_unclear { Ok(()) } else { same("has rows", &said, &!rows.is_empty()) }
 }
 
 /// Those series are said to have rows that have some.

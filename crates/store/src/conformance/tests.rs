@@ -49,6 +49,8 @@ enum Flaw {
     CutsNothing,
     /// The last series is said to have no rows.
     LeavesOutSeries,
+    /// No time is said to have rows.
+    HasNoRows,
 }
 
 /// The model with a flaw, behind a handle that survives a restart.
@@ -242,6 +244,10 @@ impl Scan for FlawedScan {
         Ok(found)
     }
 
+    fn has_rows(&self, time: TimeRange) -> Result<bool, StoreError> {
+        Ok(self.flaw != Flaw::HasNoRows && self.scan.has_rows(time)?)
+    }
+
     fn open(&self, slice: &ScanSlice) -> Result<Box<dyn ScanCursor>, StoreError> {
         let cursor = self.scan.open(slice)?;
         let miscounts = self.flaw == Flaw::Miscounts;
@@ -306,6 +312,7 @@ fn every_flaw_is_found_and_shown_shortly() {
         Flaw::EndsEarly,
         Flaw::CutsNothing,
         Flaw::LeavesOutSeries,
+        Flaw::HasNoRows,
     ] {
         let factory = || Flawed::boxed(flaw, options(SummaryMode::Mixed));
         let found = guard(|| {

@@ -30,6 +30,12 @@ const GUESSES: usize = 2;
 /// Series that are asked for where they begin, to guess what all do.
 const SERIES_ASKED: usize = 8;
 
+/// With a condition so many series are read at first for each row that is wanted.
+const SERIES_A_ROW: usize = 8;
+
+/// Series with more rows than this are better read slice by slice with a condition.
+const FEW_ROWS: u64 = 64;
+
 /// Whether the first rows of a group can be found series by series. A condition on fields may find its rows anywhere in
 /// them: then it is better to go through time.
 pub(super) fn is_possible(select: &Select, context: &QueryContext, unit: &Unit) -> bool {
@@ -40,6 +46,56 @@ pub(super) fn is_possible(select: &Select, context: &QueryContext, unit: &Unit) 
         && input.request.is_some()
         && input.filter.is_none()
         && !matches!(Leading::of(select, unit), Leading::Texts(_))
+}
+
+/// Whether the first rows of a group that satisfy a condition may be those of series that come first: of very many that have a
+/// handful of rows each, mostly at the same times.
+pub(super) fn is_likely(
+    select: &Select,
+    context: &QueryContext,
+    unit: &Unit,
+    group: usize,
+) -> bool {
+    let [input] = unit.inputs.as_slice() else { return false };
+    let series = unit.groups.series_count(group..group + 1);
+    let wanted = select.limit.saturating_add(select.offset);
+    (1..=SeriesOrders::FIRST_MAX as u64).contains(&wanted)
+        && select.limit > 0
+        && input.request.is_some()
+        && input.filter.is_some()
+        && context.limits.max_select_point == 0
+        && series >= context.tuning.first_series
+        && unit.rows_estimate(group..group + 1) < series as u64 * FEW_ROWS
+        && !matches!(Leading::of(select, unit), Leading::Texts(_))
+}
+
+/// The first rows of a group that satisfy a condition, if series that come first have them and nobody has rows before; a guess
+/// that is given up soon. `empty`: a time of which it is known that no series of the unit has rows then.
+pub(super) fn of_first_series(
+    select: &Select,
+    context: &QueryContext,
+    unit: &Unit,
+    group: usize,
+    empty: &mut TimeRange,
+) -> Result<Option<(Block, Reservation)>, QueryError> {
+    let mut left = series_in_order(select, unit, unit.groups.ordinals(0, group..group + 1));
+    let mut nearest = Found::new(select, context, unit.extent.bounds(), &left)?;
+    let few = nearest.wanted.saturating_mul(SERIES_A_ROW).min(SeriesOrders::FIRST_MAX);
+    for count in [few, SeriesOrders::FIRST_MAX] {
+        let next = left.take(count);
+        nearest.add(&rows_of(select, context, unit, (next, nearest.within))?)?;
+        if !nearest.is_of_one_time() {
+            continue;
+        }
+        if !empty.covers(&nearest.within) {
+            if unit.inputs[0].scan.has_rows(nearest.within)? {
+                return Ok(None);
+            }
+            *empty = nearest.within;
+        }
+        return Ok(Some((nearest.best, nearest.held)));
+    }
+    Ok(None)
 }
 
 /// The first rows of a group, no more than LIMIT and OFFSET want of them, and their memory.
@@ -122,6 +178,15 @@ fn read_of(
         } else {
             nearest.add(&rows_of(select, context, unit, (next, nearest.within))?)?;
         }
+        // Rows of one time, and maybe none before, where a range begins between two times.
+        if is_guess
+            && rounds == 0
+            && nearest.is_of_one_time()
+            && !nearest.within.is_empty()
+            && !unit.inputs[0].scan.has_rows(nearest.within)?
+        {
+            break;
+        }
         rounds += 1;
         let more = count.saturating_mul(GROWTH).max(if is_guess { 0 } else { first_slice });
         count = more.min(count_max.max(count));
@@ -178,6 +243,12 @@ impl Found {
             held: context.budget.reserve(listed)?,
             listed,
         })
+    }
+
+    /// Whether as many rows as are wanted have the same time, so that there may be none before them.
+    fn is_of_one_time(&self) -> bool {
+        let times = &self.best.times;
+        times.len() == self.wanted && times.first() == times.last()
     }
 
     /// Adds rows, in order, of series that come behind all before.
