@@ -21,7 +21,7 @@ use store::{ScanCursor, ScanItem, ScanSlice};
 use self::gather::Gathered;
 use self::nearest::Nearest;
 use super::column::{Cell, fill_forward, fill_missing, slice};
-use super::input::ScanUse;
+use super::input::{Input, ScanUse};
 use super::rows::{Block, number};
 use super::stream::{Part, outputs};
 use super::unit::{self, Unit, UnitStats};
@@ -300,7 +300,9 @@ impl Raw {
     /// Whether a condition and LIMIT leave so few rows of a group that these are looked for slice by slice, where all rows of
     /// its series would be read at once.
     fn looks_in_slices(&self, unit: &Unit, group: usize) -> bool {
-        let is_filtered = unit.inputs.iter().all(|input| input.filter.is_some());
+        // A subquery would be worked out for each slice anew.
+        let is_stored = |input: &Input| input.filter.is_some() && input.request.is_some();
+        let is_filtered = unit.inputs.iter().all(is_stored);
         let rows = unit.rows_estimate(group..group + 1);
         self.select.limit > 0
             && is_filtered
