@@ -246,9 +246,9 @@ struct ReportCommand {
     /// Where the servers put their files: about 40 GB
     #[arg(long, default_value = "target/report")]
     directory: PathBuf,
-    /// The page
-    #[arg(long, default_value = "docs/benchmarks/results.md")]
-    out: PathBuf,
+    /// The page; docs/benchmarks/results.md if absent, or, of some sections alone, sections.md in the directory of the servers
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Write plots (SVG) into this directory
     #[arg(long)]
     plots: Option<PathBuf>,
@@ -492,6 +492,11 @@ fn parse_section(name: &str) -> Result<Section> {
 
 fn run_report(command: ReportCommand) -> Result<()> {
     let mut sections = command.sections;
+    // A few sections are not the page of all.
+    let page = match sections.is_empty() {
+        true => PathBuf::from("docs/benchmarks/results.md"),
+        false => command.directory.join("sections.md"),
+    };
     if sections.is_empty() {
         sections.extend(Section::ALL.iter().map(|(_, section)| *section));
     }
@@ -508,7 +513,7 @@ fn run_report(command: ReportCommand) -> Result<()> {
         query_duration: Duration::try_from_secs_f64(command.seconds).context("--seconds")?,
         shrink: command.shrink,
         directory: command.directory,
-        out: command.out,
+        out: command.out.unwrap_or(page),
         plots: command.plots,
         history: command.history,
     })

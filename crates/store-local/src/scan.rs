@@ -132,9 +132,7 @@ impl LocalScan {
         let (plan, counters) = (Arc::new(plan), Arc::default());
         Ok(Self { plan, table, context, counters, _memory: memory })
     }
-}
 
-impl LocalScan {
     fn slice(&self, plan: &Arc<ScanPlan>, slice: &ScanSlice) -> OpenSlice {
         OpenSlice {
             plan: Arc::clone(plan),
@@ -183,7 +181,7 @@ impl Scan for LocalScan {
     }
 
     fn series_with_rows(&self) -> Result<Vec<u32>, StoreError> {
-        with_rows::series_with_rows(self, &self.plan)
+        with_rows::series_with_rows(self, &self.plan, &self.context.interrupt)
     }
 
     fn has_rows(&self, time: TimeRange) -> Result<bool, StoreError> {

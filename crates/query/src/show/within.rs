@@ -185,9 +185,10 @@ impl InOrder {
         series: Vec<u32>,
         mut held: Reservation,
     ) -> Result<Self, QueryError> {
-        held.grow(series.len() * size_of::<u32>())?;
+        held.grow(series.len() * (size_of::<u32>() + SeriesGroups::BYTES_MAX))?;
         let tags: Vec<&TagColumn> = scan.series().tags.iter().collect();
         let series = SeriesGroups::new(series, &tags).series;
+        held.resize(series.len() * size_of::<u32>())?;
         Ok(Self { measurement: measurement.clone(), scan, series, next: 0, _held: held })
     }
 

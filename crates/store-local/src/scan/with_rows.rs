@@ -1,23 +1,30 @@
 //! Which series have rows at the times of a request: known from the directories for those in blocks that lie within these
 //! times, so that one row is read of the others alone.
 //!
-//! Of 400,000 hosts with six rows each, reading one row of each took twenty times as long as listing the series of blocks.
+//! Of 400,000 hosts with six rows each, the values that a tag has at some time took 144 ms with a row of each, and 12 with the
+//! series of blocks.
 
 use std::sync::Arc;
 
+use model::Interrupt;
 use roaring::RoaringTreemap;
 use segment::LONG_SERIES_ROWS;
 use store::{Scan, StoreError, read_for_rows};
 
 use super::ScanPlan;
 use crate::error::segment_error;
+use crate::tombstone::Tombstone;
 use crate::view::{Partition, Segment};
 
 /// Of fewer series rows are read.
 const SERIES_MIN: usize = 64;
 
 /// See [`Scan::series_with_rows`].
-pub(super) fn series_with_rows(scan: &dyn Scan, plan: &ScanPlan) -> Result<Vec<u32>, StoreError> {
+pub(super) fn series_with_rows(
+    scan: &dyn Scan,
+    plan: &ScanPlan,
+    interrupt: &Interrupt,
+) -> Result<Vec<u32>, StoreError> {
     // Long series have more blocks than it takes to look one row of each up.
     let is_long = plan.rows_each(&plan.partitions) >= LONG_SERIES_ROWS.into();
     if plan.series.len() < SERIES_MIN || !plan.filters.is_empty() || is_long {
@@ -26,6 +33,7 @@ pub(super) fn series_with_rows(scan: &dyn Scan, plan: &ScanPlan) -> Result<Vec<u
     let mut known = RoaringTreemap::new();
     for partition in &plan.partitions {
         for segment in &partition.segments {
+            interrupt.check()?;
             add_segment(plan, partition, segment, &mut known)?;
         }
     }
@@ -56,7 +64,7 @@ fn add_segment(
     let Some(directory) = reader.directory(&plan.measurement.name).map_err(segment_error)? else {
         return Ok(());
     };
-    let may_hide = |stone: &crate::tombstone::Tombstone| {
+    let may_hide = |stone: &Tombstone| {
         stone.touches(partition.database, partition.policy, &plan.measurement.name, time)
             && plan.series.may_have_hidden(&stone.series)
     };
