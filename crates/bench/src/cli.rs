@@ -1,4 +1,4 @@
-//! The commands: generate, generate-queries, load, query, compare, functions.
+//! The commands: generate, generate-queries, load, query, compare, report, discard, functions, chance.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use bench::chance::{ChanceOptions, chance, chance_table};
 use bench::compare::{
     CompareOptions, Settling, append_history, compare, create_database, plots, table,
 };
@@ -50,6 +51,8 @@ enum Command {
     Discard(Discard),
     /// Time every function of InfluxQL on InfluxDB and Nyala, or common questions over irregular data or many hosts.
     Functions(Functions),
+    /// Ask questions put together by chance, and tell which take long.
+    Chance(Chance),
 }
 
 /// What data there is.
@@ -297,6 +300,31 @@ struct Functions {
     history: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct Chance {
+    /// The server, which should run with --query-cache-size 0
+    #[arg(long, default_value = "http://127.0.0.1:8086")]
+    url: String,
+    /// Database to ask
+    #[arg(long, default_value = "benchmark")]
+    db: String,
+    /// A server of an older build with the same database, to be asked in turns
+    #[arg(long)]
+    before: Option<String>,
+    /// QuestDB with the same data
+    #[arg(long)]
+    questdb: Option<String>,
+    /// Which questions
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many
+    #[arg(long, default_value_t = 200)]
+    count: u64,
+    /// How often each is asked; the median counts
+    #[arg(long, default_value_t = 5)]
+    repeats: u32,
+}
+
 /// Runs the command that the arguments ask for.
 pub(crate) fn run() -> Result<()> {
     match Cli::parse().command {
@@ -308,6 +336,7 @@ pub(crate) fn run() -> Result<()> {
         Command::Report(command) => run_report(command),
         Command::Discard(command) => serve(&command.address),
         Command::Functions(command) => run_functions(&command),
+        Command::Chance(command) => run_chance(command),
     }
 }
 
@@ -552,4 +581,19 @@ fn run_functions(command: &Functions) -> Result<()> {
     };
     let told: Vec<String> = slower.iter().map(tell).collect();
     bail!("slower than in the last run, when the other questions are not:{}", told.concat())
+}
+
+fn run_chance(command: Chance) -> Result<()> {
+    let Chance { url, db, before, questdb, seed, count, repeats } = command;
+    let options = ChanceOptions { url, db, before, questdb, seed, count, repeats };
+    let (figures, errors) = chance(&options)?;
+    print!("{}", chance_table(&figures));
+    for error in &errors {
+        println!("Refused: {error}");
+    }
+    let differ = figures.iter().filter(|figure| figure.differs).count();
+    if differ > 0 {
+        bail!("{differ} questions are answered otherwise than before, see above");
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@
     reason = "a benchmark tool works on real files and real processes, never in simulation"
 )]
 
+pub mod chance;
 pub mod compare;
 pub mod discard;
 pub mod functions;

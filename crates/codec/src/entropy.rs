@@ -42,6 +42,8 @@ pub(crate) const CHUNK_ROWS: usize = 16_384;
 
 /// Shorter pages do not earn the table of frequencies.
 const ROWS_MIN: usize = 512;
+/// Runs of a page that take longer to read than most ask for rows of it: below, under a microsecond.
+const MANY_RUNS: u64 = 64;
 
 /// Rows of which the form of the page is judged.
 const SAMPLE: usize = 1024;
@@ -49,11 +51,21 @@ const SAMPLE: usize = 1024;
 /// By how much a sample may be larger than what is allowed of all: it is not quite like the rest.
 const REFUSED_FROM: f64 = 1.05;
 
-/// Whether reading a few rows of a page of numbers costs as much as reading thousands, because its
-/// integers are entropy-coded. Whoever reads such rows again may keep the page in another encoding.
+/// Whether the integers of a page of numbers are entropy-coded.
 #[must_use]
 pub fn is_entropy_coded(page: &[u8]) -> bool {
     body_of(page).is_some()
+}
+
+/// Whether reading a few rows of a page of numbers costs as much as reading thousands, because its integers are
+/// entropy-coded, or those of many runs. Whoever reads such rows again may keep the page in another encoding.
+#[must_use]
+pub fn is_slow_in_parts(page: &[u8]) -> bool {
+    match integers_of(page) {
+        Some((id::INT_RUNS, mut runs)) => runs.uvarint().is_ok_and(|n_runs| n_runs >= MANY_RUNS),
+        Some((id, _)) => Body::of_id(id).is_some(),
+        None => false,
+    }
 }
 
 /// What the encoding id of entropy-coded integers says.
@@ -89,18 +101,20 @@ impl Body {
 
 /// The entropy-coded integers of a page of numbers, if that is how it is coded, and what follows the encoding id.
 fn body_of(page: &[u8]) -> Option<(Body, Reader<'_>)> {
+    let (id, reader) = integers_of(page)?;
+    Some((Body::of_id(id)?, reader))
+}
+
+/// The encoding id of a page's integers, whatever they stand for, and what follows it.
+fn integers_of(page: &[u8]) -> Option<(u8, Reader<'_>)> {
     let mut reader = Reader::new(page);
     // As deep as pages can be nested: decimal floats of scaled integers.
     for _ in 0..3 {
-        let id = reader.u8().ok()?;
-        if let Some(body) = Body::of_id(id) {
-            return Some((body, reader));
-        }
-        match id {
+        match reader.u8().ok()? {
             id::INT_SCALED => reader.ivarint().and_then(|_| reader.uvarint()).map(drop).ok()?,
             id::FLOAT_BITS => {}
             id::FLOAT_DECIMAL => decimal_integers(&mut reader).ok()?,
-            _ => return None,
+            id => return Some((id, reader)),
         }
     }
     None

@@ -36,7 +36,7 @@ pub use bits::{
     encode_validity,
 };
 pub use encoding::{Effort, encoding_name};
-pub use entropy::{MARK_REACH, Mark, Marks, STREAMS_TOGETHER, is_entropy_coded};
+pub use entropy::{MARK_REACH, Mark, Marks, STREAMS_TOGETHER, is_entropy_coded, is_slow_in_parts};
 pub use error::DecodeError;
 pub use float::{
     decode_f64, decode_f64_range, encode_f64, float_at, from_decimals, to_decimals, visit_f64,

@@ -18,7 +18,13 @@ fn rows(most: i32) -> impl Strategy<Value = Vec<Row>> {
     };
     let fields = (
         value("i", (-most..most).prop_map(|v| Scalar::Integer(i64::from(v))).boxed()),
-        value("f", (-4 * most..4 * most).prop_map(|v| Scalar::Float(f64::from(v) / 4.0)).boxed()),
+        // Of zeros there are two.
+        value(
+            "f",
+            (-4 * most..4 * most)
+                .prop_map(|v| Scalar::Float(if v == -1 { -0.0 } else { f64::from(v) / 4.0 }))
+                .boxed(),
+        ),
         value("b", any::<bool>().prop_map(Scalar::Boolean).boxed()),
         value(
             "s",
@@ -98,7 +104,13 @@ fn query() -> impl Strategy<Value = String> {
         pick(&["", " fill(none)", " fill(previous)", " fill(3)", " fill(linear)"]),
     );
     let of_points = (
-        pick(&["difference(i), cumulative_sum(f)", "elapsed(s)", "moving_average(f, 3), count(i)"]),
+        pick(&[
+            "difference(i), cumulative_sum(f)",
+            "elapsed(s)",
+            "moving_average(f, 3), count(i)",
+            "non_negative_derivative(f, 1ns)",
+            "non_negative_difference(i), elapsed(b)",
+        ]),
         pick(&["", " GROUP BY h", " GROUP BY *"]),
         pick(&["", " fill(previous)", " fill(3)"]),
     );

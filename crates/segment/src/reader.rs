@@ -51,7 +51,7 @@ pub(crate) use column::PageShape;
 pub use matching::ConditionTest;
 pub use read_ahead::ReadAhead;
 pub(crate) use ready::Thawer;
-pub(crate) use thaw::is_entropy_coded;
+pub(crate) use thaw::is_slow_in_parts;
 pub use times::FoundRows;
 pub use verify::{FieldStats, VerifyReport};
 

@@ -1,8 +1,8 @@
 //! Runs a SELECT with functions.
 //!
 //! Groups are worked on in the order of the result, as many at a time as memory allows: all of them
-//! in one pass over the rows if their state is small. With windows and a LIMIT, time is read in
-//! slices in the order of the result, from small to large, until every group has enough rows.
+//! in one pass over the rows if their state is small. With a LIMIT time is read in slices, until there are enough rows: see
+//! [`in_slices`].
 //!
 //! First and last values are read from the ends of series: see [`ends`]. A greatest or least value of all rows is known from
 //! summaries, and its time looked for: see [`extreme`]; of a few greatest or least what they are at least: see [`bounded`].
@@ -16,6 +16,7 @@ mod by_window;
 mod ends;
 mod extreme;
 mod flat;
+mod in_slices;
 mod transformed;
 
 use std::collections::VecDeque;
@@ -325,7 +326,7 @@ impl Run<'_> {
             return Ok(points);
         }
         let range = self.read_range();
-        if alone && self.reads_in_slices(range) {
+        if alone && self.reads_in_slices(&groups, range) {
             return self.read_slices(groups, range);
         }
         self.read(groups, range, None)
@@ -363,17 +364,6 @@ impl Run<'_> {
     fn memory_left(&self) -> usize {
         let budget = &self.context.budget;
         budget.limit_bytes().saturating_sub(budget.used_bytes())
-    }
-
-    fn reads_in_slices(&self, range: TimeRange) -> bool {
-        let wanted = self.select.limit.saturating_add(self.select.offset);
-        self.select.windows.is_some()
-            && self.select.limit > 0
-            && self.windows_within(range) > wanted.saturating_mul(4).saturating_add(16)
-            // Areas and transformations reach over the edges of slices.
-            && !self.select.calls.iter().any(|call| {
-                matches!(call.function, Function::Integral { .. }) || !call.transforms.is_empty()
-            })
     }
 
     /// The points of `groups` from rows within `range`; `only` leaves out groups that need no more.
@@ -503,90 +493,5 @@ impl Run<'_> {
             Some(series) => series.iter().copied().filter(wanted).collect(),
             None => (0..self.unit.inputs[at].scan.series().len).filter(wanted).collect(),
         }
-    }
-
-    /// Reads slices of time until every group has the rows that LIMIT wants.
-    fn read_slices(
-        &self,
-        groups: Range<usize>,
-        range: TimeRange,
-    ) -> Result<Vec<Vec<Points>>, QueryError> {
-        let aux_types = || self.select.aux.iter().map(|aux| aux.kind.field_type());
-        let none = || {
-            let calls = self.select.calls.iter();
-            calls.map(|call| Points::none(call.result, aux_types())).collect::<Vec<_>>()
-        };
-        let mut points: Vec<Vec<Points>> = groups.clone().map(|_| none()).collect();
-        let mut only = vec![true; groups.len()];
-        let ascending = self.select.ascending;
-        let mut done = None;
-        let mut rows = self.context.tuning.first_slice_rows;
-        // No group has enough with fewer windows than it is to have rows.
-        let mut windows_least = self.select.limit.saturating_add(self.select.offset);
-        while let Some(slice) = self.unit.extent.slice(done, rows, ascending) {
-            let slice = self.whole_windows(slice.intersect(&range), windows_least, range);
-            done = Some(if ascending { slice.max } else { slice.min });
-            rows = rows.saturating_mul(4);
-            if slice.is_empty() {
-                if slice.min > range.max && ascending || slice.max < range.min && !ascending {
-                    break;
-                }
-                continue;
-            }
-            windows_least = 1;
-            let more = self.read(groups.clone(), slice, Some(&only))?;
-            for (mine, more) in points.iter_mut().zip(&more) {
-                mine.iter_mut().zip(more).for_each(|(mine, more)| mine.append(more));
-            }
-            for (only, points) in only.iter_mut().zip(&points) {
-                *only = !self.has_enough(points);
-            }
-            if !only.contains(&true) {
-                break;
-            }
-        }
-        Ok(points)
-    }
-
-    /// The slice, widened to whole windows in the direction of reading, about `least` of them at least.
-    fn whole_windows(&self, slice: TimeRange, least: u64, range: TimeRange) -> TimeRange {
-        let Some(windows) = &self.select.windows else { return slice };
-        if slice.is_empty() {
-            return slice;
-        }
-        let further = i64::try_from(least.saturating_sub(1)).unwrap_or(i64::MAX);
-        let widened = if self.select.ascending {
-            let max = windows.moved(slice.min, further).clamp(slice.max, range.max);
-            TimeRange::new(slice.min, windows.at(max).end.saturating_sub(1).max(max))
-        } else {
-            let min = windows.moved(slice.max, -further).clamp(range.min, slice.min);
-            TimeRange::new(windows.at(min).start.min(min), slice.max)
-        };
-        widened.intersect(&range)
-    }
-
-    /// Whether LIMIT cuts the rows before the last point of every function.
-    fn has_enough(&self, points: &[Points]) -> bool {
-        let wanted = self.select.limit.saturating_add(self.select.offset);
-        let Some(windows) = &self.select.windows else { return false };
-        let enough = |(points, call): (&Points, &crate::plan::CallPlan)| {
-            let rows = match (points.times.first(), points.times.last()) {
-                _ if call.input.is_none() => return true,
-                (Some(first), Some(last)) => {
-                    let filled =
-                        self.select.fill != influxql::Fill::None && call.function.is_filled();
-                    let from = match (self.select.ascending, self.select.has_lower_bound()) {
-                        (true, true) => windows.at(self.select.range.min).start,
-                        (true, false) => *first,
-                        (false, _) => windows.at(self.select.range.max).start,
-                    };
-                    let windows = windows.steps(from, *last).unsigned_abs() as u64;
-                    if filled { windows } else { points.times.len() as u64 }
-                }
-                _ => 0,
-            };
-            rows >= wanted
-        };
-        points.iter().zip(&self.select.calls).all(enough)
     }
 }

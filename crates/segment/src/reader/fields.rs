@@ -13,7 +13,7 @@ use platform::Page;
 use super::SegmentReader;
 use super::column::{self, NumbersPart, PageShape};
 use super::pieces::{Pieces, is_in_pieces};
-use super::thaw::{GROUP_PAGES, Groups, ThawedPages, are_few, is_entropy_coded};
+use super::thaw::{GROUP_PAGES, Groups, ThawedPages, are_few, is_slow_in_parts};
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
@@ -262,7 +262,7 @@ fn read<'a>(
     let are_few = are_few(shape, wanted(parts));
     // Once that is known, the page need not be waited for to tell.
     let is_known = are_few && groups.of(place).is_some_and(|group| group.marks(place).is_some());
-    if is_known || field_type.is_numeric() && is_entropy_coded(&bytes, shape) {
+    if is_known || field_type.is_numeric() && is_slow_in_parts(&bytes, shape) {
         let (group, thaw) = reader.keep_pages.then(|| groups.touch(place, are_few)).unzip();
         let (group, thaw) = (group.filter(|_| are_few), thaw == Some(true));
         return Ok(Some(TightPage { place, page, bytes, group, thaw }));

@@ -3,7 +3,7 @@
 //!
 //! What was decoded for a few rows stays in the cache, in short pieces, packed lightly; the second time rows of the
 //! page are wanted. Where those of many series lie in a page, each of them reads its own piece from then on.
-//! Entropy-coded numbers have marks in place of this, and are thawed as a whole (`thaw`).
+//! Entropy-coded numbers and long runs of them are thawed as a whole in place of this (`thaw`).
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ struct Piece {
     bytes: Box<[u8]>,
 }
 
-/// Whether a few rows of a page, which is none of entropy-coded numbers, are read from pieces.
+/// Whether a few rows of a page, which is none that is thawed, are read from pieces.
 pub(super) fn is_in_pieces(shape: PageShape, field_type: FieldType) -> bool {
     shape.rows > 2 * PIECE_ROWS && (shape.count < shape.rows || !field_type.is_numeric())
 }

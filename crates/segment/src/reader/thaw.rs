@@ -1,7 +1,7 @@
-//! Entropy-coded pages of which a few rows are read again and again.
+//! Entropy-coded pages of which a few rows are read again and again, and those of many runs, which are as slow.
 //!
 //! Compaction writes the smallest pages; of those, reading one row costs as much as reading
-//! thousands, the first time. Whoever does leaves marks, and others go on from the nearest of them: a few
+//! thousands, the first time. Whoever does leaves marks (not in runs), and others go on from the nearest of them: a few
 //! hundred rows too many. Once some rows of such a page were wanted often enough to pay for it, it
 //! is bit-packed anew, in short pieces, and that form stays in the cache: some times the size, but any
 //! rows can be read for what they cost alone, and all of them in a third of the time. Pages that are read a few times
@@ -210,11 +210,11 @@ pub(super) fn extent_of(block: &Block, group: usize) -> &Extent {
     &block.pages()[group * GROUP_PAGES].extent
 }
 
-/// Whether the values of a page, which may come behind its validity, are entropy-coded.
-pub(crate) fn is_entropy_coded(page: &[u8], shape: PageShape) -> bool {
+/// Whether a few of the values of a page, which may come behind its validity, take as long to read as all.
+pub(crate) fn is_slow_in_parts(page: &[u8], shape: PageShape) -> bool {
     let mut input = Input::new(page);
     if shape.count < shape.rows && input.bytes().is_err() {
         return false;
     }
-    codec::is_entropy_coded(input.rest())
+    codec::is_slow_in_parts(input.rest())
 }

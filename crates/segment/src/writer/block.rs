@@ -12,7 +12,7 @@ use super::output::Output;
 use crate::directory::{BlockEntry, Edges, Fields, KnownTimes, PageEntry};
 use crate::input::{put_bytes, put_varint};
 use crate::numbers::{Number, Numbers};
-use crate::reader::{PageShape, Thawer, is_entropy_coded};
+use crate::reader::{PageShape, Thawer, is_slow_in_parts};
 use crate::rows::SegmentRows;
 use crate::runs::Runs;
 use crate::sparse::SparseView;
@@ -310,9 +310,9 @@ impl<'a> FieldPage<'a> {
         }
     }
 
-    /// Whether the values of the page that was written are entropy-coded.
+    /// Whether a few values of the page that was written take as long to read as all.
     fn is_tight(&self, page: &[u8]) -> bool {
-        is_entropy_coded(page, PageShape { rows: self.rows, count: self.range.len() })
+        is_slow_in_parts(page, PageShape { rows: self.rows, count: self.range.len() })
     }
 
     fn encode_strings(

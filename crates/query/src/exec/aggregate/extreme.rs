@@ -15,6 +15,7 @@ use store::{Scan, ScanItem, ScanRequest, ScanSlice, TimeOrder};
 use super::{Accumulator, Item, Points, Reader, Recipe, Run, usage};
 use crate::QueryError;
 use crate::exec::accumulate::kernels::first_valid;
+use crate::exec::column;
 use crate::exec::input::ColumnSource;
 use crate::exec::unit;
 use crate::functions::Function;
@@ -59,8 +60,7 @@ pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
     if context.store.revision(policy, time)? != Some(revision) {
         return Ok(None);
     }
-    let first = second_look(run, &*scan, &value)?;
-    Ok(first.map(|time| Points { times: vec![time], values: summed.values, aux: Vec::new() }))
+    second_look(run, &*scan, &value)
 }
 
 /// The point among the rows that no summaries stand for, and what is greatest or least of the others. `None`: rows of short
@@ -124,26 +124,36 @@ fn having(request: &ScanRequest, value: &Scalar, is_long: bool) -> ScanRequest {
     }
 }
 
-/// The first time of a row that has the value.
-fn second_look(run: &Run<'_>, scan: &dyn Scan, value: &Scalar) -> Result<Option<i64>, QueryError> {
+/// The first row that has the value, as it has it: of zeros the sign is that of the row.
+fn second_look(
+    run: &Run<'_>,
+    scan: &dyn Scan,
+    value: &Scalar,
+) -> Result<Option<Points>, QueryError> {
     let is_long = has_long_series(run);
     let slice = if is_long { ScanSlice::rows_per_series(1) } else { ScanSlice::all() };
     let mut cursor = scan.open(&slice)?;
-    let mut first: Option<i64> = None;
+    let mut first: Option<(i64, Column)> = None;
     while let Some(item) = cursor.next()? {
         run.context.interrupt.check()?;
         let ScanItem::Rows(batch) = item else { panic!("BUG: summaries were not asked for") };
         let Values::Time(times) = &batch.columns[0].values else {
             panic!("BUG: column 0 of a batch is not the time")
         };
-        for (row, at) in times.iter().enumerate() {
+        let (mut first_time, mut first_row) = (first.as_ref().map(|(time, _)| *time), None);
+        for (row, at) in (0u32..).zip(times) {
             // The store may hand out rows that it was not asked for.
-            if has(&batch.columns[1], row, value) {
-                first = Some(first.map_or(*at, |first| first.min(*at)));
+            if first_time.is_none_or(|time| *at < time)
+                && has(&batch.columns[1], row as usize, value)
+            {
+                (first_time, first_row) = (Some(*at), Some((*at, row)));
             }
         }
+        if let Some((time, row)) = first_row {
+            first = Some((time, column::take(&batch.columns[1], &[row])));
+        }
     }
-    Ok(first)
+    Ok(first.map(|(time, values)| Points { times: vec![time], values, aux: Vec::new() }))
 }
 
 /// What the only scan of `run` was asked for, if all that is wanted of it is one greatest or least number.
@@ -204,12 +214,12 @@ fn order(a: &Scalar, b: &Scalar) -> Option<Ordering> {
     }
 }
 
-/// The number, if there is one that equals itself alone: of zeros the sign is that of the row.
+/// The number.
 fn value_of(column: &Column) -> Option<Scalar> {
     match &column.values {
         Values::Integer(values) => Some(Scalar::Integer(values[0])),
         Values::Unsigned(values) => Some(Scalar::Unsigned(values[0])),
-        Values::Float(values) => Some(Scalar::Float(values[0])).filter(|_| values[0] != 0.0),
+        Values::Float(values) => Some(Scalar::Float(values[0])),
         _ => None,
     }
 }
