@@ -420,7 +420,7 @@ impl<'a> Accumulator<'a> {
                     theirs.grow(other.slots.len());
                     mine.merge(theirs, slots.iter().copied());
                 }
-                (State::Tally(mine), State::Tally(theirs)) => mine.merge(&theirs, &slots),
+                (State::Tally(mine), State::Tally(theirs)) => mine.merge(theirs, &slots),
                 (State::Collect(mine), State::Collect(theirs)) => {
                     let whole = *kind == Kind::CollectGroup;
                     mine.merge(theirs, if whole { &groups } else { &slots });

@@ -4,6 +4,8 @@
 //! Mostly all rows of a slot come one after another (a host, an hour of it), and a small table of their values is all it
 //! takes. Only of slots that come again, as hours do with the next host, values are found in one table for all.
 //!
+//! Where very many differ, none of that fits into the processor's caches: see [`spread`].
+//!
 //! Values are told apart by 64 bits, texts by a number that each gets. Integers that lie close to each other, and floats that
 //! are decimals which do, are counted by their distance from the smallest of their run, without a lookup a row.
 
@@ -14,10 +16,13 @@ use std::ops::Range;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Column, FieldType, Numbered, Scalar, Strings, TextPlace, Values};
 
+use self::spread::Spread;
 use super::kernels;
 use super::slots::{BySlot, Run, SEVERAL, targets};
 use crate::functions::Function;
 use crate::functions::values::{self, Occurrences, Value};
+
+mod spread;
 
 /// Integers of a run within this distance are counted in a table: one that the first-level cache holds.
 const TABLE_VALUES: u64 = 2048;
@@ -30,6 +35,9 @@ const DECIMALS_MIN: usize = 16;
 
 /// A table with so many times the places of what is in it is given up, rather than cleared.
 const SPARSE: usize = 32;
+
+/// A table of more values than this does not stay in the second-level cache with them.
+const SPREAD_FROM: usize = 1 << 14;
 
 /// The values of many slots, each once.
 #[derive(Clone, Debug)]
@@ -48,10 +56,15 @@ pub(crate) struct Tally {
     hasher: DefaultHashBuilder,
     /// Where the value was that was looked up last: neighbours are often equal.
     near: usize,
+    /// In place of `entries` and their tables, once one of these has very many.
+    spread: Option<Spread>,
+    spread_from: usize,
     texts: Texts,
     table: Vec<Counted>,
     /// Known at the end.
     by_slot: BySlot,
+    /// In its place, of each slot how many values differ, if that is all that is asked and they were spread.
+    counts: Vec<i64>,
 }
 
 /// A value of a slot.
@@ -61,6 +74,17 @@ struct Entry {
     /// As it was met first in time: a zero has two signs.
     bits: u64,
     found: Occurrences,
+}
+
+impl Entry {
+    /// Adds occurrences of the value, which has these bits there.
+    #[inline]
+    fn add(&mut self, bits: u64, found: Occurrences) {
+        if found.first < self.found.first {
+            self.bits = bits;
+        }
+        self.found.add(found);
+    }
 }
 
 /// How often a slot was met.
@@ -127,9 +151,12 @@ impl Tally {
             places: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             near: 0,
+            spread: None,
+            spread_from: SPREAD_FROM,
             texts: Texts::default(),
             table: Vec::new(),
             by_slot: BySlot::default(),
+            counts: Vec::new(),
         }
     }
 
@@ -297,6 +324,9 @@ impl Tally {
     /// Adds occurrences of a value.
     #[inline]
     fn add(&mut self, slot: u32, bits: u64, found: Occurrences) {
+        if let Some(spread) = &mut self.spread {
+            return spread.add(Entry { slot, bits, found });
+        }
         let identity = identity(self.input, bits);
         let is_it = |entry: &Entry| {
             entry.slot == slot && self::identity(self.input, entry.bits) == identity
@@ -305,11 +335,16 @@ impl Tally {
             let new = Entry { slot, bits, found: Occurrences { count: 0, ..found } };
             self.near = self.place(new) as usize;
         }
-        let entry = &mut self.entries[self.near];
-        if found.first < entry.found.first {
-            entry.bits = bits;
+        self.entries[self.near].add(bits, found);
+        if self.of_open.len().max(self.places.len()) > self.spread_from {
+            self.spread_out();
         }
-        entry.found.add(found);
+    }
+
+    fn spread_out(&mut self) {
+        self.spread = Some(Spread::of(self.input, std::mem::take(&mut self.entries)));
+        (self.of_open, self.places) = (HashTable::new(), HashTable::new());
+        (self.slots, self.open) = (Vec::new(), None);
     }
 
     /// The place of the entry with the slot and the value of `new`, which is added if there is none.
@@ -374,12 +409,24 @@ impl Tally {
     }
 
     /// Adds the values of another set: their slot `from` is `to` here.
-    pub(crate) fn merge(&mut self, other: &Self, slots: &[(usize, usize)]) {
+    pub(crate) fn merge(&mut self, other: Self, slots: &[(usize, usize)]) {
         let target = targets(slots);
-        for entry in &other.entries {
+        let Self { entries, spread, texts, .. } = other;
+        if spread.is_some() && self.spread.is_none() {
+            self.spread_out();
+        }
+        let are_same = target.iter().zip(0..).all(|(to, from)| *to == from);
+        let spread = match (spread, &mut self.spread) {
+            (Some(theirs), Some(mine)) if self.input != FieldType::String && are_same => {
+                return mine.merge(theirs);
+            }
+            (spread, _) => spread,
+        };
+        let of_parts = spread.into_iter().flat_map(Spread::into_entries);
+        for entry in of_parts.flatten().chain(entries) {
             let bits = match self.input {
                 FieldType::String => {
-                    self.texts.number(other.texts.text(entry.bits).as_bytes(), &self.hasher).into()
+                    self.texts.number(texts.text(entry.bits).as_bytes(), &self.hasher).into()
                 }
                 _ => entry.bits,
             };
@@ -389,11 +436,54 @@ impl Tally {
 
     /// Puts what was added in order of slots, so that results can be asked for.
     pub(crate) fn sort(&mut self, slots: usize) {
+        if let Some(spread) = self.spread.take() {
+            let of_parts: Vec<Vec<Entry>> = spread.into_entries().collect();
+            if self.function == Function::CountDistinct {
+                self.counts = vec![0; slots];
+                let all = of_parts.iter().flatten();
+                all.for_each(|entry| self.counts[entry.slot as usize] += 1);
+                return;
+            }
+            self.entries = match self.function {
+                Function::Mode => self.leading(&of_parts, slots),
+                _ => of_parts.concat(),
+            };
+        }
         self.by_slot = BySlot::new(slots, self.entries.iter().map(|entry| entry.slot));
+    }
+
+    /// Of all values those that may be the most frequent one of their slot.
+    fn leading(&self, of_parts: &[Vec<Entry>], slots: usize) -> Vec<Entry> {
+        let mut best: Vec<Option<Entry>> = vec![None; slots];
+        for entry in of_parts.iter().flatten() {
+            let best = &mut best[entry.slot as usize];
+            let order = |best: &Entry| {
+                let count = entry.found.count.cmp(&best.found.count);
+                count.then_with(|| self.order(best.bits, entry.bits))
+            };
+            if best.as_ref().is_none_or(|best| order(best) == Ordering::Greater) {
+                *best = Some(*entry);
+            }
+        }
+        // Of values that come once it is the smallest.
+        let is_leading = |entry: &&Entry| {
+            let most = best[entry.slot as usize].map_or(0, |best| best.found.count);
+            most > 1 && entry.found.count == most
+        };
+        let alone = best.iter().flatten().filter(|best| best.found.count == 1);
+        let all = of_parts.iter().flatten();
+        alone.chain(all.filter(is_leading)).copied().collect()
     }
 
     /// The results of a slot, in the order they are shown; none if it has no values.
     pub(crate) fn results(&self, slot: usize, ascending: bool) -> Vec<Scalar> {
+        if let Some(count) = self.counts.get(slot) {
+            return Some(*count)
+                .filter(|count| *count > 0)
+                .map(Scalar::Integer)
+                .into_iter()
+                .collect();
+        }
         let places = self.by_slot.of(slot);
         if places.is_empty() {
             return Vec::new();
@@ -401,16 +491,15 @@ impl Tally {
         if self.function == Function::CountDistinct {
             return vec![Scalar::Integer(places.len() as i64)];
         }
-        let mut found: Vec<&Entry> = places.iter().map(|at| &self.entries[*at as usize]).collect();
+        let found = places.iter().map(|at| &self.entries[*at as usize]);
         if self.function == Function::Mode {
-            return self.mode(found).into_iter().collect();
+            return self.mode(found.collect()).into_iter().collect();
         }
         // Going backwards the last appearance is the first one met; results ascend all the same.
         let appears = |entry: &Entry| if ascending { entry.found.first } else { entry.found.last };
-        found.sort_unstable_by(|a, b| {
-            appears(a).cmp(&appears(b)).then_with(|| self.order(a.bits, b.bits))
-        });
-        found.into_iter().map(|entry| self.scalar(entry.bits)).collect()
+        let mut found: Vec<(i64, u64)> = found.map(|entry| (appears(entry), entry.bits)).collect();
+        found.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.order(a.1, b.1)));
+        found.into_iter().map(|(_, bits)| self.scalar(bits)).collect()
     }
 
     fn mode(&self, mut found: Vec<&Entry>) -> Option<Scalar> {
@@ -421,6 +510,9 @@ impl Tally {
             };
             return Some(Scalar::Boolean(count(1) >= count(0)));
         }
+        // Only those can be it that come most often.
+        let most = found.iter().map(|entry| entry.found.count).max()?;
+        found.retain(|entry| entry.found.count == most);
         found.sort_unstable_by(|a, b| self.order(a.bits, b.bits));
         let best = values::mode(found.iter().map(|entry| entry.found))?;
         Some(self.scalar(found[best].bits))
@@ -452,6 +544,7 @@ impl Tally {
             + self.of_open.allocation_size()
             + self.places.allocation_size()
             + self.texts.memory_bytes()
+            + self.spread.as_ref().map_or(0, Spread::memory_bytes)
     }
 }
 

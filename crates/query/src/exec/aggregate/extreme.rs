@@ -24,6 +24,9 @@ use crate::plan::Source;
 /// Of the rows of short series this part is read at most to know a value.
 const READ_PART: u64 = 8;
 
+/// How many times as many series are looked at next.
+const GROWTH: u32 = 32;
+
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
 pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
     let (select, context) = (run.select, run.context);
@@ -125,14 +128,36 @@ fn having(request: &ScanRequest, value: &Scalar, is_long: bool) -> ScanRequest {
 }
 
 /// The first row that has the value, as it has it: of zeros the sign is that of the row.
+///
+/// Many rows may have it, as many are zero or full, and the store leaves out what does not have it, but reads what does. So a few
+/// series are looked at first, and of the others only what is earlier than what they have.
 fn second_look(
     run: &Run<'_>,
     scan: &dyn Scan,
     value: &Scalar,
 ) -> Result<Option<Points>, QueryError> {
-    let is_long = has_long_series(run);
-    let slice = if is_long { ScanSlice::rows_per_series(1) } else { ScanSlice::all() };
-    let mut cursor = scan.open(&slice)?;
+    let rows_per_series = has_long_series(run).then_some(1);
+    let mut first: Option<Points> = None;
+    let (mut done, mut more, all) = (0, 1, scan.series().len);
+    while done < all {
+        let end = if all - done > more { done + more } else { all };
+        let before = first.as_ref().map_or(i64::MAX, |first| first.times[0].saturating_sub(1));
+        let time = TimeRange::new(i64::MIN, before);
+        let slice = ScanSlice { time, rows_per_series, ..ScanSlice::series_range(done..end) };
+        first = first_of(run, scan, &slice, value)?.or(first);
+        (done, more) = (end, more.saturating_mul(GROWTH));
+    }
+    Ok(first)
+}
+
+/// The first row of a slice that has the value.
+fn first_of(
+    run: &Run<'_>,
+    scan: &dyn Scan,
+    slice: &ScanSlice,
+    value: &Scalar,
+) -> Result<Option<Points>, QueryError> {
+    let mut cursor = scan.open(slice)?;
     let mut first: Option<(i64, Column)> = None;
     while let Some(item) = cursor.next()? {
         run.context.interrupt.check()?;

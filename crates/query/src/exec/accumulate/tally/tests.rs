@@ -92,16 +92,18 @@ proptest! {
         input in input(),
         (rows, more) in (rows(), rows()),
         (ascending, is_dictionary) in (any::<bool>(), any::<bool>()),
+        spread_from in prop::sample::select(vec![2, 6, SPREAD_FROM]),
     ) {
         // What another thread found is added with its slots the other way round.
         let turned: Vec<Row> = more.iter().map(|(slot, v, t)| (1 - slot, *v, *t)).collect();
         let all = [&rows[..], &turned[..]].concat();
         for function in [Function::Distinct, Function::Mode, Function::CountDistinct] {
-            let mut tally = Tally::new(function.clone(), input);
+            let new = || Tally { spread_from, ..Tally::new(function.clone(), input) };
+            let mut tally = new();
             add(&mut tally, input, &rows, is_dictionary);
-            let mut other = Tally::new(function.clone(), input);
+            let mut other = new();
             add(&mut other, input, &more, false);
-            tally.merge(&other, &[(0, 1), (1, 0)]);
+            tally.merge(other, &[(0, 1), (1, 0)]);
             tally.sort(2);
             for slot in 0..2 {
                 let mut found = expected(input, &all, slot);
@@ -150,4 +152,38 @@ fn memory_follows_the_values_that_differ() {
     let run = Run { slot: 0, start: 0, end: rows, series: 0 };
     tally.add_rows(&Column::new(Values::Integer(values)), &times, &[run]);
     assert!(tally.memory_bytes() < 1024, "{}", tally.memory_bytes());
+}
+
+#[test]
+fn very_many_values_are_each_known_once() {
+    let rows = 300_000u32;
+    let of = |function: Function, from: u64| {
+        let mut tally = Tally::new(function, FieldType::Integer);
+        // They lie far apart, and come again after 200,000 rows.
+        let value = |row: u64| (row * 7919 % 200_000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let values = (from..from + u64::from(rows)).map(|row| value(row).cast_signed()).collect();
+        let times: Vec<i64> = (0..i64::from(rows)).collect();
+        let runs = [(0, 0..rows / 2), (1, rows / 2..rows)];
+        let runs = runs.map(|(slot, Range { start, end })| Run { slot, start, end, series: 0 });
+        tally.add_rows(&Column::new(Values::Integer(values)), &times, &runs);
+        tally
+    };
+    // One slot has the first and the third 150,000 rows, the other the second ones, twice.
+    let both = |function: Function, slots: &[(usize, usize)]| {
+        let mut tally = of(function.clone(), 0);
+        tally.merge(of(function, 150_000), slots);
+        tally.sort(2);
+        [0, 1].map(|slot| tally.results(slot, true))
+    };
+    let crossed = [(0, 1), (1, 0)];
+    let count = |count| vec![Scalar::Integer(count)];
+    assert_eq!(both(Function::CountDistinct, &crossed), [count(200_000), count(150_000)]);
+    let [first, second] = both(Function::Distinct, &crossed);
+    assert_eq!((first.len(), second.len()), (200_000, 150_000));
+    // Slots that stay the same: the first two, and the last two.
+    let same = [(0, 0), (1, 1)];
+    assert_eq!(both(Function::CountDistinct, &same), [count(200_000), count(200_000)]);
+    // The smallest of those that come twice, in the order of InfluxDB.
+    let [mode, _] = both(Function::Mode, &crossed);
+    assert!(mode.len() == 1 && first.contains(&mode[0]));
 }
