@@ -68,6 +68,8 @@ pub struct QueryTuning {
     pub gather_rows: u64,
     /// Rows of the first slice of time that a query with LIMIT reads, at least.
     pub first_slice_rows: u64,
+    /// Of each series so many at least, where functions of rows are computed for the first slices alone.
+    pub slice_series_rows: u64,
     /// Of so many series, or more, the first rows with a condition may be those of a few that come first.
     pub first_series: usize,
     /// Slots (groups times windows) that are laid out as a grid at most.
@@ -93,6 +95,7 @@ impl Default for QueryTuning {
             parallel_cells: 1 << 22,
             gather_rows: 1 << 17,
             first_slice_rows: 1 << 12,
+            slice_series_rows: 1 << 6,
             first_series: 1 << 11,
             grid_slots: 1 << 22,
             state_bytes: 256 << 20,

@@ -167,6 +167,7 @@ fn tiny() -> QueryTuning {
         parallel_cells: 1,
         gather_rows: 2,
         first_slice_rows: 1,
+        slice_series_rows: 1,
         first_series: 2,
         grid_slots: 2,
         state_bytes: 64,

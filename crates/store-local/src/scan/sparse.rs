@@ -42,7 +42,7 @@ pub(crate) struct SparsePart<'a> {
 }
 
 impl SegmentSource {
-    /// Those of the rows `rows` of a block that have a value, where one field is asked for and few have: no room is made for
+    /// Those of most rows of a block, `rows`, that have a value, where one field is asked for and few have: no room is made for
     /// the others, which nobody wants.
     pub(super) fn read_rare(
         &mut self,
@@ -52,7 +52,10 @@ impl SegmentSource {
         let [(Some(field), field_type)] = *self.fields.as_slice() else { return Ok(None) };
         let values = block.values_of(field);
         let is_rare = values <= RARE_VALUES_MAX && values * RARITY_MIN <= block.rows();
-        if !is_rare || rows.len() < RARE_ROWS_MIN || self.keeps(block) || self.only_counts {
+        // A smaller part is read from pieces of the page, or decoded alone.
+        let are_most = rows.len() > block.rows() / 2;
+        let is_worth_it = is_rare && are_most && rows.len() >= RARE_ROWS_MIN;
+        if !is_worth_it || self.keeps(block) || self.only_counts {
             return Ok(None);
         }
         let wanted = [(Some(field), field_type)];

@@ -139,10 +139,25 @@ fn n_digits(number: u64, digits_min: usize) -> usize {
 }
 
 /// The digits of a number, at least so many, and how many they are.
-#[cold]
+#[inline]
 fn digits(number: u64, digits_min: usize) -> ([u8; DIGITS], usize) {
+    let len = n_digits(number, digits_min);
+    if len > 2 * EIGHT {
+        return many_digits(number, len);
+    }
+    let halves = [number / TEN_TO_EIGHT, number % TEN_TO_EIGHT].map(eight_digits);
+    let all = u128::from(halves[1]) << u64::BITS | u128::from(halves[0]);
+    let shown = (all >> (8 * (2 * EIGHT - len))).to_le_bytes();
+    let mut digits = [0; DIGITS];
+    for (digit, shown) in digits.iter_mut().zip(shown) {
+        *digit = b'0' | shown;
+    }
+    (digits, len)
+}
+
+#[cold]
+fn many_digits(number: u64, len: usize) -> ([u8; DIGITS], usize) {
     let (mut rest, mut digits) = (number, [b'0'; DIGITS]);
-    let len = n_digits(rest, digits_min);
     for digit in digits[..len].iter_mut().rev() {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;

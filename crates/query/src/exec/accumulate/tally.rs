@@ -36,8 +36,8 @@ const DECIMALS_MIN: usize = 16;
 /// A table with so many times the places of what is in it is given up, rather than cleared.
 const SPARSE: usize = 32;
 
-/// A table of more values than this does not stay in the second-level cache with them.
-const SPREAD_FROM: usize = 1 << 14;
+/// A table of more values than this, with them, is out of all caches (measured: with half as many, moving them takes what it saves).
+const SPREAD_FROM: usize = 1 << 18;
 
 /// The values of many slots, each once.
 #[derive(Clone, Debug)]
@@ -510,8 +510,12 @@ impl Tally {
             };
             return Some(Scalar::Boolean(count(1) >= count(0)));
         }
-        // Only those can be it that come most often.
+        // Only those can be it that come most often, and of those that come once the smallest is.
         let most = found.iter().map(|entry| entry.found.count).max()?;
+        if most == 1 {
+            let least = found.into_iter().min_by(|a, b| self.order(a.bits, b.bits));
+            return least.map(|entry| self.scalar(entry.bits));
+        }
         found.retain(|entry| entry.found.count == most);
         found.sort_unstable_by(|a, b| self.order(a.bits, b.bits));
         let best = values::mode(found.iter().map(|entry| entry.found))?;

@@ -24,8 +24,10 @@ use crate::plan::Source;
 /// Of the rows of short series this part is read at most to know a value.
 const READ_PART: u64 = 8;
 
-/// How many times as many series are looked at next.
+/// How many times as many series are looked at next, if they are long.
 const GROWTH: u32 = 32;
+/// Of others so many are looked at first, and then all: a page has rows of as many.
+const FEW_SHORT: u32 = 64;
 
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
 pub(super) fn point(run: &Run<'_>) -> Result<Option<Points>, QueryError> {
@@ -136,16 +138,17 @@ fn second_look(
     scan: &dyn Scan,
     value: &Scalar,
 ) -> Result<Option<Points>, QueryError> {
-    let rows_per_series = has_long_series(run).then_some(1);
+    let is_long = has_long_series(run);
+    let (rows_per_series, growth) = if is_long { (Some(1), GROWTH) } else { (None, u32::MAX) };
     let mut first: Option<Points> = None;
-    let (mut done, mut more, all) = (0, 1, scan.series().len);
+    let (mut done, mut more, all) = (0, if is_long { 1 } else { FEW_SHORT }, scan.series().len);
     while done < all {
         let end = if all - done > more { done + more } else { all };
         let before = first.as_ref().map_or(i64::MAX, |first| first.times[0].saturating_sub(1));
         let time = TimeRange::new(i64::MIN, before);
         let slice = ScanSlice { time, rows_per_series, ..ScanSlice::series_range(done..end) };
         first = first_of(run, scan, &slice, value)?.or(first);
-        (done, more) = (end, more.saturating_mul(GROWTH));
+        (done, more) = (end, more.saturating_mul(growth));
     }
     Ok(first)
 }

@@ -12,6 +12,7 @@ use model::TimeRange;
 
 use super::{Points, Run};
 use crate::QueryError;
+use crate::exec::input::Input;
 use crate::exec::transform::{Batch, Steps};
 use crate::exec::window::Windows;
 use crate::functions::Function;
@@ -19,6 +20,11 @@ use crate::plan::CallPlan;
 
 /// Where no windows are, slices pay if there are so many times the rows that are wanted.
 const ROWS_OF_WANTED: u64 = 4;
+
+/// How many times as many rows the next slice has,
+const GROWTH: u64 = 4;
+/// and with a condition.
+const GROWTH_SIFTED: u64 = 32;
 
 impl Run<'_> {
     /// Whether the points of `groups` are found slice by slice.
@@ -29,9 +35,12 @@ impl Run<'_> {
         }
         if self.select.windows.is_none() {
             let wanted = wanted.saturating_mul(groups.len() as u64);
-            let few = wanted.max(self.context.tuning.first_slice_rows);
-            return self.shows_every_point()
-                && self.unit.extent.rows() > few.saturating_mul(ROWS_OF_WANTED);
+            let tuning = &self.context.tuning;
+            let few = wanted.max(tuning.first_slice_rows).saturating_mul(ROWS_OF_WANTED);
+            // Of short series a page has all rows of many: each slice would decode it.
+            let series = self.unit.groups.series_count(groups.clone()) as u64;
+            let least = few.max(series.saturating_mul(tuning.slice_series_rows));
+            return self.shows_every_point() && self.unit.extent.rows() > least;
         }
         self.windows_within(range) > wanted.saturating_mul(4).saturating_add(16)
             // Areas and transformations reach over the edges of slices.
@@ -66,7 +75,7 @@ impl Run<'_> {
         while let Some(slice) = self.unit.extent.slice(done, rows, ascending) {
             let slice = self.whole_windows(slice.intersect(&range), windows_least, range);
             done = Some(if ascending { slice.max } else { slice.min });
-            rows = rows.saturating_mul(4);
+            rows = rows.saturating_mul(self.slice_growth());
             if slice.is_empty() {
                 if slice.min > range.max && ascending || slice.max < range.min && !ascending {
                     break;
@@ -86,6 +95,19 @@ impl Run<'_> {
             }
         }
         Ok(points)
+    }
+
+    /// How many times as many rows the next slice has. Where a condition leaves a few of very many rows, going through series again
+    /// is what slices cost.
+    fn slice_growth(&self) -> u64 {
+        let is_sifted = |input: &Input| {
+            let request = input.request.as_ref();
+            input.filter.is_some() || request.is_some_and(|request| !request.filters.is_empty())
+        };
+        match self.select.windows.is_none() && self.unit.inputs.iter().any(is_sifted) {
+            true => GROWTH_SIFTED,
+            false => GROWTH,
+        }
     }
 
     /// The slice, widened to whole windows in the direction of reading, about `least` of them at least.

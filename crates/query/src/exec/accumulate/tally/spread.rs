@@ -51,7 +51,8 @@ struct Part {
 impl Spread {
     /// With these values.
     pub(super) fn of(input: FieldType, entries: Vec<Entry>) -> Self {
-        let mut spread = Self { input, parts: vec![Part::default(); PARTS], memory_bytes: 0 };
+        let part = |_| Part::with_room(2 * entries.len() / PARTS);
+        let mut spread = Self { input, parts: (0..PARTS).map(part).collect(), memory_bytes: 0 };
         entries.into_iter().for_each(|entry| spread.add(entry));
         spread
     }
@@ -94,6 +95,11 @@ impl Spread {
 }
 
 impl Part {
+    fn with_room(entries: usize) -> Self {
+        let places = HashTable::with_capacity(entries);
+        Self { entries: Vec::with_capacity(entries), places, ..Self::default() }
+    }
+
     /// Takes what waits.
     fn settle(&mut self, input: FieldType) {
         let Self { entries, places, waiting, .. } = self;

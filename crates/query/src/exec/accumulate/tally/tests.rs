@@ -158,7 +158,8 @@ fn memory_follows_the_values_that_differ() {
 fn very_many_values_are_each_known_once() {
     let rows = 300_000u32;
     let of = |function: Function, from: u64| {
-        let mut tally = Tally::new(function, FieldType::Integer);
+        let tally = Tally::new(function, FieldType::Integer);
+        let mut tally = Tally { spread_from: 1000, ..tally };
         // They lie far apart, and come again after 200,000 rows.
         let value = |row: u64| (row * 7919 % 200_000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let values = (from..from + u64::from(rows)).map(|row| value(row).cast_signed()).collect();
