@@ -68,7 +68,7 @@ pub struct QueryTuning {
     pub gather_rows: u64,
     /// Rows of the first slice of time that a query with LIMIT reads, at least.
     pub first_slice_rows: u64,
-    /// Of each series so many at least, where functions of rows are computed for the first slices alone.
+    /// Series with fewer rows share pages, which are read as wholes faster than cut by time.
     pub slice_series_rows: u64,
     /// Of so many series, or more, the first rows with a condition may be those of a few that come first.
     pub first_series: usize,

@@ -24,9 +24,9 @@ use crate::plan::Source;
 /// Of the rows of short series this part is read at most to know a value.
 const READ_PART: u64 = 8;
 
-/// How many times as many series are looked at next, if they are long.
+/// How many times as many series are looked at next, if they are not short.
 const GROWTH: u32 = 32;
-/// Of others so many are looked at first, and then all: a page has rows of as many.
+/// Of short ones so many are looked at first, and then all: a page has rows of as many.
 const FEW_SHORT: u32 = 64;
 
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
@@ -138,16 +138,25 @@ fn second_look(
     scan: &dyn Scan,
     value: &Scalar,
 ) -> Result<Option<Points>, QueryError> {
-    let is_long = has_long_series(run);
-    let (rows_per_series, growth) = if is_long { (Some(1), GROWTH) } else { (None, u32::MAX) };
+    let is_short = rows_per_series(run) < run.context.tuning.slice_series_rows;
+    let rows_per_series = has_long_series(run).then_some(1);
+    let (mut more, growth) = if is_short { (FEW_SHORT, u32::MAX) } else { (1, GROWTH) };
+    let begins = run.unit.extent.bounds().min;
     let mut first: Option<Points> = None;
-    let (mut done, mut more, all) = (0, if is_long { 1 } else { FEW_SHORT }, scan.series().len);
+    let (mut done, all) = (0, scan.series().len);
     while done < all {
+        let known = first.as_ref().map(|first| first.times[0]);
+        if known.is_some_and(|known| known <= begins) {
+            break;
+        }
         let end = if all - done > more { done + more } else { all };
-        let before = first.as_ref().map_or(i64::MAX, |first| first.times[0].saturating_sub(1));
+        // Pages of many short series are read as wholes faster than cut by time.
+        let before = known.filter(|_| !is_short).map_or(i64::MAX, |known| known.saturating_sub(1));
         let time = TimeRange::new(i64::MIN, before);
         let slice = ScanSlice { time, rows_per_series, ..ScanSlice::series_range(done..end) };
-        first = first_of(run, scan, &slice, value)?.or(first);
+        let found = first_of(run, scan, &slice, value)?;
+        let is_earlier = |found: &Points| known.is_none_or(|known| found.times[0] < known);
+        first = found.filter(is_earlier).or(first);
         (done, more) = (end, more.saturating_mul(growth));
     }
     Ok(first)
@@ -222,9 +231,14 @@ pub(super) fn is_all(request: &ScanRequest) -> bool {
 
 /// Whether pages are of one series each, mostly: a page has rows of one stretch of the extent.
 pub(super) fn has_long_series(run: &Run<'_>) -> bool {
+    rows_per_series(run) > run.context.tuning.extreme_series_rows
+}
+
+/// Rows of a series, about, in the stretch of the extent that has most.
+fn rows_per_series(run: &Run<'_>) -> u64 {
     let series = u64::from(run.unit.inputs[0].scan.series().len.max(1));
     let rows = run.unit.extent.parts().iter().map(|part| part.rows).max().unwrap_or(0);
-    rows / series > run.context.tuning.extreme_series_rows
+    rows / series
 }
 
 /// Whether there is a value.

@@ -40,7 +40,9 @@ impl Run<'_> {
             // Of short series a page has all rows of many: each slice would decode it.
             let series = self.unit.groups.series_count(groups.clone()) as u64;
             let least = few.max(series.saturating_mul(tuning.slice_series_rows));
-            return self.shows_every_point() && self.unit.extent.rows() > least;
+            // A subquery would be worked out again for each slice.
+            let are_stored = self.unit.inputs.iter().all(|input| input.request.is_some());
+            return are_stored && self.shows_every_point() && self.unit.extent.rows() > least;
         }
         self.windows_within(range) > wanted.saturating_mul(4).saturating_add(16)
             // Areas and transformations reach over the edges of slices.
@@ -64,12 +66,11 @@ impl Run<'_> {
         let mut only = vec![true; groups.len()];
         let ascending = self.select.ascending;
         let mut done = None;
-        let wanted = self.wanted().saturating_mul(2 * groups.len() as u64);
-        let mut rows = self.context.tuning.first_slice_rows.max(if self.select.windows.is_none() {
-            wanted
-        } else {
-            0
-        });
+        let first = self.context.tuning.first_slice_rows;
+        let mut rows = match self.select.windows {
+            Some(_) => first,
+            None => first.max(self.wanted().saturating_mul(2 * groups.len() as u64)),
+        };
         // No group has enough with fewer windows than it is to have rows.
         let mut windows_least = self.wanted();
         while let Some(slice) = self.unit.extent.slice(done, rows, ascending) {
