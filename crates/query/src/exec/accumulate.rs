@@ -278,6 +278,15 @@ impl<'a> Accumulator<'a> {
         }
     }
 
+    /// Says that so many rows come, at most, with those of others that are merged.
+    pub(crate) fn expect_at_most(&mut self, rows: usize) {
+        for state in &mut self.states {
+            if let State::Tally(tally) = state {
+                tally.expect(rows);
+            }
+        }
+    }
+
     /// Makes room for so many rows where all of them are kept.
     pub(crate) fn expect(&mut self, rows: usize) {
         for state in &mut self.states {

@@ -242,7 +242,7 @@ impl Aggregate {
                     let points = std::iter::once(Source::Points(points));
                     let inner = RowMaker::new(Arc::clone(inner), points);
                     let steps = Steps::new(&self.select, at, &self.context)?;
-                    Source::Pipeline(Pipeline::new(inner, steps))
+                    Source::Pipeline(Box::new(Pipeline::new(inner, steps)))
                 }
             });
         }
@@ -426,7 +426,7 @@ impl Run<'_> {
     fn accumulator(&self, groups: usize, range: TimeRange) -> Result<Accumulator<'_>, QueryError> {
         let rows = self.unit.extent.rows().min(1 << 40) as usize;
         let grid = self.context.tuning.grid_slots.min(rows.saturating_mul(4) + 4096);
-        Ok(Accumulator::new(
+        let mut state = Accumulator::new(
             self.select,
             self.recipe,
             groups,
@@ -435,7 +435,10 @@ impl Run<'_> {
             self.context.budget.reserve(0)?,
             &self.combinations,
             self.context.now_ns.cast_unsigned(),
-        ))
+        );
+        // What threads find of their shares comes together.
+        state.expect_at_most(rows);
+        Ok(state)
     }
 
     /// Of a series of input `at` its place among `groups`, of these those that are wanted.

@@ -37,7 +37,7 @@ struct Stream {
     /// All points, or those that the pipeline gave last.
     points: Points,
     /// Where more points come from.
-    pipeline: Option<Pipeline>,
+    pipeline: Option<Box<Pipeline>>,
     /// Next point.
     at: usize,
     /// Next window that gets a row; `None`: windows are not filled, or no more.
@@ -53,7 +53,7 @@ struct Stream {
 /// Where the points of a function come from.
 pub(crate) enum Source {
     Points(Points),
-    Pipeline(Pipeline),
+    Pipeline(Box<Pipeline>),
 }
 
 /// Where a row of a stream comes from.
@@ -357,7 +357,12 @@ fn carry_over(column: &mut Column, rows: Option<&[u32]>, last: &mut Cell) {
 }
 
 impl Stream {
-    fn new(select: &Select, call: &CallPlan, points: Points, pipeline: Option<Pipeline>) -> Self {
+    fn new(
+        select: &Select,
+        call: &CallPlan,
+        points: Points,
+        pipeline: Option<Box<Pipeline>>,
+    ) -> Self {
         let mut stream = Self {
             points,
             pipeline,
@@ -393,7 +398,7 @@ impl Stream {
     /// Gets more points from the pipeline where all were passed.
     fn refill(&mut self) -> Result<(), QueryError> {
         while self.is_waiting() {
-            match self.pipeline.as_mut().map(Pipeline::next).transpose()?.flatten() {
+            match self.pipeline.as_mut().map(|pipeline| pipeline.next()).transpose()?.flatten() {
                 Some(points) => (self.points, self.at) = (points, 0),
                 None => self.pipeline = None,
             }

@@ -32,7 +32,7 @@ pub(crate) struct Batch {
 
 /// The transformed points of one function in one group.
 pub(crate) struct Pipeline {
-    source: Box<RowMaker>,
+    source: RowMaker,
     steps: Steps,
     finished: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Steps {
 impl Pipeline {
     /// The points of `source`, the only function of its SELECT, through `steps`.
     pub(crate) fn new(source: RowMaker, steps: Steps) -> Self {
-        Self { source: Box::new(source), steps, finished: false }
+        Self { source, steps, finished: false }
     }
 
     /// The next points; `None` at the end.

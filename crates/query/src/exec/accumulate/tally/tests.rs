@@ -98,7 +98,10 @@ proptest! {
         let turned: Vec<Row> = more.iter().map(|(slot, v, t)| (1 - slot, *v, *t)).collect();
         let all = [&rows[..], &turned[..]].concat();
         for function in [Function::Distinct, Function::Mode, Function::CountDistinct] {
-            let new = || Tally { spread_from, ..Tally::new(function.clone(), input) };
+            let new = || {
+                let rows_expected = SPREAD_ROWS_MIN;
+                Tally { spread_from, rows_expected, ..Tally::new(function.clone(), input) }
+            };
             let mut tally = new();
             add(&mut tally, input, &rows, is_dictionary);
             let mut other = new();
@@ -159,7 +162,7 @@ fn very_many_values_are_each_known_once() {
     let rows = 300_000u32;
     let of = |function: Function, from: u64| {
         let tally = Tally::new(function, FieldType::Integer);
-        let mut tally = Tally { spread_from: 1000, ..tally };
+        let mut tally = Tally { spread_from: 1000, rows_expected: SPREAD_ROWS_MIN, ..tally };
         // They lie far apart, and come again after 200,000 rows.
         let value = |row: u64| (row * 7919 % 200_000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let values = (from..from + u64::from(rows)).map(|row| value(row).cast_signed()).collect();
