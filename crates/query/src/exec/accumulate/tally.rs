@@ -456,10 +456,13 @@ impl Tally {
                 all.for_each(|entry| self.counts[entry.slot as usize] += 1);
                 return;
             }
-            self.entries = match self.function {
-                Function::Mode => self.leading(&of_parts, slots),
-                _ => of_parts.concat(),
-            };
+            if self.function == Function::Mode {
+                self.entries = self.leading(&of_parts, slots);
+            } else {
+                self.entries.reserve_exact(of_parts.iter().map(Vec::len).sum());
+                // A part goes once it was taken over, so that there are not two of each at a time.
+                of_parts.into_iter().for_each(|part| self.entries.extend_from_slice(&part));
+            }
         }
         self.by_slot = BySlot::new(slots, self.entries.iter().map(|entry| entry.slot));
     }

@@ -78,6 +78,7 @@ impl Spread {
             mine.settle(self.input);
             mine.waiting = theirs.entries;
             mine.settle(self.input);
+            mine.waiting = Vec::new();
             self.memory_bytes += mine.grown_bytes();
         }
     }
