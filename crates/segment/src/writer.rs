@@ -162,7 +162,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Puts thawed forms of entropy-coded pages in the cache as they are written, block by block, until they fill so
+    /// Puts thawed forms of pages that are slow in parts in the cache as they are written, block by block, until they fill so
     /// many bytes: reading parts of them costs at once what it otherwise costs after some looks. To be
     /// opened by [`Self::finish_and_open`], with the same cache.
     pub fn thaw_into(&mut self, cache: &Arc<PageCache>, bytes_max: usize) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::schema::{Field, Kind, Measurement};
+use super::schema::{Field, Kind, Measurement, quoted};
 use crate::random::Random;
 use crate::workload::{HOUR_NS, SECOND_NS};
 
@@ -65,8 +65,8 @@ pub(super) struct Question {
     pub(super) count: String,
     /// Nanoseconds that a value may take.
     pub(super) effort_ns: f64,
-    /// Whether all rows may come.
-    pub(super) is_unlimited: bool,
+    /// Whether it asks for all rows, and for no number made of several of them.
+    pub(super) shows_all_rows: bool,
 }
 
 /// What has been put together so far.
@@ -108,8 +108,9 @@ pub(super) fn question(random: &mut Random, all: &[Measurement]) -> Question {
 
 /// A range of times: all, or a part that begins anywhere.
 fn times(random: &mut Random, from: &Measurement) -> (i64, i64) {
-    let (first, end) = (from.first_ns, from.last_ns + 1);
-    let all = end - first;
+    let first = from.first_ns;
+    // Of more than 292 years the rest is not asked about.
+    let all = from.last_ns.saturating_add(1).saturating_sub(first).max(1);
     let lengths = [all, all, all / 3, 12 * HOUR_NS, HOUR_NS, 5 * MINUTE_NS, MINUTE_NS];
     let length = (*random.pick(&lengths)).clamp(1, all);
     let start = first + random.below((all - length + 1) as u64) as i64;
@@ -155,16 +156,19 @@ impl<'a> Draft<'a> {
             return;
         }
         let (a, b) = (self.random.pick(&tag.values), self.random.pick(&tag.values));
+        let (text_a, text_b) = (quoted(a, '\''), quoted(b, '\''));
+        let (sql_a, sql_b) = (sql_text(a), sql_text(b));
         let (influxql, sql) = match self.random.below(5) {
-            0 | 1 => (format!("\"{key}\" = '{a}'"), format!("\"{key}\" = '{a}'")),
-            2 => (format!("\"{key}\" != '{a}'"), format!("\"{key}\" != '{a}'")),
+            0 | 1 => (format!("{key} = {text_a}"), format!("{key} = {sql_a}")),
+            2 => (format!("{key} != {text_a}"), format!("{key} != {sql_a}")),
             3 => (
-                format!("(\"{key}\" = '{a}' OR \"{key}\" = '{b}')"),
-                format!("\"{key}\" IN ('{a}', '{b}')"),
+                format!("({key} = {text_a} OR {key} = {text_b})"),
+                format!("{key} IN ({sql_a}, {sql_b})"),
             ),
             _ => {
                 let half: String = a.chars().take(a.chars().count().div_ceil(2)).collect();
-                (format!("\"{key}\" =~ /^{half}/"), format!("\"{key}\" ~ '^{half}'"))
+                let half = format!("^{}", literally(&half));
+                (format!("{key} =~ /{half}/"), format!("{key} ~ {}", sql_text(&half)))
             }
         };
         self.of_tags.push((influxql, sql));
@@ -181,27 +185,28 @@ impl<'a> Draft<'a> {
                 match self.random.below(6) {
                     0 => {
                         let other = self.number();
-                        both(format!("\"{name}\" {operator} \"{}\"", other.name))
+                        both(format!("{name} {operator} {}", other.name))
                     }
                     1 => {
                         let other = self.number();
-                        both(format!("\"{name}\" + \"{}\" {operator} {value}", other.name))
+                        both(format!("{name} + {} {operator} {value}", other.name))
                     }
-                    _ => both(format!("\"{name}\" {operator} {value}")),
+                    _ => both(format!("{name} {operator} {value}")),
                 }
             }
             Kind::Number(_) => return,
-            Kind::Boolean => both(format!("\"{name}\" = true")),
+            Kind::Boolean => both(format!("{name} = true")),
             Kind::Text(texts) => {
                 if texts.is_empty() {
                     return;
                 }
-                let text = self.random.pick(texts).replace('\'', "");
+                let text = self.random.pick(texts);
                 let word: String = text.chars().filter(|c| c.is_alphanumeric()).take(4).collect();
+                let (text, sql) = (quoted(text, '\''), sql_text(text));
                 match self.random.below(3) {
-                    0 => (format!("\"{name}\" =~ /{word}/"), format!("\"{name}\" ~ '{word}'")),
-                    1 => both(format!("\"{name}\" != '{text}'")),
-                    _ => both(format!("\"{name}\" = '{text}'")),
+                    0 => (format!("{name} =~ /{word}/"), format!("{name} ~ '{word}'")),
+                    1 => (format!("{name} != {text}"), format!("{name} != {sql}")),
+                    _ => (format!("{name} = {text}"), format!("{name} = {sql}")),
                 }
             }
         };
@@ -249,14 +254,12 @@ impl<'a> Draft<'a> {
     fn finish(mut self, influxql: String, questdb: Option<String>, effort_ns: f64) -> Question {
         self.named.sort_unstable();
         self.named.dedup();
-        let counts: Vec<String> =
-            self.named.iter().map(|name| format!("count(\"{name}\")")).collect();
+        let counts: Vec<String> = self.named.iter().map(|name| format!("count({name})")).collect();
         let (conditions, _) = self.conditions(false);
         let count =
-            format!("SELECT {} FROM \"{}\" WHERE {conditions}", counts.join(", "), self.from.name);
+            format!("SELECT {} FROM {} WHERE {conditions}", counts.join(", "), self.from.name);
         let effort_ns = effort_ns + self.of_fields.len() as f64;
-        let is_unlimited = !influxql.contains(" LIMIT ");
-        Question { influxql, questdb, count, effort_ns, is_unlimited }
+        Question { influxql, questdb, count, effort_ns, shows_all_rows: false }
     }
 
     fn rows(mut self) -> Question {
@@ -275,7 +278,7 @@ impl<'a> Draft<'a> {
                 Some(fields)
             }
         };
-        let list = columns.map(|fields| format!("\"{}\"", fields.join("\", \"")));
+        let list = columns.map(|fields| fields.join(", "));
         let groups = match self.random.chance(0.2) {
             true => self.groups(),
             false => Vec::new(),
@@ -284,10 +287,10 @@ impl<'a> Draft<'a> {
         let descending = self.random.chance(0.3);
         let (conditions, sql) = self.conditions(true);
         let mut influxql =
-            format!("SELECT {} FROM \"{from}\" WHERE {conditions}", list.as_deref().unwrap_or("*"));
+            format!("SELECT {} FROM {from} WHERE {conditions}", list.as_deref().unwrap_or("*"));
         push_groups(&mut influxql, None, &groups, "");
         let mut questdb = format!(
-            "SELECT {} FROM \"{from}\" WHERE {sql} ORDER BY timestamp",
+            "SELECT {} FROM {from} WHERE {sql} ORDER BY timestamp",
             list.map_or("*".to_owned(), |list| format!("timestamp, {list}"))
         );
         if descending {
@@ -299,7 +302,8 @@ impl<'a> Draft<'a> {
             write!(questdb, " LIMIT {limit}").expect("BUG: text can always grow");
         }
         let has_words = groups.is_empty() || limit.is_none();
-        self.finish(influxql, has_words.then_some(questdb), 0.5)
+        let question = self.finish(influxql, has_words.then_some(questdb), 0.5);
+        Question { shows_all_rows: limit.is_none(), ..question }
     }
 
     /// A call of a function with its words in SQL, and what a value of it may take.
@@ -311,15 +315,15 @@ impl<'a> Draft<'a> {
         let field = &field.name;
         let influxql = match name {
             "percentile" => {
-                format!("percentile(\"{field}\", {})", self.random.pick(&[5, 50, 95, 99]))
+                format!("percentile({field}, {})", self.random.pick(&[5, 50, 95, 99]))
             }
             "top" | "bottom" | "sample" => {
-                format!("{name}(\"{field}\", {})", self.random.pick(&[1, 3, 10]))
+                format!("{name}({field}, {})", self.random.pick(&[1, 3, 10]))
             }
-            "count_distinct" => format!("count(distinct(\"{field}\"))"),
-            _ => format!("{name}(\"{field}\")"),
+            "count_distinct" => format!("count(distinct({field}))"),
+            _ => format!("{name}({field})"),
         };
-        (influxql, sql.map(|sql| sql.replace("{}", &format!("\"{field}\""))), effort_ns)
+        (influxql, sql.map(|sql| sql.replace("{}", field)), effort_ns)
     }
 
     fn calls(mut self) -> Question {
@@ -345,17 +349,16 @@ impl<'a> Draft<'a> {
         let (conditions, sql) = self.conditions(true);
         let texts: Vec<&str> = calls.iter().map(|(text, ..)| text.as_str()).collect();
         let from = &self.from.name;
-        let mut influxql =
-            format!("SELECT {} FROM \"{from}\" WHERE {conditions}", texts.join(", "));
+        let mut influxql = format!("SELECT {} FROM {from} WHERE {conditions}", texts.join(", "));
         let fill =
             *self.random.pick(&[" fill(none)", " fill(none)", "", " fill(previous)", " fill(0)"]);
         push_groups(&mut influxql, window.map(|(_, text)| text), &groups, fill);
         let words: Option<Vec<&str>> = calls.iter().map(|(_, sql, _)| sql.as_deref()).collect();
         let questdb = words.map(|words| {
-            let keys: String = groups.iter().map(|key| format!("\"{key}\", ")).collect();
+            let keys: String = groups.iter().map(|key| format!("{key}, ")).collect();
             let time = if window.is_some() { "timestamp, " } else { "" };
             let every = window.map_or(String::new(), |(_, text)| format!(" SAMPLE BY {text}"));
-            format!("SELECT {time}{keys}{} FROM \"{from}\" WHERE {sql}{every}", words.join(", "))
+            format!("SELECT {time}{keys}{} FROM {from} WHERE {sql}{every}", words.join(", "))
         });
         let effort_ns = calls.iter().map(|(.., effort_ns)| effort_ns).sum();
         self.finish(influxql, questdb, effort_ns)
@@ -371,15 +374,17 @@ impl<'a> Draft<'a> {
         let (conditions, _) = self.conditions(true);
         let window = self.window(&groups).filter(|_| !matches!(name, "abs" | "floor" | "sqrt"));
         let of = match window {
-            Some(_) => format!("{}(\"{field}\")", self.random.pick(&["mean", "max", "last"])),
-            None => format!("\"{field}\""),
+            Some(_) => format!("{}({field})", self.random.pick(&["mean", "max", "last"])),
+            None => format!("{field}"),
         };
-        let mut influxql = format!("SELECT {name}({of}{more}) FROM \"{from}\" WHERE {conditions}");
+        let mut influxql = format!("SELECT {name}({of}{more}) FROM {from} WHERE {conditions}");
         push_groups(&mut influxql, window.map(|(_, text)| text), &groups, " fill(none)");
-        if window.is_none() && self.random.chance(0.7) {
+        let is_limited = window.is_none() && self.random.chance(0.7);
+        if is_limited {
             influxql.push_str(" LIMIT 100");
         }
-        self.finish(influxql, None, 3.0)
+        let shows_all_rows = window.is_none() && !is_limited;
+        Question { shows_all_rows, ..self.finish(influxql, None, 3.0) }
     }
 
     /// A function of what another gives.
@@ -391,8 +396,7 @@ impl<'a> Draft<'a> {
         let window = self.window(&groups);
         let from = &self.from.name;
         let (conditions, _) = self.conditions(true);
-        let mut within =
-            format!("SELECT {inner}(\"{field}\") AS x FROM \"{from}\" WHERE {conditions}");
+        let mut within = format!("SELECT {inner}({field}) AS x FROM {from} WHERE {conditions}");
         push_groups(&mut within, window.map(|(_, text)| text), &groups, " fill(none)");
         let kept: Vec<&str> = groups.iter().copied().filter(|_| self.random.chance(0.5)).collect();
         let mut influxql = format!("SELECT {outer}(x) FROM ({within})");
@@ -407,14 +411,38 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// A text for SQL.
+fn sql_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The regular expression of a text.
+fn literally(text: &str) -> String {
+    let escaped = |c: char| (!c.is_alphanumeric() && c != '_').then_some('\\');
+    text.chars().flat_map(|c| escaped(c).into_iter().chain([c])).collect()
+}
+
 fn push_groups(text: &mut String, window: Option<&str>, groups: &[&str], fill: &str) {
     let mut parts: Vec<String> =
         window.map(|window| format!("time({window})")).into_iter().collect();
-    parts.extend(groups.iter().map(|key| format!("\"{key}\"")));
+    parts.extend(groups.iter().map(|key| (*key).to_owned()));
     if !parts.is_empty() {
         write!(text, " GROUP BY {}", parts.join(", ")).expect("BUG: text can always grow");
     }
     if window.is_some() {
         text.push_str(fill);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_between_quotes_may_have_any() {
+        assert_eq!(quoted("a\"b\\", '"'), r#""a\"b\\""#);
+        assert_eq!(quoted("it's\n\"so\"", '\''), r#"'it\'s\n"so"'"#);
+        assert_eq!(sql_text("it's"), "'it''s'");
+        assert_eq!(literally("/a.b_1"), r"\/a\.b_1");
     }
 }

@@ -12,7 +12,7 @@ const TEXTS_MAX: usize = 20;
 /// Percentiles of numbers that conditions compare with.
 const PERCENTILES: [u32; 7] = [1, 10, 30, 50, 90, 99, 100];
 
-/// A measurement that has rows.
+/// A measurement that has rows; names of it, and in it, are quoted.
 #[derive(Debug)]
 pub(super) struct Measurement {
     pub(super) name: String,
@@ -72,6 +72,20 @@ pub(super) fn rows(client: &mut Client, db: &str, statement: &str) -> Result<Vec
     Ok(series.iter().map(values).collect())
 }
 
+/// A name or text as InfluxQL has it between quotes.
+pub(super) fn quoted(text: &str, quote: char) -> String {
+    let mut quoted = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => quoted.push_str("\\n"),
+            c if c == quote || c == '\\' => quoted.extend(['\\', c]),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push(quote);
+    quoted
+}
+
 fn lossy(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned()
 }
@@ -92,7 +106,7 @@ fn column(rows: &[Vec<Json>], at: usize) -> Vec<String> {
 /// All measurements of a database that have a row and a number.
 pub(super) fn measurements(client: &mut Client, db: &str) -> Result<Vec<Measurement>> {
     let names = column(&rows(client, db, "SHOW MEASUREMENTS")?, 0);
-    let found = names.into_iter().map(|name| measurement(client, db, name));
+    let found = names.into_iter().map(|name| measurement(client, db, quoted(&name, '"')));
     let found = found.collect::<Result<Vec<_>>>()?;
     let found: Vec<Measurement> = found.into_iter().flatten().collect();
     if found.is_empty() {
@@ -102,23 +116,23 @@ pub(super) fn measurements(client: &mut Client, db: &str) -> Result<Vec<Measurem
 }
 
 fn measurement(client: &mut Client, db: &str, name: String) -> Result<Option<Measurement>> {
-    let keys = column(&rows(client, db, &format!("SHOW TAG KEYS FROM \"{name}\""))?, 0);
+    let keys = column(&rows(client, db, &format!("SHOW TAG KEYS FROM {name}"))?, 0);
     let mut tags = Vec::new();
     for key in keys {
-        let values =
-            format!("SHOW TAG VALUES FROM \"{name}\" WITH KEY = \"{key}\" LIMIT {TAG_VALUES_MAX}");
+        let key = quoted(&key, '"');
+        let values = format!("SHOW TAG VALUES FROM {name} WITH KEY = {key} LIMIT {TAG_VALUES_MAX}");
         tags.push(Tag { values: column(&rows(client, db, &values)?, 1), key });
     }
     let mut fields = Vec::new();
-    for row in rows(client, db, &format!("SHOW FIELD KEYS FROM \"{name}\""))?.iter().flatten() {
+    for row in rows(client, db, &format!("SHOW FIELD KEYS FROM {name}"))?.iter().flatten() {
         let (Some(field), Some(kind)) = (cell(row, 0), cell(row, 1)) else { continue };
+        let field = quoted(&field, '"');
         let kind = kind_of(client, db, &name, &field, &kind)?;
         fields.push(Field { name: field, kind });
     }
     let Some(number) = fields.iter().find(|field| field.is_number()) else { return Ok(None) };
     let mut time = |call: &str| -> Result<Option<i64>> {
-        let found =
-            rows(client, db, &format!("SELECT {call}(\"{}\") FROM \"{name}\"", number.name))?;
+        let found = rows(client, db, &format!("SELECT {call}({}) FROM {name}", number.name))?;
         Ok(found.iter().flatten().find_map(|row| cell(row, 0)?.parse().ok()))
     };
     let (Some(first_ns), Some(last_ns)) = (time("first")?, time("last")?) else { return Ok(None) };
@@ -127,10 +141,9 @@ fn measurement(client: &mut Client, db: &str, name: String) -> Result<Option<Mea
 
 fn kind_of(client: &mut Client, db: &str, name: &str, field: &str, kind: &str) -> Result<Kind> {
     Ok(match kind {
-        "float" | "integer" => {
-            let calls =
-                PERCENTILES.map(|percentile| format!("percentile(\"{field}\", {percentile})"));
-            let found = rows(client, db, &format!("SELECT {} FROM \"{name}\"", calls.join(", ")))?;
+        "float" | "integer" | "unsigned" => {
+            let calls = PERCENTILES.map(|percentile| format!("percentile({field}, {percentile})"));
+            let found = rows(client, db, &format!("SELECT {} FROM {name}", calls.join(", ")))?;
             let Some(row) = found.iter().flatten().next() else {
                 return Ok(Kind::Number(Vec::new()));
             };
@@ -138,7 +151,7 @@ fn kind_of(client: &mut Client, db: &str, name: &str, field: &str, kind: &str) -
         }
         "boolean" => Kind::Boolean,
         _ => {
-            let texts = format!("SELECT distinct(\"{field}\") FROM \"{name}\" LIMIT {TEXTS_MAX}");
+            let texts = format!("SELECT distinct({field}) FROM {name} LIMIT {TEXTS_MAX}");
             Kind::Text(column(&rows(client, db, &texts)?, 1))
         }
     })

@@ -1,6 +1,6 @@
 //! Thawed forms of pages, put in the cache while the segment is written.
 //!
-//! The first looks at an entropy-coded page cost more than all later ones (`thaw`), and what was just written is what
+//! The first looks at a page that is slow in parts (`codec::is_slow_in_parts`) cost more than all later ones (`thaw`), and what was just written is what
 //! somebody is about to ask for. While a page is written its values are at hand, so its thawed form costs
 //! packing them once more: a quarter of what encoding the page took. Entries of the cache that nobody asks for leave it
 //! first.
@@ -64,7 +64,7 @@ impl Thawer {
         self.source.put(Kind::KeptTimes, extent, times, bytes);
     }
 
-    /// Some rows of a column of numbers are the last of the block's pages so far, entropy-coded.
+    /// Some rows of a column of numbers are the last of the block's pages so far, which is slow in parts.
     pub(crate) fn add_page(
         &mut self,
         pages: &[PageEntry],

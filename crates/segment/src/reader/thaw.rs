@@ -51,7 +51,7 @@ struct PageState {
     looks: AtomicU32,
     /// There from the first of these looks on.
     marks: OnceLock<Marks>,
-    /// What is there of a page that is not entropy-coded.
+    /// What is there of a page that is not thawed.
     pieces: OnceLock<Pieces>,
 }
 
@@ -61,7 +61,7 @@ impl ThawedPages {
         self.thawed[place % GROUP_PAGES] = OnceLock::from(thawed);
     }
 
-    /// The marks of the page at a place of the block, if it is known to be entropy-coded.
+    /// The marks of the page at a place of the block, if it is known to be slow in parts.
     pub(super) fn marks(&self, place: usize) -> Option<&Marks> {
         self.pages[place % GROUP_PAGES].marks.get()
     }
@@ -133,7 +133,7 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Says that rows of the entropy-coded page at a place are wanted and are not there thawed, a few of them or most.
+    /// Says that rows of the page at a place, which is slow in parts, are wanted and are not there thawed, a few of them or most.
     /// What is known of its group, with room for marks if these are a few, and whether the page shall be thawed now.
     pub(super) fn touch(&mut self, place: usize, are_few: bool) -> (Arc<ThawedPages>, bool) {
         let group = self.open(place);
@@ -155,7 +155,7 @@ impl<'a> Groups<'a> {
         (group, looks >= LOOKS_BEFORE)
     }
 
-    /// Says that some rows of the page at a place are wanted, which is not entropy-coded, and are not there in
+    /// Says that some rows of the page at a place are wanted, which is not slow in parts, and are not there in
     /// pieces. From the second time on its pieces are kept: what is read then, by `read`, whose result are the
     /// bytes of memory that it takes.
     pub(super) fn read_pieces<E>(

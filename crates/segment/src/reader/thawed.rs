@@ -1,4 +1,4 @@
-//! A page in pieces that are each fast to read in parts: the thawed form of one that was entropy-coded.
+//! A page in pieces that are each fast to read in parts: the thawed form of one that was slow in parts.
 //!
 //! In memory: an entry a piece, then the pieces, each laid out as any page of few rows. An entry says where its piece
 //! ends, how many values it has, and how far some of them are from the first, so that of a row's differences only

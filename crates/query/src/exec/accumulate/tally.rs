@@ -17,12 +17,14 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Column, FieldType, Numbered, Scalar, Strings, TextPlace, Values};
 
 use self::spread::Spread;
+use self::texts::Texts;
 use super::kernels;
 use super::slots::{BySlot, Run, SEVERAL, targets};
 use crate::functions::Function;
 use crate::functions::values::{self, Occurrences, Value};
 
 mod spread;
+mod texts;
 
 /// Integers of a run within this distance are counted in a table: one that the first-level cache holds.
 const TABLE_VALUES: u64 = 2048;
@@ -133,13 +135,6 @@ impl SharedTexts {
         let numbers = numbers.into_iter().map(u64::from).collect();
         Self { numbers, known: vec![None; places.len()], places }
     }
-}
-
-/// Numbers for texts.
-#[derive(Clone, Debug, Default)]
-struct Texts {
-    texts: Strings,
-    places: HashTable<u32>,
 }
 
 impl Tally {
@@ -493,11 +488,7 @@ impl Tally {
     /// The results of a slot, in the order they are shown; none if it has no values.
     pub(crate) fn results(&self, slot: usize, ascending: bool) -> Vec<Scalar> {
         if let Some(count) = self.counts.get(slot) {
-            return Some(*count)
-                .filter(|count| *count > 0)
-                .map(Scalar::Integer)
-                .into_iter()
-                .collect();
+            return if *count > 0 { vec![Scalar::Integer(*count)] } else { Vec::new() };
         }
         let places = self.by_slot.of(slot);
         if places.is_empty() {
@@ -571,29 +562,6 @@ impl Tally {
 fn identity(input: FieldType, bits: u64) -> u64 {
     const MINUS_ZERO: u64 = 1 << 63;
     if input == FieldType::Float && bits == MINUS_ZERO { 0 } else { bits }
-}
-
-impl Texts {
-    /// The number of a text: a new one, if it has none.
-    fn number(&mut self, text: &[u8], hasher: &DefaultHashBuilder) -> u32 {
-        let texts = &mut self.texts;
-        let hash = hasher.hash_one(text);
-        if let Some(at) = self.places.find(hash, |at| texts.get_bytes(*at as usize) == text) {
-            return *at;
-        }
-        let at = texts.len() as u32;
-        texts.push(std::str::from_utf8(text).expect("BUG: a column of texts holds UTF-8"));
-        self.places.insert_unique(hash, at, |at| hasher.hash_one(texts.get_bytes(*at as usize)));
-        at
-    }
-
-    fn text(&self, number: u64) -> &str {
-        self.texts.get(number as usize)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.texts.memory_bytes() + self.places.allocation_size()
-    }
 }
 
 #[cfg(test)]

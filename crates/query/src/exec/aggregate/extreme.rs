@@ -26,7 +26,7 @@ const READ_PART: u64 = 8;
 
 /// How many times as many series are looked at next, if they are not short.
 const GROWTH: u32 = 32;
-/// Of short ones so many are looked at first, and then all: a page has rows of as many.
+/// Of short ones so many are looked at first, which lie in a page or two, and then all.
 const FEW_SHORT: u32 = 64;
 
 /// The point, if the SELECT asks for one and this is a way to find it that pays.
