@@ -375,7 +375,7 @@ impl<'a> Draft<'a> {
         let window = self.window(&groups).filter(|_| !matches!(name, "abs" | "floor" | "sqrt"));
         let of = match window {
             Some(_) => format!("{}({field})", self.random.pick(&["mean", "max", "last"])),
-            None => format!("{field}"),
+            None => field.clone(),
         };
         let mut influxql = format!("SELECT {name}({of}{more}) FROM {from} WHERE {conditions}");
         push_groups(&mut influxql, window.map(|(_, text)| text), &groups, " fill(none)");
