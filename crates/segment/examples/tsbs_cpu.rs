@@ -143,7 +143,7 @@ fn point_reads(
             for block in reader.blocks(&directory, &(host..=host), time) {
                 let block = block?;
                 let Some(rows) = reader.runs(&block)?.rows_of(host) else { continue };
-                let rows = reader.times_in(&block, rows, time, &mut times)?;
+                let rows = reader.times_in(&block, &[rows], time, &mut times)?.remove(0);
                 reader.column(&block, field, rows, &mut values)?;
             }
             assert_eq!(times.len(), values.len());

@@ -329,8 +329,8 @@ impl SegmentReader {
         fields::column(self, block, field, rows, out)
     }
 
-    /// Adds the values of fields in several parts of a block to a column each, those of the first field before those of
-    /// the second, as [`SegmentReader::column`] does for one; the parts ascend. A page that cannot be read in parts is
+    /// Adds the values of fields in several parts of a block, as [`SegmentReader::column`] does for one; the parts ascend.
+    /// There is a column for each field, or one for each part of each field, those of the first field first. A page that cannot be read in parts is
     /// decoded once for all of them. What one field waits for overlaps with what the next one does. A field
     /// without a number is one that the measurement does not have: all of its values are missing.
     ///
@@ -470,8 +470,7 @@ impl SegmentReader {
         times::end_row(self, block, time, edge)
     }
 
-    /// The rows at times inside `time` among `rows`, which are all of one series. Their times are
-    /// added to `out`.
+    /// The rows at times inside `time` among the rows of each of some `series`, which ascend. Their times are added to `out`.
     ///
     /// # Errors
     /// If the disk fails or the page is damaged; `out` is of no use then.
@@ -481,11 +480,11 @@ impl SegmentReader {
     pub fn times_in(
         &self,
         block: &Block,
-        rows: Range<usize>,
+        series: &[Range<usize>],
         time: TimeRange,
         out: &mut Vec<i64>,
-    ) -> Result<Range<usize>, SegmentError> {
-        times::times_in(self, block, rows, time, out)
+    ) -> Result<Vec<Range<usize>>, SegmentError> {
+        times::times_in(self, block, series, time, out)
     }
 
     /// The windows of a block, if it keeps summaries of any field.

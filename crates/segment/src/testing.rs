@@ -1,5 +1,6 @@
 //! Made-up segments for tests, kept twice: as a file and as plain rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, FieldType, Name, Scalar, SeriesId, TimeRange, Values};
@@ -248,6 +249,54 @@ pub(crate) fn open(bytes: Vec<u8>) -> Result<SegmentReader, SegmentError> {
     SegmentReader::over(Arc::new(MemoryFile::new("test.seg", bytes)), cache)
 }
 
+/// Checks that rows of several series which are read at once are those of each.
+pub(crate) fn check_together(
+    reader: &SegmentReader,
+    measurement: &str,
+    series: std::ops::RangeInclusive<SeriesId>,
+    time: TimeRange,
+) {
+    let directory = reader.directory(measurement).unwrap().unwrap();
+    for block in reader.blocks(&directory, &series, time) {
+        let block = block.unwrap();
+        let runs = reader.runs(&block).unwrap();
+        let wanted = runs.iter().filter(|(id, _)| series.contains(id)).map(|(_, rows)| rows);
+        check_parts(reader, &directory, &block, (&wanted.collect::<Vec<_>>(), time)).unwrap();
+    }
+}
+
+fn check_parts(
+    reader: &SegmentReader,
+    directory: &Directory,
+    block: &Block,
+    (series, time): (&[Range<usize>], TimeRange),
+) -> Result<(), SegmentError> {
+    let (mut times, mut of_each) = (vec![0], vec![0]);
+    let parts = reader.times_in(block, series, time, &mut times)?;
+    for (rows, part) in series.iter().zip(&parts) {
+        let found = reader.times_in(block, std::slice::from_ref(rows), time, &mut of_each)?;
+        assert_eq!(found.as_slice(), std::slice::from_ref(part));
+    }
+    assert_eq!(times, of_each);
+    let fields = directory.fields().iter().enumerate().map(|(at, (_, t))| (Some(at), *t));
+    let fields: Vec<(Option<usize>, FieldType)> = fields.collect();
+    let empty = |(_, t): &(Option<usize>, FieldType)| Column::new(Values::empty(*t));
+    let mut joined: Vec<Column> = fields.iter().map(empty).collect();
+    let mut each = Vec::new();
+    fields.iter().for_each(|field| each.extend(parts.iter().map(|_| empty(field))));
+    reader.columns(block, &parts, &fields, &mut joined)?;
+    reader.columns(block, &parts, &fields, &mut each)?;
+    for (at, (joined, field)) in joined.iter().zip(&fields).enumerate() {
+        let mut all = empty(field);
+        let of_field = &each[at * parts.len()..(at + 1) * parts.len()];
+        of_field.iter().for_each(|part| all.extend_from(part, 0..part.len()));
+        let cells =
+            |column: &Column| (0..column.len()).map(|row| cell_at(column, row)).collect::<Vec<_>>();
+        assert_eq!(cells(joined), cells(&all), "in one column and in several");
+    }
+    Ok(())
+}
+
 /// The rows of a range of blocks that a reader finds.
 pub(crate) fn read(
     reader: &SegmentReader,
@@ -264,7 +313,7 @@ pub(crate) fn read(
         for (id, rows) in runs.iter().filter(|(id, _)| series.contains(id)) {
             let mut times = vec![0];
             let found = reader.rows_in(&block, rows.clone(), time)?;
-            let rows = reader.times_in(&block, rows, time, &mut times)?;
+            let rows = reader.times_in(&block, &[rows], time, &mut times)?.remove(0);
             assert_eq!(rows, found, "two ways to the same rows");
             let times = &times[1..];
             if block.has_one_series() {

@@ -38,11 +38,12 @@ mod summarise;
 mod sweep;
 mod tag_cache;
 mod with_rows;
+mod within_time;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::{Name, SeriesId, SeriesRun, SummaryBatch, TimeRange};
+use model::{Name, SeriesId, SummaryBatch, TimeRange};
 use segment::LONG_SERIES_ROWS;
 use store::{
     ExtentPart, Scan, ScanContext, ScanCursor, ScanItem, ScanSlice, ScanStats, SeriesTable,
@@ -67,6 +68,7 @@ use shared_block::{READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
+use within_time::is_short_time;
 
 /// A scan without rows: the measurement does not exist.
 #[derive(Debug)]
@@ -253,6 +255,12 @@ impl OpenSlice {
         let reader = SeriesReader {
             gathered: plan.series_at_once(rows_each, few).unwrap_or(0),
             shares_blocks: joins_series && rows_each < LONG_SERIES_ROWS.into(),
+            is_short_time: is_short_time(
+                plan.rows_each_within(partitions, time),
+                few,
+                plan.fields.len(),
+                plan.filters.len(),
+            ),
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),
@@ -265,6 +273,7 @@ impl OpenSlice {
         .expecting();
         Ok(LocalCursor {
             next: 0,
+            looked_ahead: 0,
             walk: None,
             next_many: if reader.reads_many() { 0 } else { usize::MAX },
             series: slice.series.clone(),
@@ -421,6 +430,8 @@ struct LocalCursor {
     series: Option<Arc<[u32]>>,
     /// How many of them are done.
     next: usize,
+    /// For how many of them it was looked ahead.
+    looked_ahead: usize,
     /// How far the one before that was read, if not to its end.
     walk: Option<(u32, SeriesWalk)>,
     /// From which of them on many may be read together.
@@ -452,6 +463,7 @@ const READ_AHEAD: usize = 64;
 impl LocalCursor {
     /// Gets ready for the next series, if there are several, or one in several partitions.
     fn look_ahead(&mut self) {
+        self.looked_ahead = self.next + LOOKED_AHEAD;
         let series = self.upcoming(LOOKED_AHEAD);
         let are_several = series.len() > 1 || self.reader.partitions.len() > 1;
         if are_several && !self.reader.look_ahead(&series) {
@@ -475,14 +487,19 @@ impl LocalCursor {
             self.next_many = usize::MAX;
             return Ok(false);
         }
-        let many = self.reader.read_many(&left)?;
+        let many = self.reader.read_many(&left, self.looked_ahead - self.next)?;
         self.next += many.done;
         self.next_many = self.next + many.alone;
-        for summaries in &many.summaries {
-            self.batch.add_summaries(SeriesRun::SEVERAL, summaries, &mut self.ready);
+        for (ordinal, summaries) in &many.summaries {
+            self.batch.add_summaries(*ordinal, summaries, &mut self.ready);
         }
         if let Some(rows) = many.rows {
             self.batch.add_batch(rows, &mut self.ready);
+        }
+        if let Some(walk) = many.last
+            && let Some(ordinal) = self.ordinal(self.next - 1)
+        {
+            self.walk = Some((ordinal, walk));
         }
         if let Some(series) = many.unfinished
             && let Some(ordinal) = self.ordinal(self.next - 1)
@@ -509,7 +526,7 @@ impl ScanCursor for LocalCursor {
                 self.batch.finish(&mut self.ready);
                 break;
             };
-            if self.next.is_multiple_of(LOOKED_AHEAD) {
+            if self.next >= self.looked_ahead {
                 self.look_ahead();
             }
             if self.next >= self.next_many && self.read_many()? {

@@ -49,10 +49,12 @@ pub(super) fn columns(
     out: &mut [Column],
 ) -> Result<(), SegmentError> {
     check(block, parts);
-    assert_eq!(out.len(), fields.len() * parts.len(), "BUG: not a column each");
-    if parts.is_empty() {
+    if parts.is_empty() || fields.is_empty() {
         return Ok(());
     }
+    let of_each = out.len() / fields.len();
+    let is_whole = of_each * fields.len() == out.len() && [1, parts.len()].contains(&of_each);
+    assert!(is_whole, "BUG: not a column for each field or part");
     let mut groups = Groups::new(reader, block);
     // Each field's pages are behind several pointers that are not in the processor's cache. Followed for
     // all fields before any is decoded, they are waited for together.
@@ -84,14 +86,18 @@ pub(super) fn columns(
     let pages = reader.shared.source.pages(&extents, reader.keep_pages)?;
     let mut pages = read_for.into_iter().zip(pages).peekable();
     let mut tight = Vec::new();
-    for ((index, (field, _)), out) in fields.iter().enumerate().zip(out.chunks_mut(parts.len())) {
+    for ((index, (field, _)), out) in fields.iter().enumerate().zip(out.chunks_mut(of_each)) {
         match field {
             Some(field) => {
                 let bytes = pages.next_if(|(at, _)| *at == index).map(|(_, bytes)| bytes);
                 let page = read(&mut groups, *field, bytes, parts, out)?;
                 tight.extend(page.map(|page| (page, out)));
             }
-            None => parts.iter().zip(out).for_each(|(rows, out)| out.extend_missing(rows.len())),
+            None => {
+                for (part, rows) in parts.iter().enumerate() {
+                    of_part(out, part).extend_missing(rows.len());
+                }
+            }
         }
     }
     read_tight(&mut groups, tight, parts)
@@ -177,6 +183,12 @@ fn check(block: &Block, parts: &[Range<usize>]) {
     assert!(parts.is_sorted_by(|a, b| a.end <= b.start), "BUG: parts that do not ascend");
 }
 
+/// The column of a part: its own, or that of all.
+fn of_part(out: &mut [Column], part: usize) -> &mut Column {
+    let at = if out.len() == 1 { 0 } else { part };
+    &mut out[at]
+}
+
 fn wanted(parts: &[Range<usize>]) -> usize {
     parts.iter().map(Range::len).sum()
 }
@@ -237,9 +249,9 @@ fn read<'a>(
     let (reader, block) = (groups.reader, groups.block);
     let field_type = block.field_type(field);
     assert!(out.iter().all(|c| fits(&c.values, field_type)), "BUG: a column of another type");
-    let mut each = parts.iter().cloned().zip(&mut *out);
+    let mut each = parts.iter().cloned().enumerate();
     let Some((place, page)) = block.page_place(field) else {
-        each.for_each(|(rows, out)| out.extend_missing(rows.len()));
+        each.for_each(|(part, rows)| of_part(out, part).extend_missing(rows.len()));
         return Ok(None);
     };
     let (source, shape) = (&reader.shared.source, shape(block, page));
@@ -247,11 +259,12 @@ fn read<'a>(
     // What is there is used for whole pages as well: a scan of one field takes a tenth less.
     if let Some(group) = groups.of(place) {
         if let Some(thawed) = group.page(place) {
-            let done = each.try_for_each(|(rows, out)| thawed.decode(rows, out));
+            let done = each.try_for_each(|(part, rows)| thawed.decode(rows, of_part(out, part)));
             return done.map_err(malformed).map(|()| None);
         }
         if let Some(pieces) = group.pieces(place, parts) {
-            let done = each.try_for_each(|(rows, out)| pieces.decode(shape.rows, &rows, out));
+            let done = each
+                .try_for_each(|(part, rows)| pieces.decode(shape.rows, &rows, of_part(out, part)));
             return done.map_err(malformed).map(|()| None);
         }
     }
@@ -263,22 +276,26 @@ fn read<'a>(
     // Once that is known, the page need not be waited for to tell.
     let is_known = are_few && groups.of(place).is_some_and(|group| group.marks(place).is_some());
     if is_known || field_type.is_numeric() && is_slow_in_parts(&bytes, shape) {
-        let (group, thaw) = reader.keep_pages.then(|| groups.touch(place, are_few)).unzip();
+        let few = are_few.then_some(parts.len());
+        let (group, thaw) = reader.keep_pages.then(|| groups.touch(place, few)).unzip();
         let (group, thaw) = (group.filter(|_| are_few), thaw == Some(true));
         return Ok(Some(TightPage { place, page, bytes, group, thaw }));
     }
     if reader.keep_pages && are_few && is_in_pieces(shape, field_type) {
         let kind = (shape, field_type);
         let read = |pieces: &Pieces| {
-            let mut each = parts.iter().zip(&mut *out);
-            each.try_fold(0, |all, (rows, out)| Ok(all + pieces.read(&bytes, kind, rows, out)?))
+            let mut each = parts.iter().enumerate();
+            each.try_fold(0, |all, (part, rows)| {
+                Ok(all + pieces.read(&bytes, kind, rows, of_part(&mut *out, part))?)
+            })
         };
         if let Some(done) = groups.read_pieces(place, read) {
             return done.map_err(malformed).map(|()| None);
         }
     }
-    let mut each = parts.iter().cloned().zip(out);
-    each.try_for_each(|(rows, out)| column::decode(&bytes, shape, rows, out)).map_err(malformed)?;
+    let mut each = parts.iter().cloned().enumerate();
+    each.try_for_each(|(part, rows)| column::decode(&bytes, shape, rows, of_part(out, part)))
+        .map_err(malformed)?;
     Ok(None)
 }
 
@@ -294,39 +311,46 @@ pub(super) fn read_tight(
     for pages in pages.chunks_mut(codec::STREAMS_TOGETHER) {
         let rows: Vec<_> = pages.iter().map(|(page, _)| page.together(block, parts)).collect();
         let type_of = |page: &TightPage<'_>| block.field_type(page.page.field as usize);
-        let mut wider: Vec<Column> =
-            pages.iter().map(|(page, _)| Column::new(Values::empty(type_of(page)))).collect();
+        // What is decoded before it is put where it belongs: rows that are decoded together, or parts that one column takes.
+        let between = |((page, out), rows): (&(TightPage<'_>, &mut [Column]), &Option<_>)| {
+            let apart = if out.len() < parts.len() { parts.len() } else { 0 };
+            let columns = if rows.is_some() { 1 } else { apart };
+            vec![Column::new(Values::empty(type_of(page))); columns]
+        };
+        let mut between: Vec<Vec<Column>> = pages.iter().zip(&rows).map(between).collect();
         let (mut numbers, mut page_of) = (Vec::new(), Vec::new());
-        for (at, (((page, out), wider), rows)) in
-            pages.iter_mut().zip(&mut wider).zip(&rows).enumerate()
+        for (at, (((page, out), between), rows)) in
+            pages.iter_mut().zip(&mut between).zip(&rows).enumerate()
         {
             let (bytes, shape, marks) = (&page.bytes[..], shape(block, page.page), page.marks());
-            let part = |rows: &Range<usize>, out| NumbersPart {
+            let part = |(rows, out): (&Range<usize>, _)| NumbersPart {
                 page: bytes,
                 shape,
                 rows: rows.clone(),
                 out,
                 marks,
             };
-            match rows {
-                Some(rows) => numbers.push(part(rows, wider)),
-                None => {
-                    numbers.extend(parts.iter().zip(&mut **out).map(|(rows, out)| part(rows, out)));
-                }
-            }
+            let to = if between.is_empty() { &mut **out } else { &mut **between };
+            let rows = rows.as_ref().map_or(parts, std::slice::from_ref);
+            numbers.extend(rows.iter().zip(to).map(part));
             page_of.resize(numbers.len(), at);
         }
         column::decode_together(&mut numbers).map_err(|(at, error)| {
             let source = &groups.reader.shared.source;
             source.malformed(pages[page_of[at]].0.page.extent.offset, &error)
         })?;
-        for (((page, out), wider), all) in pages.iter_mut().zip(wider).zip(rows) {
-            let Some(all) = all else { continue };
-            for (rows, out) in parts.iter().zip(&mut **out) {
-                out.extend_from(&wider, rows.start - all.start..rows.end - all.start);
+        for (((page, out), between), all) in pages.iter_mut().zip(between).zip(rows) {
+            let Some(all) = all else {
+                between.iter().for_each(|part| out[0].extend_from(part, 0..part.len()));
+                continue;
+            };
+            let whole = &between[0];
+            for (part, rows) in parts.iter().enumerate() {
+                let rows = rows.start - all.start..rows.end - all.start;
+                of_part(out, part).extend_from(whole, rows);
             }
             if page.thaw {
-                groups.keep(page.place, &wider);
+                groups.keep(page.place, whole);
             }
         }
     }

@@ -7,8 +7,8 @@ use model::{Column, CompareOp, FieldType, Holds, Scalar, SeriesId, TimeRange, Va
 use proptest::prelude::*;
 
 use crate::testing::{
-    ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, open, read, scalar_of, specs, write,
-    write_thawed,
+    ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, Spec, check_together, open, read, scalar_of,
+    specs, write, write_thawed,
 };
 use crate::{Block, Edge, FieldCondition, FieldOperand, SegmentReader};
 
@@ -77,6 +77,7 @@ proptest! {
                 let (series, time) = some_range(&measurement.rows, &mut rng);
                 let found = read(&reader, &measurement.name, series.clone(), time).unwrap();
                 prop_assert_eq!(&found, &wanted(measurement, &series, time));
+                check_together(&reader, &measurement.name, series.clone(), time);
                 let directory = reader.directory(&measurement.name).unwrap().unwrap();
                 let keys = |b: Result<Block, crate::SegmentError>| {
                     b.map(|b: Block| (b.first(), b.last())).unwrap()
@@ -261,6 +262,7 @@ fn times_of_long_series_are_found_without_reading_all() {
             let (series, time) = some_range(&plain[0].rows, &mut rng);
             let found = read(&reader, "m0", series.clone(), time).unwrap();
             assert_eq!(found, wanted(&plain[0], &series, time));
+            check_together(&reader, "m0", series, time);
         }
     }
 }

@@ -133,14 +133,14 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Says that rows of the page at a place, which is slow in parts, are wanted and are not there thawed, a few of them or most.
-    /// What is known of its group, with room for marks if these are a few, and whether the page shall be thawed now.
-    pub(super) fn touch(&mut self, place: usize, are_few: bool) -> (Arc<ThawedPages>, bool) {
+    /// Says that rows of the page at a place, which is slow in parts, are wanted and are not there thawed: most of them or a
+    /// `few`, in so many parts. What is known of its group, with room for marks if these are a few, and whether the page shall be thawed now.
+    pub(super) fn touch(&mut self, place: usize, few: Option<usize>) -> (Arc<ThawedPages>, bool) {
         let group = self.open(place);
         let page = &group.pages[place % GROUP_PAGES];
-        let weight = if are_few { 1 } else { LOOKS_OF_MOST };
+        let weight = few.map_or(LOOKS_OF_MOST, |parts| parts as u32);
         let looks = page.looks.fetch_add(weight, Ordering::Relaxed);
-        if !are_few {
+        if few.is_none() {
             return (group, looks >= LOOKS_BEFORE);
         }
         let mut bytes_added = 0;

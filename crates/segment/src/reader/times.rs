@@ -154,6 +154,32 @@ impl<'a> Times<'a> {
         Ok(FoundRows { rows, time, near: (search.rows, search.times) })
     }
 
+    /// The rows inside `time` among `rows` of one series; their times are added to `out`.
+    fn within(
+        &self,
+        rows: Range<usize>,
+        time: TimeRange,
+        out: &mut Vec<i64>,
+    ) -> Result<Range<usize>, SegmentError> {
+        if rows.is_empty() || time.covers(&self.block.time()) {
+            self.decode(rows.clone(), out)?;
+            return Ok(rows);
+        }
+        let is_shared = !self.block.has_one_series();
+        let at_once = if is_shared { DECODE_AT_ONCE_SHARED } else { DECODE_AT_ONCE };
+        if rows.len() <= at_once && !self.form.is_calculated() {
+            let had = out.len();
+            self.decode(rows.clone(), out)?;
+            let inside = inside(&out[had..], time);
+            out.truncate(had + inside.end);
+            out.drain(had..had + inside.start);
+            return Ok(rows.start + inside.start..rows.start + inside.end);
+        }
+        let found = search(self, rows, time)?;
+        self.decode(found.clone(), out)?;
+        Ok(found)
+    }
+
     fn decode_page(
         &self,
         page: &[u8],
@@ -261,35 +287,41 @@ pub(super) fn times(
     Times::open(reader, block)?.decode(rows, out)
 }
 
-/// The rows inside `time` among `rows`; their times are added to `out`.
+/// The rows inside `time` among those of each of some series; their times are added to `out`.
 pub(crate) fn times_in(
     reader: &SegmentReader,
     block: &Block,
-    rows: Range<usize>,
+    series: &[Range<usize>],
     time: TimeRange,
     out: &mut Vec<i64>,
-) -> Result<Range<usize>, SegmentError> {
-    if rows.is_empty() || time.is_empty() || !time.overlaps(&block.time()) {
-        return Ok(rows.start..rows.start);
-    }
-    if time.covers(&block.time()) {
-        times(reader, block, rows.clone(), out)?;
-        return Ok(rows);
+) -> Result<Vec<Range<usize>>, SegmentError> {
+    if time.is_empty() || !time.overlaps(&block.time()) {
+        return Ok(series.iter().map(|rows| rows.start..rows.start).collect());
     }
     let times = Times::open(reader, block)?;
-    let at_once = if block.has_one_series() { DECODE_AT_ONCE } else { DECODE_AT_ONCE_SHARED };
-    if rows.len() <= at_once && !times.form.is_calculated() {
-        let had = out.len();
-        times.decode(rows.clone(), out)?;
-        let start = out[had..].partition_point(|t| *t < time.min);
-        let end = start + out[had + start..].partition_point(|t| *t <= time.max);
-        out.truncate(had + end);
-        out.drain(had..had + start);
-        return Ok(rows.start + start..rows.start + end);
+    let (Some(first), Some(last)) = (series.first(), series.last()) else { return Ok(Vec::new()) };
+    let all = first.start..last.end;
+    let are_most = series.iter().map(Range::len).sum::<usize>() * 2 > all.len();
+    if series.len() < 2 || times.form.is_calculated() || !are_most {
+        return series.iter().map(|rows| times.within(rows.clone(), time, out)).collect();
     }
-    let found = search(&times, rows, time)?;
-    times.decode(found.clone(), out)?;
-    Ok(found)
+    let mut whole = Vec::with_capacity(all.len());
+    times.decode(all.clone(), &mut whole)?;
+    Ok(series
+        .iter()
+        .map(|rows| {
+            let of_series = &whole[rows.start - all.start..rows.end - all.start];
+            let inside = inside(of_series, time);
+            out.extend_from_slice(&of_series[inside.clone()]);
+            rows.start + inside.start..rows.start + inside.end
+        })
+        .collect())
+}
+
+/// Which of some times, which ascend, are inside `time`.
+fn inside(times: &[i64], time: TimeRange) -> Range<usize> {
+    let start = times.partition_point(|t| *t < time.min);
+    start..start + times[start..].partition_point(|t| *t <= time.max)
 }
 
 /// The rows inside `time` among `rows`.

@@ -56,14 +56,19 @@ impl SegmentSource {
         self.ahead.clear();
         let Some(expected) = self.expected else { return true };
         let edge = if let Expected::Row(edge) = expected { edge } else { Edge::First };
+        let mut shared_to: Option<SeriesId> = None;
         for series in series.iter().copied() {
-            if !self.may_have(series, time) {
+            // Series behind the first one of a block that they share are found with it.
+            if !self.may_have(series, time) || shared_to.is_some_and(|last| series < last) {
                 continue;
             }
             let mut walk = self.walk(series, time);
             // What cannot be read is found once more, and reported, by whoever reads it.
             let Ok(block) = self.peek_block(&mut walk, edge) else { break };
-            self.near = block.map_or(self.near, |block| block.place());
+            if let Some(block) = block {
+                self.near = block.place();
+                shared_to = Some(block.last().0).filter(|_| !block.has_one_series());
+            }
             self.ahead.push_back(Ahead { key: (series, time, edge), walk });
         }
         let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.walk.peeked());
@@ -149,10 +154,14 @@ impl SegmentSource {
 
     /// A walk from one end over the blocks that can have rows of a series within `time`.
     pub(super) fn begin(&mut self, series: SeriesId, time: TimeRange, edge: Edge) -> BlockWalk {
-        let is_this = |ahead: &Ahead| ahead.key == (series, time, edge);
-        match self.ahead.pop_front().filter(is_this) {
-            Some(ahead) => ahead.walk,
-            None => self.walk(series, time),
+        while self.ahead.front().is_some_and(|ahead| ahead.key.0 < series) {
+            self.ahead.pop_front();
         }
+        if self.ahead.front().is_some_and(|ahead| ahead.key == (series, time, edge))
+            && let Some(ahead) = self.ahead.pop_front()
+        {
+            return ahead.walk;
+        }
+        self.walk(series, time)
     }
 }

@@ -115,10 +115,26 @@ impl BatchBuilder {
         self.count(run, follows, ready);
     }
 
-    /// Adds rows of several series that are a batch already.
+    /// Adds rows of several series that are a batch already; to those before, if they are few.
     pub(super) fn add_batch(&mut self, batch: ColumnBatch, ready: &mut VecDeque<ScanItem>) {
-        self.end(ready);
-        ready.push_back(ScanItem::Rows(batch));
+        if batch.rows >= BATCH_ROWS_MIN {
+            self.end(ready);
+            ready.push_back(ScanItem::Rows(batch));
+            return;
+        }
+        if self.batch.columns.is_empty() {
+            self.batch = batch;
+            self.reserve(self.rows_max);
+            return;
+        }
+        if self.batch.rows + batch.rows > self.rows_max {
+            self.hand_over(ready);
+        }
+        for (mine, theirs) in self.batch.columns.iter_mut().zip(&batch.columns) {
+            mine.extend_from(theirs, 0..batch.rows);
+        }
+        self.batch.runs.extend_from_slice(&batch.runs);
+        self.batch.rows += batch.rows;
     }
 
     /// Adds one row, its numbers by their bits.

@@ -10,7 +10,7 @@ use store::{ScanRequest, SummaryParts, TimeOrder, Windows};
 use super::filter::FilterColumns;
 use super::series_list::SeriesList;
 use super::shared_block::CELLS_OF_A_SERIES;
-use super::{gathered, partition_extent};
+use super::{gathered, length, partition_extent};
 use crate::memtable::{FieldPlaces, Memtable, Pin};
 use crate::rows::{FieldNo, NO_FIELD};
 use crate::schema::Measurement;
@@ -100,6 +100,16 @@ impl ScanPlan {
     pub(super) fn rows_each(&self, partitions: &[Arc<Partition>]) -> u64 {
         let extents = partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
         extents.map(|(_, rows)| rows).sum::<u64>() / self.series_total.max(1)
+    }
+
+    /// About how many of these lie within a time.
+    pub(super) fn rows_each_within(&self, partitions: &[Arc<Partition>], within: TimeRange) -> u64 {
+        let extents = partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
+        let rows = extents.map(|(time, rows)| {
+            let part = length(&time.intersect(&within)).max(0.0) / length(&time);
+            (rows as f64 * part) as u64
+        });
+        rows.sum::<u64>() / self.series_total.max(1)
     }
 
     /// How many series are read together, if they have so few rows each; less than that, if a `few` are enough.

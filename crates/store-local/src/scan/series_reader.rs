@@ -60,6 +60,8 @@ pub(crate) struct SeriesReader {
     pub(crate) gathered: usize,
     /// Whether series may share blocks though they have too many rows to be gathered, and `joins_series`.
     pub(crate) shares_blocks: bool,
+    /// Of each series a short time is wanted (`within_time`).
+    pub(crate) is_short_time: bool,
     /// The series that is read next was read as far as it is in the block at this place.
     pub(crate) behind: Option<usize>,
 }
@@ -106,6 +108,7 @@ impl SeriesReader {
             only: None,
             gathered: 0,
             shares_blocks: false,
+            is_short_time: false,
             behind: None,
         }
     }

@@ -41,12 +41,14 @@ const COPIED_TOGETHER_ROWS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct ManyRows {
     pub(super) rows: Option<ColumnBatch>,
-    /// Of all of them together, in place of rows.
-    pub(super) summaries: Vec<SpanSummaries>,
+    /// In place of rows: whose they are, or of all of them together.
+    pub(super) summaries: Vec<(u32, SpanSummaries)>,
     /// Series that are done, of those that were wanted.
     pub(super) done: usize,
     /// The last of these, if the blocks behind may have more of its rows.
     pub(super) unfinished: Option<SeriesId>,
+    /// Where the last of these was left, if not at its end.
+    pub(super) last: Option<SeriesWalk>,
     /// So many behind them are better read by themselves.
     pub(super) alone: usize,
 }
@@ -131,19 +133,38 @@ impl SeriesReader {
     /// Whether rows of many series may be read at once, and they have so few that it matters.
     pub(super) fn reads_many(&self) -> bool {
         if self.reads_shared_blocks() {
-            self.gathered > 0 || self.shares_blocks
+            self.reads_whole_blocks() || self.reads_short_time()
         } else {
             self.gathered > 0 && self.gathers()
         }
     }
 
-    /// Reads the first of the series that are `left` together with others, if that is better.
+    /// Whether series have so few rows that blocks which they share may be read as a whole.
+    fn reads_whole_blocks(&self) -> bool {
+        self.gathered > 0 || self.shares_blocks
+    }
+
+    /// Reads the first of the series that are `left` together with others, if that is better. So many of them were looked
+    /// ahead for.
     ///
     /// # Panics
     /// Unless [`Self::reads_many`].
-    pub(super) fn read_many(&mut self, left: &SeriesLeft<'_>) -> Result<ManyRows, StoreError> {
+    pub(super) fn read_many(
+        &mut self,
+        left: &SeriesLeft<'_>,
+        looked_ahead: usize,
+    ) -> Result<ManyRows, StoreError> {
         if !self.reads_shared_blocks() {
             return self.gather(left);
+        }
+        if self.reads_short_time()
+            && self.behind.is_none()
+            && let Some(many) = self.read_within(left, looked_ahead)?
+        {
+            return Ok(many);
+        }
+        if !self.reads_whole_blocks() {
+            return Ok(ManyRows::none(READ_ALONE));
         }
         let Some((_, first)) = left.iter().next() else { return Ok(ManyRows::none(1)) };
         let behind = self.behind.take();
@@ -240,7 +261,7 @@ impl SeriesReader {
         } else {
             None
         };
-        let many = ManyRows { rows, summaries: Vec::new(), done, unfinished, alone };
+        let many = ManyRows { rows, done, unfinished, alone, ..ManyRows::default() };
         Ok(if forward { self.with_next_block(many, &block) } else { many })
     }
 
@@ -305,7 +326,7 @@ impl SeriesReader {
             piece.into_batch(picked)
         });
         let unfinished = Some(last);
-        Ok(Some(ManyRows { rows, summaries: Vec::new(), done: count, unfinished, alone: 0 }))
+        Ok(Some(ManyRows { rows, done: count, unfinished, ..ManyRows::default() }))
     }
 
     /// Sums up all rows of a block, if all its series are the next ones that are `left`.
@@ -345,9 +366,11 @@ impl SeriesReader {
             cut.map(|cut| cut.summaries.into_iter().collect())
         };
         let Some(summaries) = summaries else { return Ok(None) };
+        let of_all = |summaries| (SeriesRun::SEVERAL, summaries);
+        let summaries = summaries.into_iter().map(of_all).collect();
         segment.near = block.place();
         let unfinished = Some(last);
-        Ok(Some(ManyRows { rows: None, summaries, done, unfinished, alone: 0 }))
+        Ok(Some(ManyRows { summaries, done, unfinished, ..ManyRows::default() }))
     }
 
     /// The rows of a block that matter, of whatever series: within `time`, with values, and those that filters leave;

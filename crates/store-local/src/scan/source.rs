@@ -468,26 +468,38 @@ impl SegmentSource {
         fields: &[(Option<usize>, FieldType)],
     ) -> Result<Vec<Column>, StoreError> {
         let mut columns = Vec::with_capacity(fields.len() * parts.len());
-        if parts.is_empty() {
-            return Ok(columns);
-        }
         for (_, field_type) in fields {
             columns.extend(parts.iter().map(|_| Column::new(Values::empty(*field_type))));
         }
-        if self.only_counts {
-            for ((field, _), of_parts) in fields.iter().zip(columns.chunks_mut(parts.len())) {
-                for (rows, column) in parts.iter().zip(of_parts) {
-                    match field {
-                        Some(field) => self.decode(block, rows, *field, column)?,
-                        None => column.extend_missing(rows.len()),
-                    }
+        self.add_columns(block, parts, fields, &mut columns).map(|()| columns)
+    }
+
+    /// Adds fields of some parts of a block to a column each, as [`Self::columns`] orders them, or to one for each field.
+    pub(super) fn add_columns(
+        &self,
+        block: &Block,
+        parts: &[Range<usize>],
+        fields: &[(Option<usize>, FieldType)],
+        out: &mut [Column],
+    ) -> Result<(), StoreError> {
+        if parts.is_empty() || fields.is_empty() {
+            return Ok(());
+        }
+        if !self.only_counts {
+            self.count_read(block, fields.iter().filter_map(|(field, _)| *field));
+            return self.reader.columns(block, parts, fields, out).map_err(segment_error);
+        }
+        let of_each = out.len() / fields.len();
+        for ((field, _), of_field) in fields.iter().zip(out.chunks_mut(of_each)) {
+            for (part, rows) in parts.iter().enumerate() {
+                let column = &mut of_field[part.min(of_each - 1)];
+                match field {
+                    Some(field) => self.decode(block, rows, *field, column)?,
+                    None => column.extend_missing(rows.len()),
                 }
             }
-            return Ok(columns);
         }
-        self.count_read(block, fields.iter().filter_map(|(field, _)| *field));
-        let read = self.reader.columns(block, parts, fields, &mut columns);
-        read.map_err(segment_error).map(|()| columns)
+        Ok(())
     }
 
     /// Adds the values of some rows of a field, or, where they are only counted, any in their place.

@@ -1,0 +1,325 @@
+//! Rows of many series within a short time, block after block.
+//!
+//! The last minutes of every host are a few rows of each of thousands of series. Asked for one by one, each costs a walk to
+//! its block, lists of spans and of pieces, and columns of its own: far more than its rows. Here rows of one block are found
+//! together and decoded one behind the other, into the columns of one batch.
+//!
+//! Where most of a block is wanted it is read as a whole instead (`shared_block`). Nothing here is needed for an answer to be
+//! right: what is not read like this is read series by series.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{Column, Holds, SeriesId, TimeRange, Values};
+use segment::{Block, BlockWalk, Edge, Runs};
+use store::{StoreError, TimeOrder, Windows};
+
+use super::counters::Counters;
+use super::length;
+use super::piece::Piece;
+use super::series_reader::SeriesReader;
+use super::shared_block::{ManyRows, SeriesLeft};
+use super::source::{SegmentSource, same};
+use super::summarise::{SpanSummaries, summarise};
+use crate::error::segment_error;
+
+/// So many rows of each series, on average, are a short time.
+const SHORT_TIME_ROWS: u64 = 512;
+
+/// So many cells of each series take as long to read as a few of its rows to find.
+const FEW_CELLS: u64 = 256;
+
+/// Where several series share a block and have fewer rows in it than this, decoding all of them takes less than finding some.
+const RUN_ROWS_MIN: usize = 64;
+
+/// Cells that are read at once, about: few enough for a core's cache.
+const CELLS_AT_ONCE: usize = 1 << 13;
+
+/// So many times as much is read where a series must be read to its end.
+const WHOLE_PARTS: usize = 16;
+
+/// Cells of a block that are read at once at most, about.
+const BLOCK_CELLS_MAX: f64 = (1 << 18) as f64;
+
+/// Rows of each series from which on they are handed out as its rows, even if it does not matter whose they are: windows
+/// follow one another then.
+const LONG_RUN_ROWS: usize = 16;
+
+/// What was read.
+struct Within {
+    piece: Piece,
+    /// Ordinals, and rows of the piece: ascending, disjoint, all of them.
+    runs: Vec<(u32, Range<usize>)>,
+    summaries: Vec<(u32, SpanSummaries)>,
+    /// The block that is read next.
+    next: Option<NextBlock>,
+    /// Rows that are enough.
+    rows_max: usize,
+}
+
+/// What is asked of each series.
+struct Asked {
+    time: TimeRange,
+    /// Summaries do as well.
+    windows: Option<Windows>,
+    with_any: Option<Arc<[usize]>>,
+    /// What a series has in one block may be handed out before what it has in others is read.
+    in_parts: bool,
+}
+
+/// A series of which some blocks were read, the next one, and a walk over those behind it.
+type Behind = (SeriesId, Block, BlockWalk);
+
+/// A block, and the series of which rows in it are wanted, ascending.
+struct NextBlock {
+    block: Block,
+    /// Which rows are whose, if several series share it.
+    runs: Option<Arc<Runs>>,
+    /// Ordinals and all rows.
+    series: Vec<(u32, Range<usize>)>,
+}
+
+/// Whether it is a short time in which each series has so many rows, about, if a `few` are enough or all are wanted, of so
+/// many fields, some of which filters are about.
+pub(super) fn is_short_time(
+    rows_each: u64,
+    few: Option<u64>,
+    fields: usize,
+    filtered: usize,
+) -> bool {
+    let cells_each = rows_each.saturating_mul(fields as u64);
+    rows_each <= SHORT_TIME_ROWS
+        && (few.is_none() || cells_each <= FEW_CELLS)
+        // Other fields would be read of many rows in vain.
+        && (filtered == 0 || fields <= filtered)
+}
+
+impl SeriesReader {
+    /// Whether rows of a short time are wanted, all or a few.
+    pub(super) fn reads_short_time(&self) -> bool {
+        self.is_short_time && self.only.is_none()
+    }
+
+    /// Reads the first of the series that are `left`; of those with blocks of their own no more than were `looked_ahead` for.
+    /// `None` if that is not better than to read their blocks as a whole.
+    ///
+    /// # Panics
+    /// Unless one segment has all rows.
+    pub(super) fn read_within(
+        &mut self,
+        left: &SeriesLeft<'_>,
+        looked_ahead: usize,
+    ) -> Result<Option<ManyRows>, StoreError> {
+        let asked = Asked {
+            time: self.time.intersect(&self.partitions[0].time),
+            windows: self.windows.filter(|_| self.filters.is_empty()),
+            with_any: self.with_any.clone(),
+            in_parts: self.rows_per_series.is_none() && self.order == TimeOrder::Ascending,
+        };
+        let segment = self.only_segment(0);
+        let mut within = Within::of(segment);
+        let (done, behind) = within.read_series(segment, left, looked_ahead, &asked)?;
+        if done == 0 {
+            return Ok(None);
+        }
+        let mut last = None;
+        if let Some((id, block, mut walk)) = behind {
+            let mut spans = Vec::new();
+            segment.block_span(0, id, asked.time, block, &mut spans)?;
+            while let Some(block) = segment.next_block(&mut walk, Edge::First)? {
+                segment.block_span(0, id, asked.time, block, &mut spans)?;
+            }
+            last = Some(self.begin_at(id, self.partitions.len(), spans));
+        }
+        let Within { piece, runs, summaries, .. } = within;
+        let joins = self.joins_series && piece.times.len() < runs.len() * LONG_RUN_ROWS;
+        let kept = self.kept(&piece, (asked.time, asked.time));
+        let rows = self.cut(piece, &runs, kept.as_ref(), joins);
+        Ok(Some(ManyRows { rows, summaries, done, last, ..ManyRows::default() }))
+    }
+}
+
+impl NextBlock {
+    /// `None` if it is better read as a whole, or has too many cells within the time to be read at once.
+    fn of(
+        segment: &SegmentSource,
+        block: Block,
+        time: TimeRange,
+    ) -> Result<Option<Self>, StoreError> {
+        let part = length(&block.time().intersect(&time)) / length(&block.time());
+        if block.rows() as f64 * part * segment.fields.len() as f64 > BLOCK_CELLS_MAX {
+            return Ok(None);
+        }
+        if block.has_one_series() {
+            return Ok(Some(Self { block, runs: None, series: Vec::new() }));
+        }
+        let runs = segment.reader.runs(&block).map_err(segment_error)?;
+        let is_whole = time.covers(&block.time()) || block.rows() < runs.len() * RUN_ROWS_MIN;
+        Ok((!is_whole).then(|| Self { block, runs: Some(runs), series: Vec::new() }))
+    }
+}
+
+impl Within {
+    fn of(segment: &SegmentSource) -> Self {
+        let rows = CELLS_AT_ONCE / (segment.fields.len() + 1);
+        let columns = segment.fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
+        let mut piece = Piece { times: Vec::with_capacity(rows), columns: columns.collect() };
+        piece.columns.iter_mut().for_each(|column| column.values.reserve(rows));
+        Self { piece, runs: Vec::new(), summaries: Vec::new(), next: None, rows_max: rows }
+    }
+
+    /// Reads the first of the series that are `left`. How many are done, and what is left of the last of them.
+    fn read_series(
+        &mut self,
+        segment: &mut SegmentSource,
+        left: &SeriesLeft<'_>,
+        looked_ahead: usize,
+        asked: &Asked,
+    ) -> Result<(usize, Option<Behind>), StoreError> {
+        let mut done = 0;
+        let mut series = left.iter().peekable();
+        while let Some((ordinal, id)) = series.next() {
+            if self.rows() >= self.rows_max || done >= looked_ahead && self.has_own_blocks() {
+                break;
+            }
+            if segment.may_have(id, asked.time) {
+                let mut walk = segment.begin(id, asked.time, Edge::First);
+                let mut is_begun = false;
+                while let Some(block) = segment.next_block(&mut walk, Edge::First)? {
+                    if !self.is_next(&block)
+                        && !self.begin_block(segment, &block, is_begun, asked)?
+                    {
+                        if is_begun && asked.in_parts {
+                            return Ok((done + 1, Some((id, block, walk))));
+                        }
+                        self.forget(ordinal);
+                        return Ok((done, None));
+                    }
+                    self.add(ordinal, id);
+                    is_begun = true;
+                }
+            }
+            done += 1;
+            // Of those between the first and the last one of a block it has all rows.
+            while let Some((ordinal, id)) = series.next_if(|(_, id)| self.has_all_of(*id)) {
+                self.add(ordinal, id);
+                done += 1;
+            }
+        }
+        self.read(segment, asked)?;
+        Ok((done, None))
+    }
+
+    /// Reads the block before and makes this one the next, whether series begin in it or the last one `goes_on`. Not if that
+    /// is better read by somebody else, or there are enough rows.
+    fn begin_block(
+        &mut self,
+        segment: &mut SegmentSource,
+        block: &Block,
+        goes_on: bool,
+        asked: &Asked,
+    ) -> Result<bool, StoreError> {
+        self.read(segment, asked)?;
+        let parts = if goes_on && !asked.in_parts { WHOLE_PARTS } else { 1 };
+        if self.rows() < self.rows_max * parts {
+            self.next = NextBlock::of(segment, block.clone(), asked.time)?;
+        }
+        Ok(self.next.is_some())
+    }
+
+    /// Takes back what was read of the last series.
+    fn forget(&mut self, ordinal: u32) {
+        self.runs.pop_if(|(last, _)| *last == ordinal);
+        while self.summaries.pop_if(|(last, _)| *last == ordinal).is_some() {}
+    }
+
+    /// Rows that were read.
+    fn rows(&self) -> usize {
+        self.piece.times.len()
+    }
+
+    fn is_next(&self, block: &Block) -> bool {
+        self.next.as_ref().is_some_and(|next| same(&next.block, block))
+    }
+
+    /// Whether the last series has a block of its own.
+    fn has_own_blocks(&self) -> bool {
+        self.next.as_ref().is_some_and(|next| next.runs.is_none())
+    }
+
+    /// Whether no other block can have rows of a series, which is behind one that was added.
+    fn has_all_of(&self, series: SeriesId) -> bool {
+        let runs = self.next.as_ref().and_then(|next| next.runs.as_ref());
+        runs.is_some_and(|runs| series < runs.series(runs.len() - 1))
+    }
+
+    /// Adds a series to those that are read of the next block.
+    fn add(&mut self, ordinal: u32, series: SeriesId) {
+        let Some(next) = &mut self.next else { return };
+        let rows = match &next.runs {
+            None => Some(0..next.block.rows()),
+            Some(runs) => runs.rows_of(series),
+        };
+        next.series.extend(rows.map(|rows| (ordinal, rows)));
+    }
+
+    /// Reads the next block, if there is one.
+    fn read(
+        &mut self,
+        segment: &mut SegmentSource,
+        Asked { time, windows, with_any, .. }: &Asked,
+    ) -> Result<(), StoreError> {
+        let Some(NextBlock { block, series, .. }) = self.next.take() else { return Ok(()) };
+        segment.near = block.place();
+        if !segment.has_values(&block, with_any.as_deref()) || !segment.may_satisfy(&block) {
+            return Ok(());
+        }
+        let all: Vec<Range<usize>> = series.iter().map(|(_, rows)| rows.clone()).collect();
+        let mut times = Vec::new();
+        let found =
+            segment.reader.times_in(&block, &all, *time, &mut times).map_err(segment_error)?;
+        let mut parts = Vec::with_capacity(found.len());
+        let mut times = times.as_slice();
+        for ((ordinal, _), rows) in series.into_iter().zip(found) {
+            let (of_series, others) = times.split_at(rows.len());
+            times = others;
+            let (Some(first), Some(last)) = (of_series.first(), of_series.last()) else { continue };
+            let cut = match windows {
+                Some(windows) => {
+                    let rows = (&rows, TimeRange::new(*first, *last));
+                    summarise(&segment.reader, &block, rows, &segment.fields, windows)?
+                }
+                None => None,
+            };
+            let Some(cut) = cut else {
+                self.add_run(ordinal, of_series);
+                parts.push(rows);
+                continue;
+            };
+            Counters::add(&segment.counters.pages_summarised, segment.fields.len() as u64);
+            self.summaries.extend(cut.summaries.map(|summaries| (ordinal, summaries)));
+            for part in cut.rows {
+                self.add_run(ordinal, &of_series[part.start - rows.start..part.end - rows.start]);
+                parts.push(part);
+            }
+        }
+        segment.add_columns(&block, &parts, &segment.fields, &mut self.piece.columns)
+    }
+
+    fn add_run(&mut self, ordinal: u32, times: &[i64]) {
+        let start = self.rows();
+        self.piece.times.extend_from_slice(times);
+        match self.runs.last_mut() {
+            Some((last, rows)) if *last == ordinal => rows.end = self.piece.times.len(),
+            _ => self.runs.push((ordinal, start..self.piece.times.len())),
+        }
+    }
+}
+
+impl SegmentSource {
+    /// Whether a row of a block may satisfy the filters, as far as its summaries tell.
+    fn may_satisfy(&self, block: &Block) -> bool {
+        let Some(conditions) = &self.conditions else { return false };
+        conditions.iter().all(|condition| block.holds(condition) != Holds::Never)
+    }
+}
