@@ -377,6 +377,22 @@ fn irregular_times_are_thawed_when_they_are_read_again_or_written() {
 }
 
 #[test]
+fn times_that_keep_their_step_are_learned_when_all_are_read() {
+    // Two series in one block, each with a row a step.
+    let (mut spec, plain) = crate::testing::regular(3000, 2, 10);
+    spec.options = crate::WriterOptions { window_rows_min: None, ..crate::WriterOptions::cold(3) };
+    let reader = open(write(&spec, &plain).0).unwrap();
+    let block = &blocks(&reader, "m0")[0];
+    let (rows, time) = (0..3000, TimeRange::new(plain[0].rows[7].1, plain[0].rows[9].1));
+    let found = |rows| reader.calculated_rows(block, rows, time).unwrap().map(|found| found.rows);
+    assert_eq!(found(rows.clone()), None);
+    reader.times(block, 0..100, &mut Vec::new()).unwrap();
+    assert_eq!(found(rows.clone()), None, "some times were read");
+    reader.times(block, 0..block.rows(), &mut Vec::new()).unwrap();
+    assert_eq!(found(rows), Some(7..10));
+}
+
+#[test]
 fn regular_times_are_remembered_but_not_by_whoever_reads_everything_once() {
     let (spec, plain) = crate::testing::regular(9_000, 1, 10);
     let cache = Arc::new(platform::PageCache::new(8 << 20));

@@ -37,6 +37,9 @@ pub(super) const LOOKS_BEFORE: u32 = 8;
 /// So many looks is one at most of a page, which by calculation costs 7 to 9 us more than at its thawed form.
 pub(super) const LOOKS_OF_MOST: u32 = 3;
 
+/// A look at several parts is so many at most: from marks on they take less than one look at the page without.
+const PARTS_OF_LOOK: usize = 4;
+
 /// Neighbouring pages of a block, as far as they were thawed.
 #[derive(Debug, Default)]
 pub(super) struct ThawedPages {
@@ -138,7 +141,7 @@ impl<'a> Groups<'a> {
     pub(super) fn touch(&mut self, place: usize, few: Option<usize>) -> (Arc<ThawedPages>, bool) {
         let group = self.open(place);
         let page = &group.pages[place % GROUP_PAGES];
-        let weight = few.map_or(LOOKS_OF_MOST, |parts| parts as u32);
+        let weight = few.map_or(LOOKS_OF_MOST, |parts| parts.min(PARTS_OF_LOOK) as u32);
         let looks = page.looks.fetch_add(weight, Ordering::Relaxed);
         if few.is_none() {
             return (group, looks >= LOOKS_BEFORE);

@@ -76,8 +76,13 @@ impl<'a> Times<'a> {
         };
         match kept.map(|kept| (kept, kept.learned())) {
             Some((_, Some(Learned::Thawed(thawed)))) => self.decode_thawed(thawed, rows, out),
-            Some((kept, None)) if kept.touch(rows.len() * 2 > self.block.rows()) => {
-                let whole = self.learn(page, kept)?;
+            Some((kept, None)) => {
+                let are_most = rows.len() * 2 > self.block.rows();
+                let are_worth_it = kept.touch(are_most);
+                if !are_most && !are_worth_it {
+                    return self.decode_page(page, rows, out);
+                }
+                let whole = self.learn(page, kept, are_worth_it)?;
                 out.extend_from_slice(&whole[rows]);
                 Ok(())
             }
@@ -191,13 +196,20 @@ impl<'a> Times<'a> {
             .map_err(|e| self.reader.shared.source.damaged(offset, &e.to_string()))
     }
 
-    /// Learns the times of the page. Gives them.
-    fn learn(&self, page: &[u8], kept: &Arc<KeptTimes>) -> Result<Vec<i64>, SegmentError> {
+    /// Learns the times of the page; if not `at_any_cost`, only what costs next to nothing. Gives them.
+    fn learn(
+        &self,
+        page: &[u8],
+        kept: &Arc<KeptTimes>,
+        at_any_cost: bool,
+    ) -> Result<Vec<i64>, SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
         self.decode_page(page, 0..self.block.rows(), &mut whole)?;
-        let bytes = kept.learn(&whole, codec::is_entropy_coded(page));
+        let bytes = kept.learn(&whole, codec::is_entropy_coded(page), at_any_cost);
         let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
-        source.grew(Kind::KeptTimes, extent, kept, bytes);
+        if bytes > 0 {
+            source.grew(Kind::KeptTimes, extent, kept, bytes);
+        }
         Ok(whole)
     }
 }

@@ -35,6 +35,9 @@ const RUN_ROWS_MIN: usize = 64;
 /// Cells that are read at once, about: few enough for a core's cache.
 const CELLS_AT_ONCE: usize = 1 << 13;
 
+/// Series with blocks of their own that are read at once, about.
+const OWN_BLOCKS: usize = 8;
+
 /// So many times as much is read where a series must be read to its end.
 const WHOLE_PARTS: usize = 16;
 
@@ -51,8 +54,10 @@ struct Within {
     /// Ordinals, and rows of the piece: ascending, disjoint, all of them.
     runs: Vec<(u32, Range<usize>)>,
     summaries: Vec<(u32, SpanSummaries)>,
-    /// The block that is read next.
+    /// The block that is read next, and the series of which rows in it are wanted: ordinals, and all rows of each.
     next: Option<NextBlock>,
+    series: Vec<u32>,
+    rows_of: Vec<Range<usize>>,
     /// Rows that are enough.
     rows_max: usize,
 }
@@ -70,13 +75,10 @@ struct Asked {
 /// A series of which some blocks were read, the next one, and a walk over those behind it.
 type Behind = (SeriesId, Block, BlockWalk);
 
-/// A block, and the series of which rows in it are wanted, ascending.
 struct NextBlock {
     block: Block,
     /// Which rows are whose, if several series share it.
     runs: Option<Arc<Runs>>,
-    /// Ordinals and all rows.
-    series: Vec<(u32, Range<usize>)>,
 }
 
 /// Whether it is a short time in which each series has so many rows, about, if a `few` are enough or all are wanted, of so
@@ -139,33 +141,32 @@ impl SeriesReader {
     }
 }
 
-impl NextBlock {
-    /// `None` if it is better read as a whole, or has too many cells within the time to be read at once.
-    fn of(
-        segment: &SegmentSource,
-        block: Block,
-        time: TimeRange,
-    ) -> Result<Option<Self>, StoreError> {
-        let part = length(&block.time().intersect(&time)) / length(&block.time());
-        if block.rows() as f64 * part * segment.fields.len() as f64 > BLOCK_CELLS_MAX {
-            return Ok(None);
-        }
-        if block.has_one_series() {
-            return Ok(Some(Self { block, runs: None, series: Vec::new() }));
-        }
-        let runs = segment.reader.runs(&block).map_err(segment_error)?;
-        let is_whole = time.covers(&block.time()) || block.rows() < runs.len() * RUN_ROWS_MIN;
-        Ok((!is_whole).then(|| Self { block, runs: Some(runs), series: Vec::new() }))
+impl Asked {
+    /// Whether a block is better read in parts than as a whole, or as rows of one series, and has not too many cells within
+    /// the time to be read at once.
+    fn suits(&self, segment: &SegmentSource, block: &Block) -> bool {
+        let part = length(&block.time().intersect(&self.time)) / length(&block.time());
+        let cells = block.rows() as f64 * part * segment.fields.len() as f64;
+        let is_better = match block.has_one_series() {
+            true => !segment.few,
+            false => !self.time.covers(&block.time()),
+        };
+        is_better && cells <= BLOCK_CELLS_MAX
     }
 }
 
 impl Within {
     fn of(segment: &SegmentSource) -> Self {
-        let rows = CELLS_AT_ONCE / (segment.fields.len() + 1);
         let columns = segment.fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
-        let mut piece = Piece { times: Vec::with_capacity(rows), columns: columns.collect() };
-        piece.columns.iter_mut().for_each(|column| column.values.reserve(rows));
-        Self { piece, runs: Vec::new(), summaries: Vec::new(), next: None, rows_max: rows }
+        Self {
+            piece: Piece { times: Vec::new(), columns: columns.collect() },
+            runs: Vec::new(),
+            summaries: Vec::new(),
+            next: None,
+            series: Vec::new(),
+            rows_of: Vec::new(),
+            rows_max: CELLS_AT_ONCE / (segment.fields.len() + 1),
+        }
     }
 
     /// Reads the first of the series that are `left`. How many are done, and what is left of the last of them.
@@ -187,7 +188,7 @@ impl Within {
                 let mut is_begun = false;
                 while let Some(block) = segment.next_block(&mut walk, Edge::First)? {
                     if !self.is_next(&block)
-                        && !self.begin_block(segment, &block, is_begun, asked)?
+                        && let Some(block) = self.begin_block(segment, block, is_begun, asked)?
                     {
                         if is_begun && asked.in_parts {
                             return Ok((done + 1, Some((id, block, walk))));
@@ -210,21 +211,30 @@ impl Within {
         Ok((done, None))
     }
 
-    /// Reads the block before and makes this one the next, whether series begin in it or the last one `goes_on`. Not if that
-    /// is better read by somebody else, or there are enough rows.
+    /// Reads the block before and makes this one the next, whether series begin in it or the last one `goes_on`. Gives it
+    /// back if it is better read by somebody else, or there are enough rows.
     fn begin_block(
         &mut self,
         segment: &mut SegmentSource,
-        block: &Block,
+        block: Block,
         goes_on: bool,
         asked: &Asked,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Block>, StoreError> {
         self.read(segment, asked)?;
         let parts = if goes_on && !asked.in_parts { WHOLE_PARTS } else { 1 };
-        if self.rows() < self.rows_max * parts {
-            self.next = NextBlock::of(segment, block.clone(), asked.time)?;
+        if self.rows() >= self.rows_max * parts || !asked.suits(segment, &block) {
+            return Ok(Some(block));
         }
-        Ok(self.next.is_some())
+        let mut runs = None;
+        if !block.has_one_series() {
+            let of_block = segment.reader.runs(&block).map_err(segment_error)?;
+            if block.rows() < of_block.len() * RUN_ROWS_MIN {
+                return Ok(Some(block));
+            }
+            runs = Some(of_block);
+        }
+        self.next = Some(NextBlock { block, runs });
+        Ok(None)
     }
 
     /// Takes back what was read of the last series.
@@ -255,12 +265,15 @@ impl Within {
 
     /// Adds a series to those that are read of the next block.
     fn add(&mut self, ordinal: u32, series: SeriesId) {
-        let Some(next) = &mut self.next else { return };
+        let Some(next) = &self.next else { return };
         let rows = match &next.runs {
             None => Some(0..next.block.rows()),
             Some(runs) => runs.rows_of(series),
         };
-        next.series.extend(rows.map(|rows| (ordinal, rows)));
+        if let Some(rows) = rows {
+            self.series.push(ordinal);
+            self.rows_of.push(rows);
+        }
     }
 
     /// Reads the next block, if there is one.
@@ -269,21 +282,27 @@ impl Within {
         segment: &mut SegmentSource,
         Asked { time, windows, with_any, .. }: &Asked,
     ) -> Result<(), StoreError> {
-        let Some(NextBlock { block, series, .. }) = self.next.take() else { return Ok(()) };
+        let Some(NextBlock { block, runs }) = self.next.take() else { return Ok(()) };
+        let (series, rows_of) =
+            (std::mem::take(&mut self.series), std::mem::take(&mut self.rows_of));
         segment.near = block.place();
         if !segment.has_values(&block, with_any.as_deref()) || !segment.may_satisfy(&block) {
             return Ok(());
         }
-        let all: Vec<Range<usize>> = series.iter().map(|(_, rows)| rows.clone()).collect();
-        let mut times = Vec::new();
+        let (start, times) = (self.rows(), &mut self.piece.times);
+        if start == 0 && runs.is_some() {
+            times.reserve(self.rows_max);
+        }
         let found =
-            segment.reader.times_in(&block, &all, *time, &mut times).map_err(segment_error)?;
+            segment.reader.times_in(&block, &rows_of, *time, times).map_err(segment_error)?;
         let mut parts = Vec::with_capacity(found.len());
-        let mut times = times.as_slice();
-        for ((ordinal, _), rows) in series.into_iter().zip(found) {
-            let (of_series, others) = times.split_at(rows.len());
-            times = others;
-            let (Some(first), Some(last)) = (of_series.first(), of_series.last()) else { continue };
+        // From where on are times of the next series, and from where on they are kept.
+        let (mut from, mut to) = (start, start);
+        for (ordinal, rows) in series.into_iter().zip(found) {
+            let of_series = from..from + rows.len();
+            from = of_series.end;
+            let times = &self.piece.times[of_series.clone()];
+            let (Some(first), Some(last)) = (times.first(), times.last()) else { continue };
             let cut = match windows {
                 Some(windows) => {
                     let rows = (&rows, TimeRange::new(*first, *last));
@@ -292,27 +311,38 @@ impl Within {
                 None => None,
             };
             let Some(cut) = cut else {
-                self.add_run(ordinal, of_series);
+                self.keep(ordinal, of_series, &mut to);
                 parts.push(rows);
                 continue;
             };
             Counters::add(&segment.counters.pages_summarised, segment.fields.len() as u64);
             self.summaries.extend(cut.summaries.map(|summaries| (ordinal, summaries)));
             for part in cut.rows {
-                self.add_run(ordinal, &of_series[part.start - rows.start..part.end - rows.start]);
+                let at = of_series.start + part.start - rows.start;
+                self.keep(ordinal, at..at + part.len(), &mut to);
                 parts.push(part);
             }
+        }
+        self.piece.times.truncate(to);
+        if start == 0 {
+            // As many are likely to come of the next ones.
+            let likely = if runs.is_some() { self.rows_max } else { to * OWN_BLOCKS };
+            self.piece.columns.iter_mut().for_each(|column| column.values.reserve(likely));
         }
         segment.add_columns(&block, &parts, &segment.fields, &mut self.piece.columns)
     }
 
-    fn add_run(&mut self, ordinal: u32, times: &[i64]) {
-        let start = self.rows();
-        self.piece.times.extend_from_slice(times);
-        match self.runs.last_mut() {
-            Some((last, rows)) if *last == ordinal => rows.end = self.piece.times.len(),
-            _ => self.runs.push((ordinal, start..self.piece.times.len())),
+    /// Moves times of a series to where those that are kept end.
+    fn keep(&mut self, ordinal: u32, times: Range<usize>, to: &mut usize) {
+        let end = *to + times.len();
+        if times.start > *to {
+            self.piece.times.copy_within(times, *to);
         }
+        match self.runs.last_mut() {
+            Some((last, rows)) if *last == ordinal => rows.end = end,
+            _ => self.runs.push((ordinal, *to..end)),
+        }
+        *to = end;
     }
 }
 

@@ -32,9 +32,14 @@ pub(super) enum Learned {
 }
 
 impl Learned {
+    /// Those that are lines.
+    fn lines(times: &[i64]) -> Option<Self> {
+        Lines::of(times).map(|lines| Self::Lines(Arc::new(lines)))
+    }
+
     fn of(times: &[i64], is_tight: bool) -> Self {
-        match Lines::of(times) {
-            Some(lines) => Self::Lines(Arc::new(lines)),
+        match Self::lines(times) {
+            Some(lines) => lines,
             None if is_tight => {
                 let values = Values::Integer(times.to_vec());
                 Self::Thawed(Thawed::new(SparseView::all(&values), 0..times.len()))
@@ -83,9 +88,14 @@ impl KeptTimes {
         self.looks.fetch_add(weight, Ordering::Relaxed) >= LOOKS_BEFORE
     }
 
-    /// Learns the times, which are these. The bytes of memory that were added.
-    pub(super) fn learn(&self, times: &[i64], is_tight: bool) -> usize {
-        let learned = Learned::of(times, is_tight);
+    /// Learns the times, which are these; if not `at_any_cost`, only what costs next to nothing. The bytes of memory that were
+    /// added.
+    pub(super) fn learn(&self, times: &[i64], is_tight: bool, at_any_cost: bool) -> usize {
+        let learned = match at_any_cost {
+            true => Some(Learned::of(times, is_tight)),
+            false => Learned::lines(times),
+        };
+        let Some(learned) = learned else { return 0 };
         let bytes = learned.memory_bytes();
         if self.learned.set(learned).is_ok() { bytes } else { 0 }
     }
