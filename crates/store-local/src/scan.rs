@@ -251,16 +251,15 @@ impl OpenSlice {
         }
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let rows_each = plan.rows_each(partitions);
+        // Where filters choose among rows, their other fields would be read in vain.
+        let is_in_vain = !plan.filters.is_empty() && plan.fields.len() > plan.filters.len();
+        let within = (!is_in_vain).then(|| plan.rows_each_within(partitions, time));
         let joins_series = plan.joins_series && few.is_none();
         let reader = SeriesReader {
-            gathered: plan.series_at_once(rows_each, few).unwrap_or(0),
+            gathered: plan.series_at_once(within.unwrap_or(rows_each), few).unwrap_or(0),
+            has_short_series: plan.series_at_once(rows_each, few).is_some(),
             shares_blocks: joins_series && rows_each < LONG_SERIES_ROWS.into(),
-            is_short_time: is_short_time(
-                plan.rows_each_within(partitions, time),
-                few,
-                plan.fields.len(),
-                plan.filters.len(),
-            ),
+            is_short_time: within.is_some_and(|rows| is_short_time(rows, few, plan.fields.len())),
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),

@@ -21,7 +21,7 @@ const SERIES: u64 = 200;
 /// Rows of most of them, which share blocks.
 const ROWS: i64 = 300;
 /// Rows of some of them, which have blocks of their own: where they were flushed two.
-const MANY: i64 = 9000;
+const MANY: i64 = 12_000;
 /// Rows of those behind the last one with so many, from here on: what is left of it shares a block with them.
 const FEW: i64 = 3;
 const FEW_FROM: u64 = 141;
@@ -286,17 +286,30 @@ fn rows_of_a_short_time_are_those_that_were_written() {
     let disk = SimDisk::new(1, FaultConfig::default());
     let store = open(&disk, 256 << 20);
     let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
-    for rows in rows.chunks(20_000) {
-        write(&store, POLICY, rows, 0).unwrap();
-    }
-    assert_eq!(check(&store, &rows, "in memory"), 0);
+    // Some of them late, over times of others.
+    let (late, early): (Vec<Row>, Vec<Row>) =
+        rows.iter().cloned().partition(|row| row.time_ns / SECOND / 1000 % 7 == 3);
+    let write_all = |rows: &[Row]| {
+        for rows in rows.chunks(20_000) {
+            write(&store, POLICY, rows, 0).unwrap();
+        }
+    };
+    write_all(&early);
+    assert_eq!(check(&store, &early, "in memory"), 0);
     store.flush().unwrap();
-    check(&store, &rows, "flushed");
+    check(&store, &early, "flushed");
     store.settle().unwrap();
     // Pages that are looked at again are thawed.
     for time in 0..3 {
-        assert!(check(&store, &rows, &format!("settled, {time}")) > 0, "none was summed up");
+        let spans = check(&store, &early, &format!("settled, {time}"));
+        assert!(spans > 0, "none was summed up");
     }
+    write_all(&late);
+    check(&store, &rows, "settled and in memory");
+    store.flush().unwrap();
+    check(&store, &rows, "settled and flushed");
+    write_all(&late);
+    check(&store, &rows, "written again");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use super::piece::{Piece, empty_like};
 use super::series_reader::{PartitionSources, SeriesReader};
 use super::shared_block::{ManyRows, READ_ALONE, SeriesLeft, is_shared};
 use super::source::{SegmentSource, Source, same};
+use super::within_time::has_long_runs;
 use crate::error::segment_error;
 use crate::memtable::FoundRows;
 
@@ -170,7 +171,7 @@ impl Found {
                     if read.as_ref().is_some_and(|read| same(read, &block)) {
                         continue;
                     }
-                    if !is_shared(&block, has_windows) {
+                    if !is_shared(&block, has_windows) && !source.has_parts_within(&block, time) {
                         return Ok(at);
                     }
                     next = next.max(self.add_block(source, &block, (wanted, at), time)?);
@@ -194,32 +195,54 @@ impl Found {
         source.near = block.place();
         let runs = source.reader.runs(block).map_err(segment_error)?;
         let last = runs.series(runs.len() - 1);
-        let whole = source.held_whole(block)?;
-        let (number, is_inside) = (self.pieces.len(), time.covers(&block.time()));
-        let mut run = runs.index_from(wanted[at].1);
-        let mut next = at;
+        let (mut run, mut next) = (runs.index_from(wanted[at].1), at);
+        let (mut places, mut rows_of) = (Vec::new(), Vec::new());
         for (place, (_, series)) in wanted.iter().enumerate().skip(at) {
             if *series > last {
                 break;
             }
             next = place + usize::from(*series < last);
             run = runs.index_near(run, *series);
-            if runs.series(run) != *series {
-                continue;
-            }
-            let mut rows = runs.rows(run);
-            if !is_inside {
-                let times = &whole.times[rows.clone()];
-                let from = times.partition_point(|at| *at < time.min);
-                let to = times.partition_point(|at| *at <= time.max);
-                rows = rows.start + from..rows.start + to;
-            }
-            if !rows.is_empty() {
-                self.parts.push(Part::new(place, number, rows));
+            if runs.series(run) == *series {
+                places.push(place);
+                rows_of.push(runs.rows(run));
             }
         }
-        self.pieces.push(whole);
+        if source.has_parts_within(block, time) && has_long_runs(block, &runs) {
+            let (piece, found) = source.read_parts_within(block, &rows_of, time)?;
+            let mut end = 0;
+            let behind = found.into_iter().map(|rows| {
+                end += rows.len();
+                end - rows.len()..end
+            });
+            self.add_parts(Arc::new(piece), places, behind);
+            return Ok(next);
+        }
+        let (whole, is_inside) = (source.held_whole(block)?, time.covers(&block.time()));
+        let within = rows_of.into_iter().map(|rows| {
+            if is_inside {
+                return rows;
+            }
+            let times = &whole.times[rows.clone()];
+            let from = times.partition_point(|at| *at < time.min);
+            let to = times.partition_point(|at| *at <= time.max);
+            rows.start + from..rows.start + to
+        });
+        self.add_parts(Arc::clone(&whole), places, within);
         Ok(next)
+    }
+
+    /// Adds rows of a piece, of series by their places.
+    fn add_parts(
+        &mut self,
+        piece: Arc<Piece>,
+        places: Vec<usize>,
+        rows_of: impl Iterator<Item = Range<usize>>,
+    ) {
+        let number = self.pieces.len();
+        let each = places.into_iter().zip(rows_of).filter(|(_, rows)| !rows.is_empty());
+        self.parts.extend(each.map(|(place, rows)| Part::new(place, number, rows)));
+        self.pieces.push(piece);
     }
 
     /// Whether of each of so many series all that a part has is later than what the parts before it have.

@@ -56,8 +56,10 @@ pub(crate) struct SeriesReader {
     pub(crate) row: Vec<Option<u64>>,
     /// Only rows with these times are wanted, which ascend; others may come along.
     pub(crate) only: Option<Vec<i64>>,
-    /// So many series are read at once if they have few rows each; 0: they have too many.
+    /// So many series are read at once if they have few rows each within the time; 0: they have too many.
     pub(crate) gathered: usize,
+    /// Whether they have few rows at all.
+    pub(crate) has_short_series: bool,
     /// Whether series may share blocks though they have too many rows to be gathered, and `joins_series`.
     pub(crate) shares_blocks: bool,
     /// Of each series a short time is wanted (`within_time`).
@@ -107,6 +109,7 @@ impl SeriesReader {
             row: Vec::new(),
             only: None,
             gathered: 0,
+            has_short_series: false,
             shares_blocks: false,
             is_short_time: false,
             behind: None,

@@ -141,7 +141,7 @@ impl SeriesReader {
 
     /// Whether series have so few rows that blocks which they share may be read as a whole.
     fn reads_whole_blocks(&self) -> bool {
-        self.gathered > 0 || self.shares_blocks
+        self.has_short_series || self.shares_blocks
     }
 
     /// Reads the first of the series that are `left` together with others, if that is better. So many of them were looked

@@ -82,18 +82,10 @@ struct NextBlock {
 }
 
 /// Whether it is a short time in which each series has so many rows, about, if a `few` are enough or all are wanted, of so
-/// many fields, some of which filters are about.
-pub(super) fn is_short_time(
-    rows_each: u64,
-    few: Option<u64>,
-    fields: usize,
-    filtered: usize,
-) -> bool {
+/// many fields.
+pub(super) fn is_short_time(rows_each: u64, few: Option<u64>, fields: usize) -> bool {
     let cells_each = rows_each.saturating_mul(fields as u64);
-    rows_each <= SHORT_TIME_ROWS
-        && (few.is_none() || cells_each <= FEW_CELLS)
-        // Other fields would be read of many rows in vain.
-        && (filtered == 0 || fields <= filtered)
+    rows_each <= SHORT_TIME_ROWS && (few.is_none() || cells_each <= FEW_CELLS)
 }
 
 impl SeriesReader {
@@ -138,20 +130,6 @@ impl SeriesReader {
         let kept = self.kept(&piece, (asked.time, asked.time));
         let rows = self.cut(piece, &runs, kept.as_ref(), joins);
         Ok(Some(ManyRows { rows, summaries, done, last, ..ManyRows::default() }))
-    }
-}
-
-impl Asked {
-    /// Whether a block is better read in parts than as a whole, or as rows of one series, and has not too many cells within
-    /// the time to be read at once.
-    fn suits(&self, segment: &SegmentSource, block: &Block) -> bool {
-        let part = length(&block.time().intersect(&self.time)) / length(&block.time());
-        let cells = block.rows() as f64 * part * segment.fields.len() as f64;
-        let is_better = match block.has_one_series() {
-            true => !segment.few,
-            false => !self.time.covers(&block.time()),
-        };
-        is_better && cells <= BLOCK_CELLS_MAX
     }
 }
 
@@ -222,13 +200,13 @@ impl Within {
     ) -> Result<Option<Block>, StoreError> {
         self.read(segment, asked)?;
         let parts = if goes_on && !asked.in_parts { WHOLE_PARTS } else { 1 };
-        if self.rows() >= self.rows_max * parts || !asked.suits(segment, &block) {
+        if self.rows() >= self.rows_max * parts || !segment.has_parts_within(&block, asked.time) {
             return Ok(Some(block));
         }
         let mut runs = None;
         if !block.has_one_series() {
             let of_block = segment.reader.runs(&block).map_err(segment_error)?;
-            if block.rows() < of_block.len() * RUN_ROWS_MIN {
+            if !has_long_runs(&block, &of_block) {
                 return Ok(Some(block));
             }
             runs = Some(of_block);
@@ -346,7 +324,42 @@ impl Within {
     }
 }
 
+/// Whether finding some rows of each series of a block takes less than decoding all of it.
+pub(super) fn has_long_runs(block: &Block, runs: &Runs) -> bool {
+    block.rows() >= runs.len() * RUN_ROWS_MIN
+}
+
 impl SegmentSource {
+    /// Whether the rows of a block within a time are better read than all of it, or than those of one series as a whole, and
+    /// have few enough cells to be read at once.
+    pub(super) fn has_parts_within(&self, block: &Block, time: TimeRange) -> bool {
+        let part = length(&block.time().intersect(&time)) / length(&block.time());
+        let cells = block.rows() as f64 * part * self.fields.len() as f64;
+        let is_better = match block.has_one_series() {
+            true => !self.few,
+            false => !time.covers(&block.time()),
+        };
+        is_better && cells <= BLOCK_CELLS_MAX
+    }
+
+    /// The rows of a block within a time of several series, of which these are all rows, one behind the other; and which rows
+    /// these are.
+    pub(super) fn read_parts_within(
+        &self,
+        block: &Block,
+        series: &[Range<usize>],
+        time: TimeRange,
+    ) -> Result<(Piece, Vec<Range<usize>>), StoreError> {
+        let mut times = Vec::new();
+        let found = self.reader.times_in(block, series, time, &mut times).map_err(segment_error)?;
+        let columns = self.fields.iter().map(|(_, t)| Column::new(Values::empty(*t)));
+        let mut piece = Piece { times, columns: columns.collect() };
+        let parts: Vec<Range<usize>> =
+            found.iter().filter(|rows| !rows.is_empty()).cloned().collect();
+        self.add_columns(block, &parts, &self.fields, &mut piece.columns)?;
+        Ok((piece, found))
+    }
+
     /// Whether a row of a block may satisfy the filters, as far as its summaries tell.
     fn may_satisfy(&self, block: &Block) -> bool {
         let Some(conditions) = &self.conditions else { return false };
