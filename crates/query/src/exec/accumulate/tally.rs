@@ -469,7 +469,10 @@ impl Tally {
             let best = &mut best[entry.slot as usize];
             let order = |best: &Entry| {
                 let count = entry.found.count.cmp(&best.found.count);
-                count.then_with(|| self.order(best.bits, entry.bits))
+                let smaller = self.order(best.bits, entry.bits);
+                // Where both booleans come equally often it is true.
+                let is_boolean = self.input == FieldType::Boolean;
+                count.then(if is_boolean { smaller.reverse() } else { smaller })
             };
             if best.as_ref().is_none_or(|best| order(best) == Ordering::Greater) {
                 *best = Some(*entry);
