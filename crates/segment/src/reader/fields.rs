@@ -14,6 +14,7 @@ use super::SegmentReader;
 use super::column::{self, NumbersPart, PageShape};
 use super::pieces::{Pieces, is_in_pieces};
 use super::thaw::{GROUP_PAGES, Groups, ThawedPages, are_few, is_slow_in_parts};
+use super::thawed::Thawed;
 use crate::SegmentError;
 use crate::directory::{Block, PageEntry};
 use crate::input::Malformed;
@@ -22,6 +23,10 @@ use crate::rows::fits;
 /// Pages of a block are read together until they have so many bytes; others one by one, so that a block of
 /// many long texts is not in memory as a whole.
 pub(super) const READ_TOGETHER_BYTES: usize = 1 << 20;
+
+/// Parts of a page that are asked for before the first of them is decoded, and each of the others so many parts before its
+/// turn: as many as a processor can wait for at once.
+const PARTS_AHEAD: usize = 8;
 
 /// See [`SegmentReader::column`].
 pub(super) fn column(
@@ -65,6 +70,8 @@ pub(super) fn columns(
         match groups.of(place).map(|group| (group.page(place), group.pieces(place, parts))) {
             // Whoever looked ahead has looked at that.
             Some((Some(_), _)) if block.known.group(place / GROUP_PAGES).is_some() => {}
+            // Of many parts each is asked for shortly before its turn.
+            Some((Some(_), _)) if parts.len() > PARTS_AHEAD => {}
             Some((Some(thawed), _)) => {
                 parts.iter().for_each(|rows| thawed.prefetch_entry(rows.start));
                 thawed_at.push(place);
@@ -259,7 +266,7 @@ fn read<'a>(
     // What is there is used for whole pages as well: a scan of one field takes a tenth less.
     if let Some(group) = groups.of(place) {
         if let Some(thawed) = group.page(place) {
-            let done = each.try_for_each(|(part, rows)| thawed.decode(rows, of_part(out, part)));
+            let done = decode_thawed(thawed, parts, out);
             return done.map_err(malformed).map(|()| None);
         }
         if let Some(pieces) = group.pieces(place, parts) {
@@ -297,6 +304,25 @@ fn read<'a>(
     each.try_for_each(|(part, rows)| column::decode(&bytes, shape, rows, of_part(out, part)))
         .map_err(malformed)?;
     Ok(None)
+}
+
+/// Adds parts of a thawed page to their columns, or to that of all.
+fn decode_thawed(
+    thawed: &Thawed,
+    parts: &[Range<usize>],
+    out: &mut [Column],
+) -> Result<(), Malformed> {
+    if parts.len() > PARTS_AHEAD {
+        parts.iter().for_each(|rows| thawed.prefetch_entry(rows.start));
+        parts[..PARTS_AHEAD].iter().for_each(|rows| thawed.prefetch(rows));
+    }
+    for (part, rows) in parts.iter().enumerate() {
+        if let Some(later) = parts.get(part + PARTS_AHEAD) {
+            thawed.prefetch(later);
+        }
+        thawed.decode(rows.clone(), of_part(out, part))?;
+    }
+    Ok(())
 }
 
 /// Reads parts of tight pages, each to its columns.
