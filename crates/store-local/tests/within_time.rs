@@ -337,4 +337,12 @@ fn a_series_with_many_more_rows_than_others_is_read_by_itself() {
     let found = read_slice(&*scan, &request, &ScanSlice::all()).unwrap();
     assert!(found == expected);
     check_few(&store, &request, (1, &expected), "a series with most rows");
+    // The last rows of each once more, so that they are in two sources.
+    for rows in rows.chunk_by(|a, b| a.key == b.key) {
+        write(&store, POLICY, &rows[rows.len() - 5..], 0).unwrap();
+    }
+    let scan = store.scan(&request).unwrap();
+    let found = read_slice(&*scan, &request, &ScanSlice::all()).unwrap();
+    assert!(found == expected, "in two sources");
+    check_few(&store, &request, (1, &expected), "a series with most rows in two sources");
 }

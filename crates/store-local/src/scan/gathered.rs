@@ -171,7 +171,10 @@ impl Found {
                     if read.as_ref().is_some_and(|read| same(read, &block)) {
                         continue;
                     }
-                    if !is_shared(&block, has_windows) && !source.has_parts_within(&block, time) {
+                    // A series with several blocks may have any number of rows.
+                    let is_alone = block.has_one_series() && walk.may_have_more();
+                    let is_short = !is_alone && source.has_parts_within(&block, time);
+                    if !is_shared(&block, has_windows) && !is_short {
                         return Ok(at);
                     }
                     next = next.max(self.add_block(source, &block, (wanted, at), time)?);
