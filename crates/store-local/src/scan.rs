@@ -68,7 +68,7 @@ use shared_block::{READ_ALONE, SeriesLeft};
 pub(crate) use source::{SegmentSource, Source};
 pub(crate) use sparse::SparsePart;
 pub(crate) use tag_cache::TagCache;
-use within_time::is_short_time;
+use within_time::{is_in_vain, is_short_time};
 
 /// A scan without rows: the measurement does not exist.
 #[derive(Debug)]
@@ -251,9 +251,8 @@ impl OpenSlice {
         }
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
         let rows_each = plan.rows_each(partitions);
-        // Where filters choose among rows, their other fields would be read in vain.
-        let is_in_vain = !plan.filters.is_empty() && plan.fields.len() > plan.filters.len();
-        let within = (!is_in_vain).then(|| plan.rows_each_within(partitions, time));
+        let within = Some(plan.rows_each_within(partitions, time))
+            .filter(|rows| !is_in_vain(*rows, &plan.fields, plan.filters.len()));
         let joins_series = plan.joins_series && few.is_none();
         let reader = SeriesReader {
             gathered: plan.series_at_once(within.unwrap_or(rows_each), few).unwrap_or(0),

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, Holds, SeriesId, TimeRange, Values};
+use model::{Column, FieldType, Holds, Name, SeriesId, TimeRange, Values};
 use segment::{Block, BlockWalk, Edge, Runs};
 use store::{StoreError, TimeOrder, Windows};
 
@@ -28,6 +28,11 @@ const SHORT_TIME_ROWS: u64 = 512;
 
 /// So many cells of each series take as long to read as a few of its rows to find.
 const FEW_CELLS: u64 = 256;
+
+/// To find the rows of one field takes as long as to read so many; and so many cells of each series are read beside those that
+/// filters are about though most may turn out not to be wanted.
+const PART_CELLS: u64 = 256;
+const CELLS_BESIDE_FILTERS: u64 = 1024;
 
 /// Where several series share a block and have fewer rows in it than this, decoding all of them takes less than finding some.
 const RUN_ROWS_MIN: usize = 64;
@@ -86,6 +91,14 @@ struct NextBlock {
 pub(super) fn is_short_time(rows_each: u64, few: Option<u64>, fields: usize) -> bool {
     let cells_each = rows_each.saturating_mul(fields as u64);
     rows_each <= SHORT_TIME_ROWS && (few.is_none() || cells_each <= FEW_CELLS)
+}
+
+/// Whether reading so many rows of a series, all of these fields, takes longer than to find out first which of them filters
+/// about so many of them leave: texts are searched where they stand.
+pub(super) fn is_in_vain(rows: u64, fields: &[(Name, FieldType)], filtered: usize) -> bool {
+    let others = fields.len().saturating_sub(filtered) as u64;
+    let are_many = others.saturating_mul(rows.saturating_add(PART_CELLS)) > CELLS_BESIDE_FILTERS;
+    filtered > 0 && (are_many || fields.iter().any(|(_, t)| *t == FieldType::String))
 }
 
 impl SeriesReader {
