@@ -29,6 +29,9 @@ use crate::memtable::FoundRows;
 /// Rows and cells that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
 const ROWS_AT_ONCE: u64 = 1 << 15;
 const CELLS_AT_ONCE: u64 = 1 << 18;
+/// So many cells of parts of blocks are enough, however few each series was thought to have: rows may lie closer together
+/// than on average.
+const CELLS_ENOUGH: usize = 8 << 18;
 /// Series that are gathered at once.
 const SERIES_AT_ONCE: Range<u64> = 64..2048;
 
@@ -77,6 +80,8 @@ struct Found {
     pieces: Vec<Arc<Piece>>,
     /// Those of older sources first; of each source by series and time.
     parts: Vec<Part>,
+    /// Of parts of blocks.
+    cells: usize,
 }
 
 impl SeriesReader {
@@ -182,6 +187,9 @@ impl Found {
                 }
             }
             at = next;
+            if self.cells >= CELLS_ENOUGH {
+                return Ok(at.min(wanted.len()));
+            }
         }
         Ok(wanted.len())
     }
@@ -213,6 +221,7 @@ impl Found {
         }
         if source.has_parts_within(block, time) && has_long_runs(block, &runs) {
             let (piece, found) = source.read_parts_within(block, &rows_of, time)?;
+            self.cells += piece.times.len() * (source.fields.len() + 1);
             let mut end = 0;
             let behind = found.into_iter().map(|rows| {
                 end += rows.len();
@@ -440,7 +449,7 @@ mod tests {
             let is_ascending = found(&sources).is_ascending(SERIES);
             prop_assert!(is_ascending || !come_in_order);
             let expected = |at: usize| {
-                let Found { pieces, parts } = found(&sources);
+                let Found { pieces, parts, .. } = found(&sources);
                 let of_series = parts.iter().filter(|part| part.at as usize == at);
                 let cut: Vec<Piece> = of_series.map(|p| p.piece(&pieces).part(p.rows())).collect();
                 (!cut.is_empty()).then(|| merge(&cut))

@@ -80,6 +80,7 @@ struct Asked {
 /// A series of which some blocks were read, the next one, and a walk over those behind it.
 type Behind = (SeriesId, Block, BlockWalk);
 
+/// A block to be read.
 struct NextBlock {
     block: Block,
     /// Which rows are whose, if several series share it.
