@@ -292,7 +292,12 @@ impl Shared {
         };
         let registered = self.registered_ranges(measurement, policy).await?;
         // A range that was registered may have been dropped since: rows would have no place.
-        let there = self.ranges_there(&table).await.map_err(cluster)?;
+        let there = match self.ranges_there(&table).await {
+            Ok(there) => there,
+            // So may the table.
+            Err(Error::TableNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(cluster(error)),
+        };
         let ranges = registered.into_iter().filter(|range| there.contains(range)).collect();
         Ok(Some(data.learn(table, ranges)))
     }
