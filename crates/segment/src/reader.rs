@@ -330,9 +330,9 @@ impl SegmentReader {
     }
 
     /// Adds the values of fields in several parts of a block, as [`SegmentReader::column`] does for one; the parts ascend.
-    /// There is a column for each field, or one for each part of each field, those of the first field first. A page that cannot be read in parts is
-    /// decoded once for all of them. What one field waits for overlaps with what the next one does. A field
-    /// without a number is one that the measurement does not have: all of its values are missing.
+    /// There is a column for each field, or one for each part of each field, those of the first field first. A page that
+    /// cannot be read in parts is decoded once for all of them. What one field waits for overlaps with what the next one
+    /// does. A field without a number is one that the measurement does not have: all of its values are missing.
     ///
     /// # Errors
     /// If the disk fails or a page is damaged; the columns are of no use then.
@@ -476,7 +476,7 @@ impl SegmentReader {
     /// If the disk fails or the page is damaged; `out` is of no use then.
     ///
     /// # Panics
-    /// If the block does not have these rows.
+    /// If the block does not have these rows, or the series do not ascend.
     pub fn times_in(
         &self,
         block: &Block,

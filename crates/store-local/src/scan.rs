@@ -250,25 +250,21 @@ impl OpenSlice {
             candidates::leave_out(plan, partitions, &mut sources, series, &context.interrupt)?;
         }
         let parts = plan.windows.map_or(SummaryParts::default(), |windows| windows.parts);
-        let rows_each = plan.rows_each(partitions);
-        let within = Some(plan.rows_each_within(partitions, time))
-            .filter(|rows| !is_in_vain(*rows, &plan.fields, plan.filters.len()));
-        let joins_series = plan.joins_series && few.is_none();
-        let reader = SeriesReader {
-            gathered: plan.series_at_once(within.unwrap_or(rows_each), few).unwrap_or(0),
-            has_short_series: plan.series_at_once(rows_each, few).is_some(),
-            shares_blocks: joins_series && rows_each < LONG_SERIES_ROWS.into(),
-            is_short_time: within.is_some_and(|rows| is_short_time(rows, few, plan.fields.len())),
+        let mut reader = SeriesReader {
             order: plan.order,
             filters: plan.filters.clone(),
             with_any: slice.with_any.clone(),
             rows_per_series: few,
             filter_columns: plan.filter_columns.clone(),
             windows: plan.windows,
-            joins_series,
+            joins_series: plan.joins_series && few.is_none(),
             ..SeriesReader::new(sources, time)
         }
         .expecting();
+        // Fewer are read one by one, whatever they have.
+        if self.series() >= READ_ALONE {
+            self.look_for_many(partitions, &mut reader);
+        }
         Ok(LocalCursor {
             next: 0,
             looked_ahead: 0,
@@ -283,6 +279,19 @@ impl OpenSlice {
             context: context.clone(),
             counters: Arc::clone(counters),
         })
+    }
+
+    /// Tells the reader which ways to read many series at once are likely to pay, by how many rows each has.
+    fn look_for_many(&self, partitions: &[Arc<Partition>], reader: &mut SeriesReader) {
+        let (plan, few) = (&self.plan, reader.rows_per_series);
+        let rows_each = plan.rows_each(partitions);
+        let within = Some(plan.rows_each_within(partitions, reader.time))
+            .filter(|rows| !is_in_vain(*rows, &plan.fields, plan.filters.len()));
+        reader.gathered = plan.series_at_once(within.unwrap_or(rows_each), few).unwrap_or(0);
+        reader.has_short_series = plan.series_at_once(rows_each, few).is_some();
+        reader.shares_blocks = reader.joins_series && rows_each < LONG_SERIES_ROWS.into();
+        reader.is_short_time =
+            within.is_some_and(|rows| is_short_time(rows, few, plan.fields.len()));
     }
 }
 

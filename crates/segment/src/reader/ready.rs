@@ -1,7 +1,7 @@
 //! Thawed forms of pages, put in the cache while the segment is written.
 //!
-//! The first looks at a page that is slow in parts (`codec::is_slow_in_parts`) cost more than all later ones (`thaw`), and what was just written is what
-//! somebody is about to ask for. While a page is written its values are at hand, so its thawed form costs
+//! The first looks at a page that is slow in parts (`codec::is_slow_in_parts`) cost more than all later ones (`thaw`),
+//! and what was just written is what somebody is about to ask for. While a page is written its values are at hand, so its thawed form costs
 //! packing them once more: a quarter of what encoding the page took. Entries of the cache that nobody asks for leave it
 //! first.
 //!

@@ -137,7 +137,8 @@ impl<'a> Groups<'a> {
     }
 
     /// Says that rows of the page at a place, which is slow in parts, are wanted and are not there thawed: most of them or a
-    /// `few`, in so many parts. What is known of its group, with room for marks if these are a few, and whether the page shall be thawed now.
+    /// `few`, in so many parts. What is known of its group, with room for marks if these are a few, and whether the page shall
+    /// be thawed now.
     pub(super) fn touch(&mut self, place: usize, few: Option<usize>) -> (Arc<ThawedPages>, bool) {
         let group = self.open(place);
         let page = &group.pages[place % GROUP_PAGES];

@@ -166,7 +166,10 @@ impl<'a> Times<'a> {
         time: TimeRange,
         out: &mut Vec<i64>,
     ) -> Result<Range<usize>, SegmentError> {
-        if rows.is_empty() || time.covers(&self.block.time()) {
+        if rows.is_empty() {
+            return Ok(rows);
+        }
+        if time.covers(&self.block.time()) {
             self.decode(rows.clone(), out)?;
             return Ok(rows);
         }

@@ -4,10 +4,10 @@
 //!
 //! Not here: which series come next (`scan`).
 
-use model::{Holds, SeriesId, TimeRange};
+use model::{SeriesId, TimeRange};
 use segment::{Block, BlockWalk, Edge, Expected, ReadAhead};
 
-use super::source::{SegmentSource, same};
+use super::source::{SegmentSource, may_satisfy, same};
 
 /// Bytes that the disk is asked for at once, about: what it reads in a few milliseconds, and little beside what the system
 /// has for files.
@@ -79,7 +79,7 @@ impl SegmentSource {
             return self.reader.look_ahead(&mut blocks, &self.fields, time, expected);
         }
         // Most of what would be looked at is left out: one of them tells whether they are there.
-        let may = |block: &&mut Block| conditions.iter().all(|c| block.holds(c) != Holds::Never);
+        let may = |block: &&mut Block| may_satisfy(block, conditions);
         let first = blocks.into_iter().find(may).map(|block| block.clone());
         first.is_none_or(|block| self.is_there(&block, time, expected))
     }

@@ -29,8 +29,8 @@ use crate::memtable::FoundRows;
 /// Rows and cells that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
 const ROWS_AT_ONCE: u64 = 1 << 15;
 const CELLS_AT_ONCE: u64 = 1 << 18;
-/// So many cells of parts of blocks are enough, however few each series was thought to have: rows may lie closer together
-/// than on average.
+/// So many cells of segments are enough, however few each series was thought to have: rows may lie closer together than on
+/// average.
 const CELLS_ENOUGH: usize = 8 << 18;
 /// Series that are gathered at once.
 const SERIES_AT_ONCE: Range<u64> = 64..2048;
@@ -80,7 +80,7 @@ struct Found {
     pieces: Vec<Arc<Piece>>,
     /// Those of older sources first; of each source by series and time.
     parts: Vec<Part>,
-    /// Of parts of blocks.
+    /// Of segments.
     cells: usize,
 }
 
@@ -221,7 +221,6 @@ impl Found {
         }
         if source.has_parts_within(block, time) && has_long_runs(block, &runs) {
             let (piece, found) = source.read_parts_within(block, &rows_of, time)?;
-            self.cells += piece.times.len() * (source.fields.len() + 1);
             let mut end = 0;
             let behind = found.into_iter().map(|rows| {
                 end += rows.len();
@@ -251,9 +250,11 @@ impl Found {
         places: Vec<usize>,
         rows_of: impl Iterator<Item = Range<usize>>,
     ) {
-        let number = self.pieces.len();
-        let each = places.into_iter().zip(rows_of).filter(|(_, rows)| !rows.is_empty());
-        self.parts.extend(each.map(|(place, rows)| Part::new(place, number, rows)));
+        let (number, columns) = (self.pieces.len(), piece.columns.len() + 1);
+        for (place, rows) in places.into_iter().zip(rows_of).filter(|(_, rows)| !rows.is_empty()) {
+            self.cells += rows.len() * columns;
+            self.parts.push(Part::new(place, number, rows));
+        }
         self.pieces.push(piece);
     }
 

@@ -98,8 +98,7 @@ impl ScanPlan {
 
     /// About how many rows each series has in some partitions.
     pub(super) fn rows_each(&self, partitions: &[Arc<Partition>]) -> u64 {
-        let extents = partitions.iter().filter_map(|p| partition_extent(p, &self.measurement));
-        extents.map(|(_, rows)| rows).sum::<u64>() / self.series_total.max(1)
+        self.rows_each_within(partitions, TimeRange::ALL)
     }
 
     /// About how many of these lie within a time.

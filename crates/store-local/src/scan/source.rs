@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, FieldFilter, FieldType, Name, SeriesId, TimeRange, Values};
+use model::{Column, FieldFilter, FieldType, Holds, Name, SeriesId, TimeRange, Values};
 use segment::{
     Block, BlockWalk, Directory, Edge, Expected, FieldCondition, FoundRows, SegmentReader,
 };
@@ -532,6 +532,11 @@ impl SegmentSource {
         Counters::add(&self.counters.pages_read, pages);
         Counters::add(&self.counters.bytes_read, bytes);
     }
+}
+
+/// Whether a row of a block may satisfy all conditions, as far as its directory tells.
+pub(super) fn may_satisfy(block: &Block, conditions: &[FieldCondition]) -> bool {
+    conditions.iter().all(|condition| block.holds(condition) != Holds::Never)
 }
 
 /// Whether two blocks of one segment are the same: no two have a row in common.

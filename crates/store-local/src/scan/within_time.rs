@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, FieldType, Holds, Name, SeriesId, TimeRange, Values};
+use model::{Column, FieldType, Name, SeriesId, TimeRange, Values};
 use segment::{Block, BlockWalk, Edge, Runs};
 use store::{StoreError, TimeOrder, Windows};
 
@@ -19,7 +19,7 @@ use super::length;
 use super::piece::Piece;
 use super::series_reader::SeriesReader;
 use super::shared_block::{ManyRows, SeriesLeft};
-use super::source::{SegmentSource, same};
+use super::source::{SegmentSource, may_satisfy, same};
 use super::summarise::{SpanSummaries, summarise};
 use crate::error::segment_error;
 
@@ -278,7 +278,10 @@ impl Within {
         let (series, rows_of) =
             (std::mem::take(&mut self.series), std::mem::take(&mut self.rows_of));
         segment.near = block.place();
-        if !segment.has_values(&block, with_any.as_deref()) || !segment.may_satisfy(&block) {
+        let conditions = segment.conditions.as_deref();
+        if !segment.has_values(&block, with_any.as_deref())
+            || !conditions.is_some_and(|all| may_satisfy(&block, all))
+        {
             return Ok(());
         }
         let (start, times) = (self.rows(), &mut self.piece.times);
@@ -372,11 +375,5 @@ impl SegmentSource {
             found.iter().filter(|rows| !rows.is_empty()).cloned().collect();
         self.add_columns(block, &parts, &self.fields, &mut piece.columns)?;
         Ok((piece, found))
-    }
-
-    /// Whether a row of a block may satisfy the filters, as far as its summaries tell.
-    fn may_satisfy(&self, block: &Block) -> bool {
-        let Some(conditions) = &self.conditions else { return false };
-        conditions.iter().all(|condition| block.holds(condition) != Holds::Never)
     }
 }
