@@ -183,8 +183,12 @@ impl<'a> Times<'a> {
             out.drain(had..had + inside.start);
             return Ok(rows.start + inside.start..rows.start + inside.end);
         }
-        let found = search(self, rows, time)?;
-        self.decode(found.clone(), out)?;
+        let mut search = Search::new(self);
+        let found = search.rows_in(rows, time)?;
+        match search.known_of(&found) {
+            Some(times) => out.extend_from_slice(times),
+            None => self.decode(found.clone(), out)?,
+        }
         Ok(found)
     }
 
@@ -253,8 +257,15 @@ impl KnownTimes<'_> {
         let rows = self.rows();
         // Those between the two.
         let (mut from, mut to) = (low.0 / rows + 1, high.0.div_ceil(rows));
+        let mut guesses = 0;
         while from < to {
-            let middle = from + (to - from) / 2;
+            let middle = if guesses < GUESSES_MAX {
+                let row = low.0 + share(time, low.1, high.1, high.0 - low.0);
+                (row / rows).clamp(from, to - 1)
+            } else {
+                from + (to - from) / 2
+            };
+            guesses += 1;
             let known = (middle * rows, self.at(middle)?);
             if known.1 < time {
                 (*low, from) = (known, middle + 1);
@@ -455,12 +466,18 @@ impl<'a> Search<'a> {
     }
 
     fn read(&mut self, rows: Range<usize>) -> Result<&[i64], SegmentError> {
-        if rows.start < self.rows.start || rows.end > self.rows.end {
+        if self.known_of(&rows).is_none() {
             self.times.clear();
             self.of_block.decode(rows.clone(), &mut self.times)?;
             self.rows = rows.clone();
         }
         Ok(&self.times[rows.start - self.rows.start..rows.end - self.rows.start])
+    }
+
+    /// The times of some rows, if these were read last.
+    fn known_of(&self, rows: &Range<usize>) -> Option<&[i64]> {
+        let are_known = self.rows.start <= rows.start && rows.end <= self.rows.end;
+        are_known.then(|| &self.times[rows.start - self.rows.start..rows.end - self.rows.start])
     }
 
     /// The time of one row, if need be read by itself.
@@ -516,6 +533,13 @@ impl<'a> Search<'a> {
         rows: Range<usize>,
         ends: (i64, i64),
     ) -> Result<usize, SegmentError> {
+        // The other end of a short time was mostly found nearby.
+        if let (Some(first), Some(last)) = (self.times.first(), self.times.last())
+            && *first < time
+            && time <= *last
+        {
+            return Ok(self.rows.start + self.times.partition_point(|t| *t < time));
+        }
         let chunk_rows = self.of_block.chunk_rows();
         // Invariant: the row at `low` is before `time`, the row at `high` is not.
         let (mut low, mut high) = ((rows.start, ends.0), (rows.end - 1, ends.1));
@@ -528,8 +552,7 @@ impl<'a> Search<'a> {
         let ((mut low, mut low_time), (mut high, mut high_time)) = (low, high);
         let mut guesses = 0;
         while high - low > 1 {
-            // Most series are even enough for the first guess; others are halved after a few.
-            let middle = if guesses < 3 {
+            let middle = if guesses < GUESSES_MAX {
                 low + share(time, low_time, high_time, high - low)
             } else {
                 low + (high - low) / 2
@@ -550,6 +573,9 @@ impl<'a> Search<'a> {
         Ok(high)
     }
 }
+
+/// Most series are even enough for the first guesses at where a time is; others are halved after so many.
+const GUESSES_MAX: usize = 3;
 
 /// How many of `steps` steps from `low` to `high` lead to `time`.
 fn share(time: i64, low: i64, high: i64, steps: usize) -> usize {

@@ -1,5 +1,4 @@
-//! The first rows of no more series than rows are wanted of them, for LIMIT: stretches of time from the first on, until they
-//! have enough.
+//! The first rows of several series, for LIMIT: stretches of time from the first on, until they have enough.
 //!
 //! Of each series as many rows as are wanted of all could be the first ones. Where series are about alike a share of them
 //! each is: the latest 1000 of 30,000 lines of a hundred hosts were all of them read.
@@ -19,27 +18,31 @@ use crate::{QueryContext, QueryError};
 /// How many times as many rows as are missing a stretch is to have, by what is known: it may turn out to have fewer.
 const MARGIN: u64 = 2;
 
+/// A stretch with fewer rows takes as long to read: each series is looked at.
+const ROWS_MIN: u64 = 64;
+
 /// How many times as many rows the next stretch is to have, where one had none.
 const GROWTH: u64 = 16;
 
 /// Stretches that are read: if these do not have enough rows, they are not where they were thought to be.
 const STRETCHES_MAX: usize = 4;
 
-/// The first rows of some series of the only input within a time, as many as LIMIT and OFFSET want, and their memory; `None`:
-/// they were not found soon.
+/// The first rows of some series of the only input, or of all, within a time, as many as LIMIT and OFFSET want, and their
+/// memory; `None`: they were not found soon.
 pub(super) fn read(
     select: &Select,
     context: &QueryContext,
     unit: &Unit,
-    (series, within): (&Arc<[u32]>, TimeRange),
+    (series, within): (Option<&Arc<[u32]>>, TimeRange),
 ) -> Result<Option<(Block, Reservation)>, QueryError> {
     let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
     let all = u64::from(unit.inputs[0].scan.series().len).max(1);
-    let some = (series.len() as u64).max(1);
+    let some = series.map_or(all, |series| series.len() as u64).max(1);
     let mut held = context.budget.reserve(0)?;
     let mut best = Block { times: Vec::new(), slots: Vec::new() };
     // Rows of all series, since that is what the extent is about.
-    let mut stretch = (wanted as u64).saturating_mul(MARGIN).saturating_mul(all) / some;
+    let stretch = (wanted as u64).saturating_mul(MARGIN).max(ROWS_MIN);
+    let mut stretch = stretch.saturating_mul(all) / some;
     // Nothing is on this side of what rows may be within.
     let mut done = match select.ascending {
         true => within.min.checked_sub(1),
@@ -58,7 +61,7 @@ pub(super) fn read(
         };
         done = Some(if select.ascending { time.max } else { time.min });
         let slice = ScanSlice {
-            series: Some(Arc::clone(series)),
+            series: series.cloned(),
             time: time.intersect(&within),
             rows_per_series: unit.inputs[0].rows_per_series,
             ..ScanSlice::all()

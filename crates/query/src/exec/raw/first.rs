@@ -107,12 +107,17 @@ pub(super) fn read(
 ) -> Result<(Block, Reservation), QueryError> {
     let all = || series_in_order(select, unit, unit.groups.ordinals(0, group..group + 1));
     let bounds = unit.extent.bounds();
-    // Where rows come at even times the first few series have them all, or some more if these lack a few. Where points are
-    // counted none is read again.
-    if context.limits.max_select_point == 0
-        && let Some(found) = read_of(select, context, unit, all(), (bounds, true))?
-    {
-        return Ok(found);
+    // Where points are counted none is read again.
+    if context.limits.max_select_point == 0 {
+        // Where rows come at even times the first few series have them all, or some more if these lack a few.
+        if let Some(found) = read_of(select, context, unit, all(), (bounds, true))? {
+            return Ok(found);
+        }
+        // Where they come at any time, to read a short one of all takes less than to find where each series begins.
+        let series = unit.groups.ordinals(0, group..group + 1);
+        if let Some(found) = by_time::read(select, context, unit, (series.as_ref(), bounds))? {
+            return Ok(found);
+        }
     }
     if let Some(nearest) = Nearest::of(select, context, unit, group..group + 1)? {
         let left = series_in_order(select, unit, Some(Arc::clone(&nearest.series)));
@@ -167,7 +172,7 @@ fn read_of(
             return Ok(None);
         }
         if goes_by_time && !few && (2..=wanted).contains(&next.len()) {
-            match by_time::read(select, context, unit, (&next, nearest.within))? {
+            match by_time::read(select, context, unit, (Some(&next), nearest.within))? {
                 Some((block, _held)) => nearest.add(&block)?,
                 None => {
                     (left.taken, left.last) = before;
