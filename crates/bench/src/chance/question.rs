@@ -100,8 +100,8 @@ pub(super) fn question(random: &mut Random, all: &[Measurement]) -> Question {
     }
     match draft.random.below(10) {
         0..=2 => draft.rows(),
-        3 => draft.changes(),
-        4 => draft.nested(),
+        3 if from.has_numbers() => draft.changes(),
+        4 if from.has_numbers() => draft.nested(),
         _ => draft.calls(),
     }
 }
@@ -308,10 +308,18 @@ impl<'a> Draft<'a> {
 
     /// A call of a function with its words in SQL, and what a value of it may take.
     fn call(&mut self) -> (String, Option<String>, f64) {
-        let (name, sql, effort_ns) = *self.random.pick(&CALLS);
-        let counts =
-            matches!(name, "count" | "first" | "last" | "mode" | "count_distinct" | "distinct");
-        let field = if counts { self.field() } else { self.number() };
+        let takes_any = |name: &str| {
+            let all = ["count", "first", "last", "mode", "count_distinct", "distinct", "sample"];
+            all.contains(&name)
+        };
+        let has_numbers = self.from.has_numbers();
+        let (name, sql, effort_ns) = loop {
+            let call = *self.random.pick(&CALLS);
+            if has_numbers || takes_any(call.0) {
+                break call;
+            }
+        };
+        let field = if takes_any(name) { self.field() } else { self.number() };
         let field = &field.name;
         let influxql = match name {
             "percentile" => {

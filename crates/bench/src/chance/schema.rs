@@ -7,7 +7,7 @@ use crate::json::Json;
 
 /// Values of a tag that questions choose from.
 const TAG_VALUES_MAX: usize = 200;
-/// Different texts of a field that questions choose from.
+/// Texts of a field that questions choose from.
 const TEXTS_MAX: usize = 20;
 /// Percentiles of numbers that conditions compare with.
 const PERCENTILES: [u32; 7] = [1, 10, 30, 50, 90, 99, 100];
@@ -43,6 +43,12 @@ pub(super) enum Kind {
     Text(Vec<String>),
     /// true or false.
     Boolean,
+}
+
+impl Measurement {
+    pub(super) fn has_numbers(&self) -> bool {
+        self.fields.iter().any(Field::is_number)
+    }
 }
 
 impl Field {
@@ -103,14 +109,14 @@ fn column(rows: &[Vec<Json>], at: usize) -> Vec<String> {
     rows.iter().flatten().filter_map(|row| cell(row, at)).collect()
 }
 
-/// All measurements of a database that have a row and a number.
+/// All measurements of a database that have a row.
 pub(super) fn measurements(client: &mut Client, db: &str) -> Result<Vec<Measurement>> {
     let names = column(&rows(client, db, "SHOW MEASUREMENTS")?, 0);
     let found = names.into_iter().map(|name| measurement(client, db, quoted(&name, '"')));
     let found = found.collect::<Result<Vec<_>>>()?;
     let found: Vec<Measurement> = found.into_iter().flatten().collect();
     if found.is_empty() {
-        bail!("{db} has no measurement with numbers: load something into it first");
+        bail!("{db} has no rows: load something into it first");
     }
     Ok(found)
 }
@@ -130,9 +136,11 @@ fn measurement(client: &mut Client, db: &str, name: String) -> Result<Option<Mea
         let kind = kind_of(client, db, &name, &field, &kind)?;
         fields.push(Field { name: field, kind });
     }
-    let Some(number) = fields.iter().find(|field| field.is_number()) else { return Ok(None) };
+    // All series are asked most quickly about a number.
+    let field = fields.iter().find(|field| field.is_number()).or(fields.first());
+    let Some(field) = field else { return Ok(None) };
     let mut time = |call: &str| -> Result<Option<i64>> {
-        let found = rows(client, db, &format!("SELECT {call}({}) FROM {name}", number.name))?;
+        let found = rows(client, db, &format!("SELECT {call}({}) FROM {name}", field.name))?;
         Ok(found.iter().flatten().find_map(|row| cell(row, 0)?.parse().ok()))
     };
     let (Some(first_ns), Some(last_ns)) = (time("first")?, time("last")?) else { return Ok(None) };
@@ -151,8 +159,12 @@ fn kind_of(client: &mut Client, db: &str, name: &str, field: &str, kind: &str) -
         }
         "boolean" => Kind::Boolean,
         _ => {
-            let texts = format!("SELECT distinct({field}) FROM {name} LIMIT {TEXTS_MAX}");
-            Kind::Text(column(&rows(client, db, &texts)?, 1))
+            // Of millions of different ones no list would have room.
+            let texts = format!("SELECT sample({field}, {TEXTS_MAX}) FROM {name}");
+            let mut texts = column(&rows(client, db, &texts)?, 1);
+            texts.sort_unstable();
+            texts.dedup();
+            Kind::Text(texts)
         }
     })
 }

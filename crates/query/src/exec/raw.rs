@@ -9,6 +9,7 @@ mod first;
 mod gather;
 mod leading;
 mod nearest;
+mod series_left;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -229,8 +230,8 @@ impl Raw {
             if (many || are_wide || self.wants_fewer_than_series(unit, group))
                 && !self.select.shows_groups()
                 && first::is_possible(&self.select, &self.context, unit)
+                && let Some((block, held)) = first::read(&self.select, &self.context, unit, group)?
             {
-                let (block, held) = first::read(&self.select, &self.context, unit, group)?;
                 if !block.times.is_empty() {
                     let rows = 0..block.times.len();
                     self.make_ready(block, vec![(header, rows)]);

@@ -24,6 +24,14 @@ pub(crate) struct Block {
     pub slots: Vec<Column>,
 }
 
+impl Block {
+    /// Bytes of memory of the rows.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let columns: usize = self.slots.iter().map(Column::memory_bytes).sum();
+        columns + size_of_val(&self.times[..])
+    }
+}
+
 /// Makes the rows of one group.
 pub(crate) struct RowMaker {
     select: Arc<Select>,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::{Column, Reservation, TimeRange};
+use model::{Reservation, TimeRange};
 use store::ScanSlice;
 
 use super::first::merged;
@@ -72,8 +72,7 @@ pub(super) fn read(
         let (found, ..) = found.expect("BUG: there is no limit").sorted(select.ascending);
         let count = found.times.len() as u64;
         best = merged(best, &found, select.ascending, wanted);
-        let columns = best.slots.iter().map(Column::memory_bytes);
-        held.resize(columns.sum::<usize>() + best.times.len() * size_of::<i64>())?;
+        held.resize(best.memory_bytes())?;
         let missing = (wanted - best.times.len()) as u64;
         if missing == 0 {
             return Ok(Some((best, held)));
