@@ -19,7 +19,7 @@ use crate::{
     encoding::{Effort, id},
     entropy::TightPart,
     error::{DecodeError, Result, check_range},
-    int::{self, Nesting, Sink, as_i64, encode_page},
+    int::{self, Nesting, Sink, Waypoint, as_i64, encode_page},
     simd::multiversion,
     wire::Reader,
 };
@@ -120,11 +120,9 @@ fn append_short(
         (&id::FLOAT_BITS, rest) => (rest, None),
         _ => return None,
     };
-    if !int::short::is_short(integers, count) {
-        return None;
-    }
+    let short = int::Packed::short(integers, count)?;
     let had = out.len();
-    let read = int::short::append(integers, count, range, out, as_bits_mut);
+    let read = short.append(range, Waypoint::default(), out, as_bits_mut);
     Some(read.map(|()| {
         let bits = as_bits_mut(&mut out[had..]);
         match power {

@@ -6,7 +6,7 @@ use crate::kernels::Comparison;
 use crate::{
     ComparedBits, DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextFinder,
     TextPlace, Wants, Waypoint, compare_page_i64, compare_pages_i64, decode_bool,
-    decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_range,
+    decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_from, decode_i64_range,
     decode_selected_strings, decode_strings, decode_strings_range, decode_together, decode_u64,
     decode_u64_range, decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64,
     encode_strings, encode_u64, encode_validity, float_at, integer_at, integer_from, restarts_i64,
@@ -94,9 +94,14 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
         let found = integer_from(page, count, row, waypoint);
         let found = found.expect("BUG: a good page has a bad row");
         assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from a waypoint on");
+        let part = decoded(|out| decode_i64_from(page, count, range.clone(), waypoint, out));
+        let part = part.expect("BUG: a good page has a bad range");
+        assert_eq!(part, &whole[range.clone()], "BUG: a range differs from a waypoint on");
     } else {
         // Of a damaged page the row may be good.
         let _ = integer_at(page, count, range.start);
+        let waypoint = Waypoint { row: range.start / 2 / 8 * 8, distance: 1 };
+        let _ = decoded(|out| decode_i64_from(page, count, range.clone(), waypoint, out));
     }
 
     if let (Some(restarts), Ok(whole)) = (restarts_i64(page, count), &whole) {

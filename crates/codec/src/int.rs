@@ -7,9 +7,9 @@
 mod choose;
 mod compare;
 pub(crate) mod delta;
+mod packed;
 mod runs;
 mod scale;
-pub(crate) mod short;
 mod simple;
 mod stats;
 
@@ -23,6 +23,7 @@ pub use compare::{
     COMPARED_ROWS_MAX, ComparedBits, compare_page_i64, compare_page_u64, compare_pages_i64,
     compare_pages_u64,
 };
+pub(crate) use packed::Packed;
 pub(crate) use simple::decode_raw;
 
 use crate::{
@@ -76,6 +77,34 @@ pub fn decode_i64_range(
     append_i64(bytes, count, range, None, out)
 }
 
+/// What [`decode_i64_range`] does, for the row of a waypoint and later ones; of a page of differences without those before the
+/// waypoint.
+///
+/// # Panics
+/// If the waypoint lies behind the first row, or its row is no multiple of eight.
+pub fn decode_i64_from(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    waypoint: Waypoint,
+    out: &mut Vec<i64>,
+) -> Result<()> {
+    let is_before = waypoint.row <= range.start && waypoint.row.is_multiple_of(8);
+    assert!(is_before, "BUG: from {waypoint:?} to rows {range:?}");
+    let packed = packed_from(bytes, count, range.start, waypoint);
+    append_to(out, &range.clone(), count, |out| match packed {
+        Some(packed) => packed.append(range, waypoint, out, as_u64_mut),
+        None => {
+            decode(bytes, count, range, None, &mut |block| out.extend_from_slice(as_i64(block)))
+        }
+    })
+}
+
+/// The page, if its rows from `row` on are better found from a waypoint on than as those of any page.
+fn packed_from(bytes: &[u8], count: usize, row: usize, waypoint: Waypoint) -> Option<Packed<'_>> {
+    if row - waypoint.row < RESTART_ROWS { Packed::open(bytes, count) } else { None }
+}
+
 /// See [`decode_i64_range`]; for `ahead` see [`decode_page`].
 pub(crate) fn append_i64(
     bytes: &[u8],
@@ -84,10 +113,8 @@ pub(crate) fn append_i64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<i64>,
 ) -> Result<()> {
-    append_to(out, &range.clone(), count, |out| match ahead {
-        None if short::is_short(bytes, count) => {
-            short::append(bytes, count, range, out, as_u64_mut)
-        }
+    append_to(out, &range.clone(), count, |out| match Packed::short(bytes, count) {
+        Some(short) if ahead.is_none() => short.append(range, Waypoint::default(), out, as_u64_mut),
         _ => decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block))),
     })
 }
@@ -117,8 +144,8 @@ pub(crate) fn append_u64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<u64>,
 ) -> Result<()> {
-    append_to(out, &range.clone(), count, |out| match ahead {
-        None if short::is_short(bytes, count) => short::append(bytes, count, range, out, |v| v),
+    append_to(out, &range.clone(), count, |out| match Packed::short(bytes, count) {
+        Some(short) if ahead.is_none() => short.append(range, Waypoint::default(), out, |v| v),
         _ => decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block)),
     })
 }
@@ -191,8 +218,8 @@ pub struct Waypoint {
     pub distance: i64,
 }
 
-/// What [`integer_at`] gives, for the row of a waypoint or a later one; of a short page of differences without those
-/// before the waypoint.
+/// What [`integer_at`] gives, for the row of a waypoint or a later one; of a page of differences without those before the
+/// waypoint.
 ///
 /// # Panics
 /// If the waypoint lies behind the row, or its row is no multiple of eight.
@@ -200,9 +227,10 @@ pub fn integer_from(bytes: &[u8], count: usize, row: usize, waypoint: Waypoint) 
     check_range(&(row..row + 1), count)?;
     let is_before = waypoint.row <= row && waypoint.row.is_multiple_of(8);
     assert!(is_before, "BUG: from {waypoint:?} to row {row}");
-    let mut reader = Reader::new(bytes);
-    if reader.u8()? == id::INT_DELTA && count <= delta::RESTART_ROWS {
-        return delta::value_at(reader, count, row, waypoint);
+    if let Some(packed) = packed_from(bytes, count, row, waypoint)
+        && let Some(value) = packed.value_at(row, waypoint)?
+    {
+        return Ok(value);
     }
     let mut value = 0;
     decode(bytes, count, row..row + 1, None, &mut |block| value = block[0])?;

@@ -43,9 +43,9 @@ pub use float::{
 };
 pub use int::{
     COMPARED_ROWS_MAX, ComparedBits, RESTART_ROWS, Waypoint, compare_page_i64, compare_page_u64,
-    compare_pages_i64, compare_pages_u64, decode_i64, decode_i64_range, decode_u64,
-    decode_u64_range, encode_i64, encode_u64, integer_at, integer_from, regular_i64, restarts_i64,
-    visit_i64,
+    compare_pages_i64, compare_pages_u64, decode_i64, decode_i64_from, decode_i64_range,
+    decode_u64, decode_u64_range, encode_i64, encode_u64, integer_at, integer_from, regular_i64,
+    restarts_i64, visit_i64,
 };
 pub use simd::simd_name;
 pub use strings::{

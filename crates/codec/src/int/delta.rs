@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use super::{Sink, Waypoint};
+use super::Sink;
 use crate::{
     encoding::id,
     error::{DecodeError, Result},
-    patched::{self, Body, Differences, Plain, Plan},
+    patched::{self, Body, Differences, Plan},
     simd::multiversion,
     wire::{Reader, put_ivarint},
 };
@@ -79,32 +79,6 @@ pub(super) fn encode(values: &[u64], plan: &Plan, bytes_max: usize, out: &mut Ve
         out.truncate(start);
     }
     done
-}
-
-/// The value of one row of a page that has a single restart, from the row of a waypoint on.
-pub(super) fn value_at(
-    mut reader: Reader<'_>,
-    count: usize,
-    row: usize,
-    waypoint: Waypoint,
-) -> Result<u64> {
-    let first = read_restart(&mut reader, count, RESTART_ROWS, 0)?;
-    let from = first.wrapping_add_signed(waypoint.distance);
-    let (rows, is_last) = (waypoint.row..row, row + 1 == count);
-    let distance = match Plain::read(reader, count - 1)? {
-        Some(plain) => sum_of(plain, rows, is_last)?,
-        None => sum_of(Body::read(reader, count - 1)?, rows, is_last)?,
-    };
-    Ok(from.wrapping_add(distance))
-}
-
-/// The sum of some differences; `is_last`: none may be behind them.
-fn sum_of(mut differences: impl Differences, rows: Range<usize>, is_last: bool) -> Result<u64> {
-    let sum = differences.sum(rows)?;
-    if is_last {
-        differences.finish()?;
-    }
-    Ok(sum)
 }
 
 pub(super) fn decode(

@@ -107,7 +107,8 @@ pub(super) fn encode(values: &[u64], base: u64, factor: u64, effort: Effort, out
 }
 
 multiversion! {
-    fn multiply / multiply_at(values: &mut [u64], factor: u64, base: u64) {
+    /// What values were before they were divided, less a base.
+    pub(super) fn multiply / multiply_at(values: &mut [u64], factor: u64, base: u64) {
         for value in values.iter_mut() {
             *value = value.wrapping_mul(factor).wrapping_add(base);
         }

@@ -41,6 +41,10 @@ fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
                 "{waypoint:?} {range:?} {}",
                 encoding_name(&page)
             );
+            let mut out = vec![-1];
+            decode_i64_from(&page, values.len(), range.clone(), waypoint, &mut out).unwrap();
+            let expected = [&[-1], &values[range.clone()]].concat();
+            assert_eq!(out, expected, "{waypoint:?} {range:?} {}", encoding_name(&page));
         }
     }
     page

@@ -2,27 +2,29 @@
 //!
 //! Times with one step are told by calculation (`regular`), and so are those that keep a step for long, of several series
 //! or with gaps, once they were learned (`lines`). Others of blocks that were written to be kept are entropy-coded, as
-//! values are; what is read of them again and again is thawed, as they are (`kept`).
+//! values are; what is read of them again and again is kept in another form (`kept`, `pieces`).
 
 mod kept;
 mod lines;
+mod pieces;
 mod regular;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Column, FieldType, TimeRange, Values};
+use codec::DecodeError;
+use model::TimeRange;
 use platform::Page;
 
 use super::SegmentReader;
 use super::source::Kind;
-use super::thawed::{PIECE_ROWS, Thawed};
 use crate::SegmentError;
 use crate::directory::{Block, Edge};
-use crate::input::Malformed;
 pub(super) use kept::KeptTimes;
 use kept::Learned;
 use lines::Lines;
+use pieces::{KNOWN_ROWS, Known};
 pub(super) use regular::Regular;
 
 /// So few times are decoded at once rather than searched.
@@ -75,7 +77,13 @@ impl<'a> Times<'a> {
             Form::Page { page, kept } => (page, kept.as_ref()),
         };
         match kept.map(|kept| (kept, kept.learned())) {
-            Some((_, Some(Learned::Thawed(thawed)))) => self.decode_thawed(thawed, rows, out),
+            Some((_, Some(Learned::Pieces(pieces)))) => {
+                pieces.append(rows, out);
+                Ok(())
+            }
+            Some((_, Some(Learned::Known(known)))) => {
+                known.append(page, self.block.rows(), rows, out).map_err(|e| self.damaged(&e))
+            }
             Some((kept, None)) => {
                 let are_most = rows.len() * 2 > self.block.rows();
                 let are_worth_it = kept.touch(are_most);
@@ -91,45 +99,35 @@ impl<'a> Times<'a> {
         }
     }
 
-    fn decode_thawed(
-        &self,
-        thawed: &Thawed,
-        rows: Range<usize>,
-        out: &mut Vec<i64>,
-    ) -> Result<(), SegmentError> {
-        let mut column = Column::new(Values::Integer(std::mem::take(out)));
-        let decoded = thawed.decode(rows, &mut column);
-        if let Values::Integer(values) = column.values {
-            *out = values;
-        }
-        let source = &self.reader.shared.source;
-        decoded.map_err(|e| source.malformed(self.block.entry().times.offset, &e))
+    fn damaged(&self, error: &DecodeError) -> SegmentError {
+        let offset = self.block.entry().times.offset;
+        self.reader.shared.source.damaged(offset, &error.to_string())
     }
 
-    /// The thawed form, if that is what was learned of the page.
-    fn thawed(&self) -> Option<&Thawed> {
-        match &self.form {
-            Form::Page { kept: Some(kept), .. } => match kept.learned() {
-                Some(Learned::Thawed(thawed)) => Some(thawed),
-                _ => None,
-            },
-            _ => None,
+    /// The times that were learned of some rows, if they are not calculated.
+    fn learned(&self) -> Option<&Known> {
+        let Form::Page { kept: Some(kept), .. } = &self.form else { return None };
+        match kept.learned()? {
+            Learned::Lines(_) => None,
+            Learned::Pieces(pieces) => Some(pieces.known()),
+            Learned::Known(known) => Some(known),
         }
     }
 
     /// So many rows are best decoded together, from a multiple of their number on.
     fn chunk_rows(&self) -> usize {
-        if self.thawed().is_some() { PIECE_ROWS } else { CHUNK_ROWS }
+        if self.learned().is_some() { KNOWN_ROWS } else { CHUNK_ROWS }
     }
 
     /// The times that are known of some rows without decoding those before them: of each so many'th row, from the first on.
     fn known(&self) -> Option<KnownTimes<'_>> {
-        if let Some(thawed) = self.thawed() {
-            return Some(KnownTimes::Pieces(thawed));
+        if let Some(known) = self.learned() {
+            return Some(KnownTimes { rows: KNOWN_ROWS, times: Cow::Borrowed(known.times()) });
         }
         match &self.form {
             Form::Page { page, .. } => {
-                codec::restarts_i64(page, self.block.rows()).map(KnownTimes::Restarts)
+                let times = Cow::Owned(codec::restarts_i64(page, self.block.rows())?);
+                Some(KnownTimes { rows: codec::RESTART_ROWS, times })
             }
             Form::Regular(_) | Form::Lines(_) => None,
         }
@@ -140,7 +138,15 @@ impl<'a> Times<'a> {
         match &self.form {
             Form::Regular(regular) => Ok(regular.at(row)),
             Form::Lines(lines) => Ok(lines.at(row)),
-            Form::Page { .. } => {
+            Form::Page { page, kept } => {
+                match kept.as_ref().and_then(|kept| kept.learned()) {
+                    Some(Learned::Pieces(pieces)) => return Ok(pieces.at(row)),
+                    Some(Learned::Known(known)) => {
+                        let time = known.time_at(page, self.block.rows(), row);
+                        return time.map_err(|e| self.damaged(&e));
+                    }
+                    _ => {}
+                }
                 let mut time = Vec::with_capacity(1);
                 self.decode(row..row + 1, &mut time)?;
                 Ok(time[0])
@@ -198,9 +204,7 @@ impl<'a> Times<'a> {
         rows: Range<usize>,
         out: &mut Vec<i64>,
     ) -> Result<(), SegmentError> {
-        let offset = self.block.entry().times.offset;
-        codec::decode_i64_range(page, self.block.rows(), rows, out)
-            .map_err(|e| self.reader.shared.source.damaged(offset, &e.to_string()))
+        codec::decode_i64_range(page, self.block.rows(), rows, out).map_err(|e| self.damaged(&e))
     }
 
     /// Learns the times of the page; if not `at_any_cost`, only what costs next to nothing. Gives them.
@@ -222,39 +226,16 @@ impl<'a> Times<'a> {
 }
 
 /// See [`Times::known`].
-enum KnownTimes<'a> {
-    Restarts(Vec<i64>),
-    Pieces(&'a Thawed),
+struct KnownTimes<'a> {
+    /// How far the rows are from each other.
+    rows: usize,
+    times: Cow<'a, [i64]>,
 }
 
 impl KnownTimes<'_> {
-    /// How far the rows are from each other.
-    fn rows(&self) -> usize {
-        match self {
-            Self::Restarts(_) => codec::RESTART_ROWS,
-            Self::Pieces(_) => PIECE_ROWS,
-        }
-    }
-
-    /// The time of the row with this number among them, which there is.
-    fn at(&self, number: usize) -> Result<i64, Malformed> {
-        match self {
-            Self::Restarts(times) => Ok(times[number]),
-            Self::Pieces(thawed) => {
-                let bits = thawed.bits(number * PIECE_ROWS, FieldType::Integer)?;
-                Ok(bits.expect("BUG: a row without a time").cast_signed())
-            }
-        }
-    }
-
     /// Moves `low` and `high`, rows before `time` and not before it with their times, towards each other.
-    fn narrow(
-        &self,
-        time: i64,
-        low: &mut (usize, i64),
-        high: &mut (usize, i64),
-    ) -> Result<(), Malformed> {
-        let rows = self.rows();
+    fn narrow(&self, time: i64, low: &mut (usize, i64), high: &mut (usize, i64)) {
+        let rows = self.rows;
         // Those between the two.
         let (mut from, mut to) = (low.0 / rows + 1, high.0.div_ceil(rows));
         let mut guesses = 0;
@@ -266,14 +247,13 @@ impl KnownTimes<'_> {
                 from + (to - from) / 2
             };
             guesses += 1;
-            let known = (middle * rows, self.at(middle)?);
+            let known = (middle * rows, self.times[middle]);
             if known.1 < time {
                 (*low, from) = (known, middle + 1);
             } else {
                 (*high, to) = (known, middle);
             }
         }
-        Ok(())
     }
 }
 
@@ -544,10 +524,7 @@ impl<'a> Search<'a> {
         // Invariant: the row at `low` is before `time`, the row at `high` is not.
         let (mut low, mut high) = ((rows.start, ends.0), (rows.end - 1, ends.1));
         if let Some(known) = self.of_block.known() {
-            let source = &self.of_block.reader.shared.source;
-            known
-                .narrow(time, &mut low, &mut high)
-                .map_err(|e| source.malformed(self.of_block.block.entry().times.offset, &e))?;
+            known.narrow(time, &mut low, &mut high);
         }
         let ((mut low, mut low_time), (mut high, mut high_time)) = (low, high);
         let mut guesses = 0;

@@ -6,12 +6,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::Values;
-
 use super::lines::Lines;
+use super::pieces::{Known, Pieces};
 use crate::reader::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
-use crate::reader::thawed::Thawed;
-use crate::sparse::SparseView;
 
 /// What is known of a page of times.
 #[derive(Debug, Default)]
@@ -26,9 +23,9 @@ pub(in crate::reader) struct KeptTimes {
 pub(super) enum Learned {
     Lines(Arc<Lines>),
     /// Of a page that was entropy-coded.
-    Thawed(Thawed),
+    Pieces(Pieces),
     /// Neither, of a page that is read fast as it is.
-    Nothing,
+    Known(Known),
 }
 
 impl Learned {
@@ -40,19 +37,16 @@ impl Learned {
     fn of(times: &[i64], is_tight: bool) -> Self {
         match Self::lines(times) {
             Some(lines) => lines,
-            None if is_tight => {
-                let values = Values::Integer(times.to_vec());
-                Self::Thawed(Thawed::new(SparseView::all(&values), 0..times.len()))
-            }
-            None => Self::Nothing,
+            None if is_tight => Self::Pieces(Pieces::of(times)),
+            None => Self::Known(Known::of(times)),
         }
     }
 
     fn memory_bytes(&self) -> usize {
         match self {
             Self::Lines(lines) => size_of::<Lines>() + lines.memory_bytes(),
-            Self::Thawed(thawed) => thawed.memory_bytes(),
-            Self::Nothing => 0,
+            Self::Pieces(pieces) => pieces.memory_bytes(),
+            Self::Known(known) => known.memory_bytes(),
         }
     }
 }
