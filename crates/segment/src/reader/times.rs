@@ -29,7 +29,9 @@ pub(super) use regular::Regular;
 
 /// So few times are decoded at once rather than searched.
 const DECODE_AT_ONCE: usize = 256;
-/// The same for blocks of many series, where a probe may cost as much as this.
+/// The same for blocks of many series, where the ends of one are looked for as well, if times are known of some rows.
+const DECODE_AT_ONCE_KNOWN: usize = 512;
+/// The same if none are, where a probe may cost as much as this.
 const DECODE_AT_ONCE_SHARED: usize = 4096;
 /// Rows of a page that are decoded together where one of them is looked for: to read one of them those before it are added up
 /// from where the page says what the sum is, which is once for so many rows (docs/formats/encodings.md, int-delta).
@@ -133,6 +135,15 @@ impl<'a> Times<'a> {
         }
     }
 
+    /// So few rows of a series are decoded rather than searched.
+    fn rows_at_once(&self) -> usize {
+        match (self.learned(), self.block.has_one_series()) {
+            (_, true) => DECODE_AT_ONCE,
+            (Some(_), false) => DECODE_AT_ONCE_KNOWN,
+            (None, false) => DECODE_AT_ONCE_SHARED,
+        }
+    }
+
     /// The time of one row.
     fn at(&self, row: usize) -> Result<i64, SegmentError> {
         match &self.form {
@@ -179,9 +190,7 @@ impl<'a> Times<'a> {
             self.decode(rows.clone(), out)?;
             return Ok(rows);
         }
-        let is_shared = !self.block.has_one_series();
-        let at_once = if is_shared { DECODE_AT_ONCE_SHARED } else { DECODE_AT_ONCE };
-        if rows.len() <= at_once && !self.form.is_calculated() {
+        if rows.len() <= self.rows_at_once() && !self.form.is_calculated() {
             let had = out.len();
             self.decode(rows.clone(), out)?;
             let inside = inside(&out[had..], time);
@@ -307,8 +316,10 @@ pub(crate) fn times_in(
     let times = Times::open(reader, block)?;
     let (Some(first), Some(last)) = (series.first(), series.last()) else { return Ok(Vec::new()) };
     let all = first.start..last.end;
-    let are_most = series.iter().map(Range::len).sum::<usize>() * 2 > all.len();
-    if series.len() < 2 || times.form.is_calculated() || !are_most {
+    let rows: usize = series.iter().map(Range::len).sum();
+    let are_most = rows * 2 > all.len();
+    let are_long = rows > times.rows_at_once() * series.len();
+    if series.len() < 2 || times.form.is_calculated() || are_long || !are_most {
         return series.iter().map(|rows| times.within(rows.clone(), time, out)).collect();
     }
     let mut whole = Vec::with_capacity(all.len());
