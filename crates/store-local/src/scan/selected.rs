@@ -333,12 +333,20 @@ impl SegmentSource {
                 Ok(Some((Piece { times: Vec::new(), columns }, selection)))
             }
             few if few * FEW_PART <= rows.len() => {
-                let found = Found { start: 0, selection: selection.clone(), looked_at: Vec::new() };
-                let piece = self.read_found(block, &rows, &[], found)?;
-                Ok(Some((piece, selection)))
+                Ok(Some((self.read_selected(block, selection.clone())?, selection)))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Reads some rows of a block, at least one.
+    pub(super) fn read_selected(
+        &self,
+        block: &Block,
+        selection: Bitmap,
+    ) -> Result<Piece, StoreError> {
+        let found = Found { start: 0, selection, looked_at: Vec::new() };
+        self.read_found(block, &(0..block.rows()), &[], found)
     }
 
     /// Reads those of some rows that filters found in `stretches`, at least one.

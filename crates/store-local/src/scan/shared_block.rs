@@ -17,7 +17,7 @@ use store::{StoreError, TimeOrder};
 use super::counters::Counters;
 use super::filter;
 use super::piece::Piece;
-use super::series_list::SeriesList;
+use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
 use super::series_walk::SeriesWalk;
 use super::source::{SegmentSource, Source, same};
@@ -57,67 +57,6 @@ impl ManyRows {
     /// None are: so many are better read by themselves.
     pub(super) fn none(alone: usize) -> Self {
         Self { alone, ..Self::default() }
-    }
-}
-
-/// The series of a scan that a cursor has not read yet, ascending.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SeriesLeft<'a> {
-    /// The series of the scan, by ordinal.
-    series: &'a SeriesList,
-    /// The ordinals of those to read; `None`: all.
-    listed: Option<&'a [u32]>,
-    /// How many of these are done.
-    done: usize,
-}
-
-impl<'a> SeriesLeft<'a> {
-    /// What is left of the `listed` ones, or of all, when so many are done.
-    pub(super) fn new(series: &'a SeriesList, listed: Option<&'a [u32]>, done: usize) -> Self {
-        Self { series, listed, done }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.listed.map_or(self.series.len(), <[u32]>::len) - self.done
-    }
-
-    /// Ordinals and series.
-    pub(super) fn iter(self) -> impl Iterator<Item = (u32, SeriesId)> + 'a {
-        let ordinals = (self.done..self.done + self.len())
-            .map(move |at| self.listed.map_or(at as u32, |listed| listed[at]));
-        ordinals.map(move |ordinal| (ordinal, self.series.at(ordinal as usize)))
-    }
-
-    /// How many of the next series lie between two, if those are all there are: their numbers follow one another. The
-    /// first is the next one.
-    fn count_between(&self, first: SeriesId, last: SeriesId) -> Option<usize> {
-        let count = usize::try_from(last.0 - first.0).ok()?.checked_add(1)?;
-        let from = self.side_by_side(count)? as usize;
-        let ends = (self.series.at(from), self.series.at(from + count - 1));
-        (ends == (first, last)).then_some(count)
-    }
-
-    /// The ordinal of the first of the next `count` series, if no series of the scan lies between them that is not to be
-    /// read.
-    fn side_by_side(&self, count: usize) -> Option<u32> {
-        let first = match self.listed {
-            None => self.done as u32,
-            Some(listed) => {
-                let listed = listed.get(self.done..self.done + count)?;
-                let (first, last) = (*listed.first()?, *listed.last()?);
-                if (last - first) as usize != count - 1 {
-                    return None;
-                }
-                first
-            }
-        };
-        (first as usize + count <= self.series.len()).then_some(first)
-    }
-
-    /// The series from this ordinal on.
-    fn from(&self, ordinal: u32, count: usize) -> impl ExactSizeIterator<Item = SeriesId> + 'a {
-        let (series, from) = (self.series, ordinal as usize);
-        (from..from + count).map(|ordinal| series.at(ordinal))
     }
 }
 
@@ -202,9 +141,6 @@ impl SeriesReader {
         let (has_windows, few) = (self.windows.is_some(), self.rows_per_series.is_some());
         let is_backwards = self.order == TimeOrder::Descending;
         let segment = self.only_segment(0);
-        if !segment.may_have(first, time) {
-            return Ok(ManyRows::none(1));
-        }
         let mut walk = segment.walk(first, time);
         let mut block = segment.next_block(&mut walk, Edge::First)?;
         if behind.is_some() {
@@ -215,14 +151,20 @@ impl SeriesReader {
                 return Ok(ManyRows { done: 1, ..ManyRows::default() });
             }
         }
-        let Some(block) = block.filter(|block| is_shared(block, has_windows)) else {
-            return Ok(ManyRows::none(1));
+        let Some(block) = block else {
+            return Ok(ManyRows { done: segment.skip(left, 0, time)?, ..ManyRows::default() });
         };
+        if !is_shared(&block, has_windows) {
+            return Ok(ManyRows::none(1));
+        }
         if self.joins_series
             && time.covers(&block.time())
             && let Some(many) = self.sum_up_shared(&block, left)?
         {
             return Ok(self.with_next_block(many, &block));
+        }
+        if let Some(many) = self.read_few_within(&block, left, time)? {
+            return Ok(many);
         }
         let forward = self.joins_series && !is_backwards;
         let joins = forward && !self.has_long_runs(&block);
@@ -278,7 +220,7 @@ impl SeriesReader {
     }
 
     /// Where it does not matter whose a row is, what is left of the last series of a block is read with the block behind it.
-    fn with_next_block(&mut self, mut many: ManyRows, block: &Block) -> ManyRows {
+    pub(super) fn with_next_block(&mut self, mut many: ManyRows, block: &Block) -> ManyRows {
         if many.unfinished.take().is_some() {
             self.behind = Some(block.place());
             many.done -= 1;
@@ -522,6 +464,22 @@ pub(super) fn is_shared(block: &Block, has_windows: bool) -> bool {
 }
 
 impl SegmentSource {
+    /// The place, among series that are `left`, of the first one behind one that has no rows within `time` which may have some.
+    pub(super) fn skip(
+        &self,
+        left: &SeriesLeft<'_>,
+        place: usize,
+        time: TimeRange,
+    ) -> Result<usize, StoreError> {
+        let behind = SeriesId(left.at(place).1.0.saturating_add(1));
+        let all = behind..=SeriesId(u64::MAX);
+        let mut blocks = self.reader.blocks(&self.directory, &all, time);
+        Ok(match blocks.next().transpose().map_err(segment_error)? {
+            Some(block) => left.count_before(block.first().0).max(place + 1),
+            None => left.len(),
+        })
+    }
+
     /// All rows of a block, of whatever series; of the block that was asked for last without reading it again.
     pub(super) fn held_whole(&mut self, block: &Block) -> Result<Arc<Piece>, StoreError> {
         match &self.held {

@@ -17,8 +17,9 @@ use store::{StoreError, TimeOrder, Windows};
 use super::counters::Counters;
 use super::length;
 use super::piece::Piece;
+use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
-use super::shared_block::{ManyRows, SeriesLeft};
+use super::shared_block::ManyRows;
 use super::source::{SegmentSource, may_satisfy, same};
 use super::summarise::{SpanSummaries, summarise};
 use crate::error::segment_error;
@@ -170,14 +171,14 @@ impl Within {
         asked: &Asked,
     ) -> Result<(usize, Option<Behind>), StoreError> {
         let mut done = 0;
-        let mut series = left.iter().peekable();
-        while let Some((ordinal, id)) = series.next() {
+        while done < left.len() {
             if self.rows() >= self.rows_max || done >= looked_ahead && self.has_own_blocks() {
                 break;
             }
+            let (ordinal, id) = left.at(done);
+            let mut is_begun = false;
             if segment.may_have(id, asked.time) {
                 let mut walk = segment.begin(id, asked.time, Edge::First);
-                let mut is_begun = false;
                 while let Some(block) = segment.next_block(&mut walk, Edge::First)? {
                     if !self.is_next(&block)
                         && let Some(block) = self.begin_block(segment, block, is_begun, asked)?
@@ -192,9 +193,14 @@ impl Within {
                     is_begun = true;
                 }
             }
+            if !is_begun {
+                done = segment.skip(left, done, asked.time)?;
+                continue;
+            }
             done += 1;
             // Of those between the first and the last one of a block it has all rows.
-            while let Some((ordinal, id)) = series.next_if(|(_, id)| self.has_all_of(*id)) {
+            while done < left.len() && self.has_all_of(left.at(done).1) {
+                let (ordinal, id) = left.at(done);
                 self.add(ordinal, id);
                 done += 1;
             }

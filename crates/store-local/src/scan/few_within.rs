@@ -1,0 +1,112 @@
+//! Few rows of a block that many series share: those within a short time.
+//!
+//! Of very many series with a handful of rows each, a minute has one row in hundreds of a block. Its times tell which; of its
+//! fields, texts above all, others need not be decoded for them. And only of rows that were found it matters which series they
+//! are of.
+
+use std::ops::Range;
+
+use model::{Bitmap, CompareOp, SeriesRun, TimeRange};
+use segment::{Block, Runs};
+use store::{StoreError, TimeOrder};
+
+use super::filter;
+use super::series_left::SeriesLeft;
+use super::series_reader::SeriesReader;
+use super::shared_block::ManyRows;
+use super::source::SegmentSource;
+use crate::error::segment_error;
+
+/// Of the rows of a block this part is few: of more most is decoded anyway.
+const FEW_PART: usize = 8;
+
+impl SeriesReader {
+    /// Reads those rows of the series that are `left` which a block has within `time`, if they are few among all of its rows.
+    pub(super) fn read_few_within(
+        &mut self,
+        block: &Block,
+        left: &SeriesLeft<'_>,
+        time: TimeRange,
+    ) -> Result<Option<ManyRows>, StoreError> {
+        if !is_short(time, block.time()) {
+            return Ok(None);
+        }
+        let is_backwards = self.order == TimeOrder::Descending;
+        let takes_ends = is_backwards || self.rows_per_series.is_some();
+        let joins = self.joins_series && !is_backwards;
+        let segment = self.only_segment(0);
+        // To tell of rows whether they have a value takes no more than to find out which are within the time.
+        if joins && segment.only_counts {
+            return Ok(None);
+        }
+        let within = segment.selected_by_time(block, time)?;
+        let found = within.count_ones();
+        if found * FEW_PART > block.rows() {
+            return Ok(None);
+        }
+        let (first, last) = (block.first().0, block.last().0);
+        let mut many = ManyRows { done: left.count_until(last), ..ManyRows::default() };
+        if many.done == 0 {
+            return Ok(None);
+        }
+        many.unfinished = Some(last).filter(|last| left.at(many.done - 1).1 == *last);
+        let mut runs = Vec::new();
+        if found > 0 && joins && left.count_between(first, last).is_some() {
+            runs.push((SeriesRun::SEVERAL, 0..found));
+        } else if found > 0 {
+            runs = runs_of(&within, &*segment.reader.runs(block).map_err(segment_error)?, left);
+        }
+        if takes_ends && many.unfinished.take().is_some() {
+            // Of its rows those behind the block may be the first ones.
+            (many.done, many.alone) = (many.done - 1, 1);
+            let ordinal = left.at(many.done).0;
+            runs.pop_if(|(of_run, _)| *of_run == ordinal);
+        }
+        segment.near = block.place();
+        if !runs.is_empty() {
+            let piece = segment.read_selected(block, within)?;
+            let kept = self.kept(&piece, (time, time));
+            many.rows = self.cut(piece, &runs, kept.as_ref(), joins);
+        }
+        Ok(Some(if joins { self.with_next_block(many, block) } else { many }))
+    }
+}
+
+impl SegmentSource {
+    /// Which rows of a block lie within a time.
+    fn selected_by_time(&self, block: &Block, time: TimeRange) -> Result<Bitmap, StoreError> {
+        let mut times = Vec::with_capacity(block.rows());
+        self.reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
+        let from = filter::times(&times, CompareOp::GreaterOrEqual, time.min);
+        Ok(from.and(&filter::times(&times, CompareOp::LessOrEqual, time.max)))
+    }
+}
+
+/// Whether few rows of a block can be expected within `time`, if they come evenly.
+fn is_short(time: TimeRange, of_block: TimeRange) -> bool {
+    let within = time.intersect(&of_block);
+    let len = |time: TimeRange| i128::from(time.max) - i128::from(time.min) + 1;
+    within.is_empty() || len(within) * FEW_PART as i128 <= len(of_block)
+}
+
+/// The series of some rows of a block, of those that are `left`, as ordinals, and the places of each one's rows among all of
+/// the rows.
+fn runs_of(rows: &Bitmap, runs: &Runs, left: &SeriesLeft<'_>) -> Vec<(u32, Range<usize>)> {
+    let mut found: Vec<(u32, Range<usize>)> = Vec::new();
+    let mut of_run = 0..0;
+    let mut is_wanted = false;
+    for (place, row) in rows.ones().enumerate() {
+        if row < of_run.end {
+            if let Some((_, places)) = found.last_mut().filter(|_| is_wanted) {
+                places.end += 1;
+            }
+            continue;
+        }
+        let at = runs.index_at(row);
+        of_run = runs.rows(at);
+        let ordinal = left.ordinal_of(runs.series(at));
+        is_wanted = ordinal.is_some();
+        found.extend(ordinal.map(|ordinal| (ordinal, place..place + 1)));
+    }
+    found
+}
