@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use model::{Bitmap, CompareOp, SeriesRun, TimeRange};
+use model::{Bitmap, CompareOp, FieldType, SeriesRun, TimeRange};
 use segment::{Block, Runs};
 use store::{StoreError, TimeOrder};
 
@@ -18,7 +18,9 @@ use super::source::SegmentSource;
 use crate::error::segment_error;
 
 /// Of the rows of a block this part is few: of more most is decoded anyway.
-const FEW_PART: usize = 8;
+const FEW_PART: usize = 64;
+/// The same if texts are among what is read of them.
+const FEW_PART_OF_TEXTS: usize = 8;
 
 impl SeriesReader {
     /// Reads those rows of the series that are `left` which a block has within `time`, if they are few among all of its rows.
@@ -28,22 +30,31 @@ impl SeriesReader {
         left: &SeriesLeft<'_>,
         time: TimeRange,
     ) -> Result<Option<ManyRows>, StoreError> {
-        if !is_short(time, block.time()) {
-            return Ok(None);
-        }
         let is_backwards = self.order == TimeOrder::Descending;
         let takes_ends = is_backwards || self.rows_per_series.is_some();
         let joins = self.joins_series && !is_backwards;
         let segment = self.only_segment(0);
         // To tell of rows whether they have a value takes no more than to find out which are within the time.
-        if joins && segment.only_counts {
+        let part = if segment.reads_texts() { FEW_PART_OF_TEXTS } else { FEW_PART };
+        if !is_short(time, block.time(), part) || joins && segment.only_counts {
             return Ok(None);
         }
-        let within = segment.selected_by_time(block, time)?;
-        let found = within.count_ones();
-        if found * FEW_PART > block.rows() {
+        let (mut times, mut wanted) = (Vec::new(), Bitmap::new());
+        if segment.may_have_wanted(block)? {
+            times.reserve(block.rows());
+            segment.reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
+            wanted = within(&times, time);
+        }
+        if wanted.count_ones() * part > block.rows() {
             return Ok(None);
         }
+        // To look for a text in all of a page takes less than to decode some.
+        if wanted.count_ones() > 0
+            && let Some(told) = segment.told(block)?
+        {
+            wanted = wanted.and(&told);
+        }
+        let found = wanted.count_ones();
         let (first, last) = (block.first().0, block.last().0);
         let mut many = ManyRows { done: left.count_until(last), ..ManyRows::default() };
         if many.done == 0 {
@@ -54,7 +65,7 @@ impl SeriesReader {
         if found > 0 && joins && left.count_between(first, last).is_some() {
             runs.push((SeriesRun::SEVERAL, 0..found));
         } else if found > 0 {
-            runs = runs_of(&within, &*segment.reader.runs(block).map_err(segment_error)?, left);
+            runs = runs_of(&wanted, &*segment.reader.runs(block).map_err(segment_error)?, left);
         }
         if takes_ends && many.unfinished.take().is_some() {
             // Of its rows those behind the block may be the first ones.
@@ -64,7 +75,7 @@ impl SeriesReader {
         }
         segment.near = block.place();
         if !runs.is_empty() {
-            let piece = segment.read_selected(block, within)?;
+            let piece = segment.read_selected(block, wanted, Some(&times))?;
             let kept = self.kept(&piece, (time, time));
             many.rows = self.cut(piece, &runs, kept.as_ref(), joins);
         }
@@ -73,20 +84,23 @@ impl SeriesReader {
 }
 
 impl SegmentSource {
-    /// Which rows of a block lie within a time.
-    fn selected_by_time(&self, block: &Block, time: TimeRange) -> Result<Bitmap, StoreError> {
-        let mut times = Vec::with_capacity(block.rows());
-        self.reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
-        let from = filter::times(&times, CompareOp::GreaterOrEqual, time.min);
-        Ok(from.and(&filter::times(&times, CompareOp::LessOrEqual, time.max)))
+    /// Whether texts are read, or looked for.
+    fn reads_texts(&self) -> bool {
+        self.fields.iter().any(|(_, field_type)| *field_type == FieldType::String)
     }
 }
 
-/// Whether few rows of a block can be expected within `time`, if they come evenly.
-fn is_short(time: TimeRange, of_block: TimeRange) -> bool {
+/// Which of some times lie within another.
+fn within(times: &[i64], time: TimeRange) -> Bitmap {
+    let from = filter::times(times, CompareOp::GreaterOrEqual, time.min);
+    from.and(&filter::times(times, CompareOp::LessOrEqual, time.max))
+}
+
+/// Whether no more than such a part of a block's rows can be expected within `time`, if they come evenly.
+fn is_short(time: TimeRange, of_block: TimeRange, part: usize) -> bool {
     let within = time.intersect(&of_block);
     let len = |time: TimeRange| i128::from(time.max) - i128::from(time.min) + 1;
-    within.is_empty() || len(within) * FEW_PART as i128 <= len(of_block)
+    within.is_empty() || len(within) * part as i128 <= len(of_block)
 }
 
 /// The series of some rows of a block, of those that are `left`, as ordinals, and the places of each one's rows among all of

@@ -100,7 +100,7 @@ impl SegmentSource {
         self.want(block, rows.len());
         let found_rows = found.selection.count_ones();
         if found_rows < rows.len() && !self.keeps(block) {
-            return self.read_found(block, rows, stretches, found).map(Some);
+            return self.read_found(block, rows, (stretches, found), None).map(Some);
         }
         let mut piece = self.read_all(block, rows)?;
         if found_rows < rows.len() {
@@ -300,10 +300,9 @@ impl SegmentSource {
         Ok(columns)
     }
 
-    /// The rows of a block that satisfy the filters, and which these are, if they are few and can be told without decoding
-    /// the block: of integers, others would be decoded to be compared and once more where they are not few.
-    pub(super) fn few_found(&self, block: &Block) -> Result<Option<(Piece, Bitmap)>, StoreError> {
-        let rows = 0..block.rows();
+    /// Which rows of a block satisfy the filters, if that can be told without decoding the block: of texts and integers, others
+    /// would be decoded to be compared and once more where they are not few.
+    pub(super) fn told(&self, block: &Block) -> Result<Option<Bitmap>, StoreError> {
         let type_of = |field: usize| self.directory.fields()[field].1;
         let is_integer =
             |field: usize| matches!(type_of(field), FieldType::Integer | FieldType::Unsigned);
@@ -311,6 +310,7 @@ impl SegmentSource {
         if !fields_of(others).into_iter().all(is_integer) {
             return Ok(None);
         }
+        let rows = 0..block.rows();
         let all = std::slice::from_ref(&rows);
         let mut selection: Option<Bitmap> = None;
         for (conditions, are_texts) in [(texts, true), (others, false)] {
@@ -325,55 +325,52 @@ impl SegmentSource {
                 None => found,
             });
         }
-        let Some(selection) = selection else { return Ok(None) };
+        Ok(selection)
+    }
+
+    /// The rows of a block that satisfy the filters, and which these are, if they are few and can be told.
+    pub(super) fn few_found(&self, block: &Block) -> Result<Option<(Piece, Bitmap)>, StoreError> {
+        let Some(selection) = self.told(block)? else { return Ok(None) };
         match selection.count_ones() {
             0 => {
                 let column = |(_, t): &(Option<usize>, FieldType)| Column::new(Values::empty(*t));
                 let columns = self.fields.iter().map(column).collect();
                 Ok(Some((Piece { times: Vec::new(), columns }, selection)))
             }
-            few if few * FEW_PART <= rows.len() => {
-                Ok(Some((self.read_selected(block, selection.clone())?, selection)))
+            few if few * FEW_PART <= block.rows() => {
+                Ok(Some((self.read_selected(block, selection.clone(), None)?, selection)))
             }
             _ => Ok(None),
         }
     }
 
-    /// Reads some rows of a block, at least one.
+    /// Reads some rows of a block, at least one; the times of all rows may be known.
     pub(super) fn read_selected(
         &self,
         block: &Block,
         selection: Bitmap,
+        times: Option<&[i64]>,
     ) -> Result<Piece, StoreError> {
+        let times = times.map(|times| filter_times(times, &selection));
         let found = Found { start: 0, selection, looked_at: Vec::new() };
-        self.read_found(block, &(0..block.rows()), &[], found)
+        self.read_found(block, &(0..block.rows()), (&[], found), times)
     }
 
-    /// Reads those of some rows that filters found in `stretches`, at least one.
+    /// Reads those of some rows that filters found in `stretches`, at least one; their times may be known.
     fn read_found(
         &self,
         block: &Block,
         rows: &Range<usize>,
-        stretches: &[Stretch],
-        mut found: Found,
+        (stretches, mut found): (&[Stretch], Found),
+        times: Option<Vec<i64>>,
     ) -> Result<Piece, StoreError> {
         let parts = parts(&found.selection);
         let place = |part: &Part| rows.start + part.rows.start..rows.start + part.rows.end;
         let places: Vec<Range<usize>> = parts.iter().map(place).collect();
-        let mut times = Vec::new();
-        let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
-        if parts.len() * ROWS_A_LOOK < within.len() {
-            for (part, rows) in parts.iter().zip(&places) {
-                let mut of_part = Vec::with_capacity(rows.len());
-                self.reader.times(block, rows.clone(), &mut of_part).map_err(segment_error)?;
-                times.extend(filter_times(&of_part, &part.found));
-            }
-        } else {
-            let mut all = Vec::with_capacity(within.len());
-            let around = rows.start + within.start..rows.start + within.end;
-            self.reader.times(block, around, &mut all).map_err(segment_error)?;
-            times = filter_times(&all, &bits(&found.selection, &within));
-        }
+        let times = match times {
+            Some(times) => times,
+            None => self.times_found(block, rows.start, (&parts, &places), &found.selection)?,
+        };
         // Of what filters looked at most is there.
         let (looked_at, others): (Vec<_>, Vec<_>) =
             self.fields.iter().partition(|(field, _)| field.is_some_and(|at| found.has(at)));
@@ -394,6 +391,31 @@ impl SegmentSource {
             None => others.next().expect("BUG: each field is one or the other"),
         };
         Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
+    }
+
+    /// The times of rows that were found among those from `start` on, which are in some parts of them: at these places in the
+    /// block.
+    fn times_found(
+        &self,
+        block: &Block,
+        start: usize,
+        (parts, places): (&[Part], &[Range<usize>]),
+        selection: &Bitmap,
+    ) -> Result<Vec<i64>, StoreError> {
+        let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
+        if parts.len() * ROWS_A_LOOK >= within.len() {
+            let mut all = Vec::with_capacity(within.len());
+            let around = start + within.start..start + within.end;
+            self.reader.times(block, around, &mut all).map_err(segment_error)?;
+            return Ok(filter_times(&all, &bits(selection, &within)));
+        }
+        let mut times = Vec::new();
+        for (part, rows) in parts.iter().zip(places) {
+            let mut of_part = Vec::with_capacity(rows.len());
+            self.reader.times(block, rows.clone(), &mut of_part).map_err(segment_error)?;
+            times.extend(filter_times(&of_part, &part.found));
+        }
+        Ok(times)
     }
 
     /// Fields of the rows that were found among some, which are in some parts of them: at these places in the block.

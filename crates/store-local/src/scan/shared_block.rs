@@ -493,7 +493,7 @@ impl SegmentSource {
     }
 
     /// Whether rows of a block may be wanted, as far as summaries tell.
-    fn may_have_wanted(&self, block: &Block) -> Result<bool, StoreError> {
+    pub(super) fn may_have_wanted(&self, block: &Block) -> Result<bool, StoreError> {
         let is_filtered = self.conditions.as_ref().is_none_or(|all| !all.is_empty());
         Ok(self.has_values(block, None)
             && (!is_filtered || !self.sift(block, &(0..block.rows()))?.is_empty()))
