@@ -461,12 +461,8 @@ impl<'a> Accumulator<'a> {
         Ok(())
     }
 
-    /// The points of every group in turn, when all rows were added.
-    pub(crate) fn finish<T>(
-        mut self,
-        inputs: &[Input],
-        mut visit: impl FnMut(usize, Vec<Points>) -> T,
-    ) -> Vec<T> {
+    /// The points of every group, of each function, when all rows were added; of a group that has none, nothing.
+    pub(crate) fn finish(mut self, inputs: &[Input]) -> Vec<Vec<Points>> {
         let count = self.slots.len();
         self.totals.iter_mut().for_each(|totals| totals.grow(count));
         for state in &mut self.states {
@@ -502,8 +498,7 @@ impl<'a> Accumulator<'a> {
                 _ => finished[at].clone(),
             })
             .collect();
-        let output = PointsOutput { accumulator: &self, inputs, finished: &finished };
-        (0..self.groups).map(|group| visit(group, output.of_group(group))).collect()
+        PointsOutput { accumulator: &self, inputs, finished: &finished }.of_groups()
     }
 }
 

@@ -210,6 +210,10 @@ impl Aggregate {
                 continue;
             }
             for (points, found) in points.iter_mut().zip(found) {
+                if points.is_empty() {
+                    *points = found;
+                    continue;
+                }
                 let mine = points.iter_mut().zip(found).zip(&pass.calls);
                 mine.filter(|(_, is_mine)| **is_mine).for_each(|((mine, more), _)| *mine = more);
             }
@@ -385,7 +389,7 @@ impl Run<'_> {
             return Ok(points);
         }
         let state = self.read_state(groups, range, only)?;
-        Ok(state.finish(&self.unit.inputs, |_, points| points))
+        Ok(state.finish(&self.unit.inputs))
     }
 
     /// What functions know of `groups` from rows within `range`.

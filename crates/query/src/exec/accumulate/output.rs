@@ -21,8 +21,36 @@ pub(super) struct PointsOutput<'b> {
 }
 
 impl PointsOutput<'_> {
+    /// The points of every group; of one that has none, nothing: of very many groups few may have some.
+    pub(super) fn of_groups(&self) -> Vec<Vec<Points>> {
+        let groups = self.accumulator.groups;
+        let listed = self.accumulator.slots.listed_groups(groups);
+        let is_there = |group: usize| match &listed {
+            Some(listed) => listed.get(group),
+            None => self.accumulator.slots.grid_of_group(group).any(|slot| self.has(slot)),
+        };
+        let points = |group| if is_there(group) { self.of_group(group) } else { Vec::new() };
+        (0..groups).map(points).collect()
+    }
+
+    /// Whether a function may have a point in a slot.
+    fn has(&self, slot: usize) -> bool {
+        let states = self.accumulator.states.iter().zip(self.finished);
+        self.accumulator.recipe.kinds.iter().zip(states).any(|(kind, of_call)| {
+            match (kind, of_call) {
+                (Kind::Totals(index), _) => self.accumulator.totals[*index].count(slot) > 0,
+                // That is not kept by slot.
+                (Kind::CollectGroup, _) => true,
+                (_, (State::Tally(tally), _)) => tally.has(slot),
+                (_, (State::Pick(pick), _)) => pick.has(slot),
+                (_, (_, Some(finished))) => finished.has(slot),
+                _ => false,
+            }
+        })
+    }
+
     /// The points of every function.
-    pub(super) fn of_group(&self, group: usize) -> Vec<Points> {
+    fn of_group(&self, group: usize) -> Vec<Points> {
         let select = self.accumulator.select;
         let mut slots = self.accumulator.slots.of_group(group as u32, whole_time(select));
         if !select.ascending {

@@ -5,8 +5,10 @@
 
 mod scattered;
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
-use model::{SeriesRun, TimeRange};
+use model::{Bitmap, SeriesRun, TimeRange};
 
 #[cfg(test)]
 pub(crate) use self::scattered::Repeated;
@@ -338,6 +340,25 @@ impl SlotMap {
                 let to = keys.partition_point(|key| key.0 <= group);
                 keys[from..to].iter().map(|key| (slots[key] as usize, key.1)).collect()
             }
+        }
+    }
+
+    /// The groups that have a slot, if slots are listed.
+    pub(crate) fn listed_groups(&self, groups: usize) -> Option<Bitmap> {
+        let Self::Listed { keys, .. } = self else { return None };
+        let mut words = vec![0u64; groups.div_ceil(u64::BITS as usize)];
+        for (group, _) in keys {
+            words[(*group / u64::BITS) as usize] |= 1 << (*group % u64::BITS);
+        }
+        Some(Bitmap::from_words(words, groups))
+    }
+
+    /// The slots of a group, if they are not listed.
+    pub(crate) fn grid_of_group(&self, group: usize) -> Range<usize> {
+        match self {
+            Self::Whole { .. } => group..group + 1,
+            Self::Grid { per_group, .. } => group * per_group..(group + 1) * per_group,
+            Self::Listed { .. } => 0..0,
         }
     }
 

@@ -488,6 +488,14 @@ impl Tally {
         alone.chain(all.filter(is_leading)).copied().collect()
     }
 
+    /// Whether a slot has values.
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        match self.counts.get(slot) {
+            Some(count) => *count > 0,
+            None => !self.by_slot.of(slot).is_empty(),
+        }
+    }
+
     /// The results of a slot, in the order they are shown; none if it has no values.
     pub(crate) fn results(&self, slot: usize, ascending: bool) -> Vec<Scalar> {
         if let Some(count) = self.counts.get(slot) {

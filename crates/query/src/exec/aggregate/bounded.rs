@@ -69,7 +69,7 @@ pub(super) fn points(run: &Run<'_>) -> Result<Option<Vec<Vec<Points>>>, QueryErr
     let unit = Unit::of_rows(input.name.clone(), vec![input]);
     let bounded = Run { unit: &unit, combinations: Vec::new(), ..*run };
     let state = bounded.read_state(0..1, bounded.read_range(), None)?;
-    Ok(Some(state.finish(&unit.inputs, |_, points| points)))
+    Ok(Some(state.finish(&unit.inputs)))
 }
 
 /// A value that as many rows as are wanted reach; `None`: summaries do not tell.

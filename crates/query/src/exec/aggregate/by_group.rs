@@ -98,7 +98,7 @@ impl Run<'_> {
             let mut state = self.accumulator(part.groups.len(), range)?;
             let group_of = |series| Some(parts.places[number(series)? as usize]);
             self.read_share(&mut state, 0, &part.slice, group_of)?;
-            Ok(state.finish(&self.unit.inputs, |_, points| points))
+            Ok(state.finish(&self.unit.inputs))
         })?;
         let mut all = vec![Vec::new(); groups.len()];
         for (part, found) in parts.parts.iter().zip(found) {
@@ -121,7 +121,7 @@ impl Run<'_> {
                 self.read_share(&mut state, at, &slice, self.group_of(at, groups.clone(), None))?;
             }
         }
-        Ok(state.finish(&self.unit.inputs, |_, points| points))
+        Ok(state.finish(&self.unit.inputs))
     }
 }
 

@@ -77,8 +77,12 @@ impl Run<'_> {
         let mut found = part_by_part(self.context.threads, ranges, read)?.into_iter();
         let mut points = found.next().unwrap_or_default();
         for more in found {
-            for (mine, more) in points.iter_mut().zip(&more) {
-                mine.iter_mut().zip(more).for_each(|(mine, more)| mine.append(more));
+            for (mine, more) in points.iter_mut().zip(more) {
+                if mine.is_empty() {
+                    *mine = more;
+                } else {
+                    mine.iter_mut().zip(&more).for_each(|(mine, more)| mine.append(more));
+                }
             }
         }
         Ok(points)
@@ -114,7 +118,7 @@ impl Run<'_> {
                 state.add_rows(at, input, &all, group_of)?;
             }
         }
-        Ok(state.finish(&self.unit.inputs, |_, points| points))
+        Ok(state.finish(&self.unit.inputs))
     }
 }
 

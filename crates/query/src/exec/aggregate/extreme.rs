@@ -110,7 +110,7 @@ fn first_look(
         totals.merge(more_totals)?;
     }
     let only = |state: Accumulator<'_>| {
-        let points = state.finish(&unit.inputs, |_, points| points).into_iter().flatten().next();
+        let points = state.finish(&unit.inputs).into_iter().flatten().next();
         points.filter(|points| has_value(&points.values))
     };
     Ok(Some((only(points), only(totals))))

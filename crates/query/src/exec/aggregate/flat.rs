@@ -167,7 +167,7 @@ impl Aggregate {
         let found = match rows {
             Ok(rows) => Read::Flat(self.flat_of(self.done, rows)?),
             Err(state) => {
-                let of_groups = state.finish(&unit.inputs, |_, points| points);
+                let of_groups = state.finish(&unit.inputs);
                 Read::Points(groups, GroupPoints { of_groups, are_transformed: true })
             }
         };
@@ -204,7 +204,9 @@ impl Aggregate {
             numbers.reverse();
         }
         let of_groups = numbers.into_iter().zip(points);
-        let mut with_rows = of_groups.filter(|(_, of_group)| !of_group[0].times.is_empty());
+        let has_rows = |points: &Points| !points.times.is_empty();
+        let mut with_rows =
+            of_groups.filter(|(_, of_group)| of_group.first().is_some_and(has_rows));
         let Some((number, mut all)) = with_rows.next() else {
             return Ok(as_points(Vec::new()));
         };
@@ -319,7 +321,7 @@ impl Aggregate {
 /// Whether the points of a group are its rows: all functions have them at the same times, which are those of `windows`, if there
 /// are such; or there are none.
 fn are_rows(of_group: &[Points], windows: Option<&[i64]>) -> bool {
-    let Some((first, others)) = of_group.split_first() else { return false };
+    let Some((first, others)) = of_group.split_first() else { return true };
     let are_all = windows.is_none_or(|windows| windows == first.times || first.times.is_empty());
     are_all && others.iter().all(|points| points.times == first.times)
 }

@@ -60,6 +60,12 @@ impl<'a> Finished<'a> {
 }
 
 impl Finished<'_> {
+    /// Whether a slot has values.
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        let segments = self.by_slot.of(slot);
+        !segments.is_empty() || self.collect.moments(slot, segments).is_some()
+    }
+
     /// The results of a slot; none if it has no values.
     pub(crate) fn results(&self, slot: usize, key: OriginKey<'_>) -> Vec<SlotResult> {
         if let Some(moments) = self.collect.moments(slot, self.by_slot.of(slot)) {
