@@ -243,12 +243,15 @@ impl<'a> Draft<'a> {
         }
         let values = |key: &&str| {
             let tag = self.from.tags.iter().find(|tag| tag.key == **key);
-            tag.map_or(1, |tag| tag.values.len().max(1) as i64)
+            tag.map_or(1, |tag| tag.cardinality.max(1) as i64)
         };
-        let parts: i64 = groups.iter().map(values).product();
+        let parts = groups.iter().map(values).fold(1, i64::saturating_mul);
         let from = self.random.below(WINDOWS.len() as u64) as usize;
         let length = self.end_ns - self.start_ns;
-        WINDOWS[from..].iter().copied().find(|(ns, _)| length / ns * parts <= WINDOWS_MAX)
+        WINDOWS[from..]
+            .iter()
+            .copied()
+            .find(|(ns, _)| (length / ns).saturating_mul(parts) <= WINDOWS_MAX)
     }
 
     fn finish(mut self, influxql: String, questdb: Option<String>, effort_ns: f64) -> Question {

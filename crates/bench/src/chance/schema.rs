@@ -26,6 +26,8 @@ pub(super) struct Measurement {
 pub(super) struct Tag {
     pub(super) key: String,
     pub(super) values: Vec<String>,
+    /// How many values there are.
+    pub(super) cardinality: usize,
 }
 
 #[derive(Debug)]
@@ -127,7 +129,11 @@ fn measurement(client: &mut Client, db: &str, name: String) -> Result<Option<Mea
     for key in keys {
         let key = quoted(&key, '"');
         let values = format!("SHOW TAG VALUES FROM {name} WITH KEY = {key} LIMIT {TAG_VALUES_MAX}");
-        tags.push(Tag { values: column(&rows(client, db, &values)?, 1), key });
+        let values = column(&rows(client, db, &values)?, 1);
+        let counted = format!("SHOW TAG VALUES EXACT CARDINALITY FROM {name} WITH KEY = {key}");
+        let counted = column(&rows(client, db, &counted)?, 0);
+        let cardinality = counted.first().and_then(|count| count.parse().ok());
+        tags.push(Tag { cardinality: cardinality.unwrap_or(values.len()), values, key });
     }
     let mut fields = Vec::new();
     for row in rows(client, db, &format!("SHOW FIELD KEYS FROM {name}"))?.iter().flatten() {
