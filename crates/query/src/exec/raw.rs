@@ -289,7 +289,7 @@ impl Raw {
         if self.select.limit > 0 {
             let series = unit.groups.series_count(group..group + 1) as u64;
             let at_once = if goes_far { series.saturating_mul(ROWS_AT_ONCE) } else { 0 };
-            return self.enough().max(tuning.first_slice_rows).max(at_once);
+            return self.enough().max(self.first_slice_rows()).max(at_once / self.width());
         }
         if goes_far {
             unit.rows_estimate(group..group + 1).max(tuning.gather_rows)
@@ -314,13 +314,23 @@ impl Raw {
 
     /// Rows of the first slice of time of a group with one series, of which few are wanted.
     fn first_slice_of_one(&self) -> u64 {
-        let least = self.context.tuning.first_slice_rows / FEW_OF_ONE;
+        let least = self.first_slice_rows() / FEW_OF_ONE;
         self.enough().saturating_mul(ROWS_AT_ONCE).max(least)
+    }
+
+    /// Rows of a first slice of time: of many columns as few more cells are read in vain.
+    fn first_slice_rows(&self) -> u64 {
+        (self.context.tuning.first_slice_rows / self.width()).max(1)
+    }
+
+    /// How many times as many columns as usual rows have.
+    fn width(&self) -> u64 {
+        (self.select.aux.len() as u64 / COLUMNS_USUAL).max(1)
     }
 
     /// Rows of the slice after one that had too many: a condition leaves many, so that a few rows have what LIMIT wants.
     fn next_after_too_many(&self) -> u64 {
-        let few = self.enough().max(self.context.tuning.first_slice_rows);
+        let few = self.enough().max(self.first_slice_rows());
         if self.select.limit > 0 { few } else { u64::MAX }
     }
 
