@@ -89,14 +89,15 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
         let found = integer_at(page, count, row).expect("BUG: a good page has a bad row");
         assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from the whole");
-        let before = row / 2 / 8 * 8;
-        let waypoint = Waypoint { row: before, distance: whole[before].wrapping_sub(whole[0]) };
-        let found = integer_from(page, count, row, waypoint);
-        let found = found.expect("BUG: a good page has a bad row");
-        assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from a waypoint on");
-        let part = decoded(|out| decode_i64_from(page, count, range.clone(), waypoint, out));
-        let part = part.expect("BUG: a good page has a bad range");
-        assert_eq!(part, &whole[range.clone()], "BUG: a range differs from a waypoint on");
+        for before in [row / 2, row].map(|row| row / 8 * 8) {
+            let waypoint = Waypoint { row: before, distance: whole[before].wrapping_sub(whole[0]) };
+            let found = integer_from(page, count, row, waypoint);
+            let found = found.expect("BUG: a good page has a bad row");
+            assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from a waypoint on");
+            let part = decoded(|out| decode_i64_from(page, count, range.clone(), waypoint, out));
+            let part = part.expect("BUG: a good page has a bad range");
+            assert_eq!(part, &whole[range.clone()], "BUG: a range differs from a waypoint on");
+        }
     } else {
         // Of a damaged page the row may be good.
         let _ = integer_at(page, count, range.start);

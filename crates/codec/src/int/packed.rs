@@ -130,8 +130,9 @@ impl<'a> Packed<'a> {
 
 /// The sum of some differences; `is_last`: none may be behind them.
 fn sum_of(mut differences: impl Differences, rows: Range<usize>, is_last: bool) -> Result<u64> {
+    let are_read = rows.start == 0 || !rows.is_empty();
     let sum = differences.sum(rows)?;
-    if is_last {
+    if is_last && are_read {
         differences.finish()?;
     }
     Ok(sum)
@@ -183,5 +184,7 @@ fn read_sums(
     if !slots.is_empty() {
         differences.read_sums(next, value, slots)?;
     }
-    if range.end == count { differences.finish() } else { Ok(()) }
+    // From the last row on there are none that could have been read.
+    let are_read = from == 0 || from + 1 < count;
+    if range.end == count && are_read { differences.finish() } else { Ok(()) }
 }

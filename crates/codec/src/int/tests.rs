@@ -32,19 +32,15 @@ fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
         if let Some(value) = values.get(range.start) {
             let found = integer_at(&page, values.len(), range.start).unwrap();
             assert_eq!(found, value.cast_unsigned(), "{} {}", range.start, encoding_name(&page));
-            let row = range.start / 2 / 8 * 8;
-            let waypoint = Waypoint { row, distance: values[row].wrapping_sub(values[0]) };
-            let found = integer_from(&page, values.len(), range.start, waypoint).unwrap();
-            assert_eq!(
-                found,
-                value.cast_unsigned(),
-                "{waypoint:?} {range:?} {}",
-                encoding_name(&page)
-            );
-            let mut out = vec![-1];
-            decode_i64_from(&page, values.len(), range.clone(), waypoint, &mut out).unwrap();
-            let expected = [&[-1], &values[range.clone()]].concat();
-            assert_eq!(out, expected, "{waypoint:?} {range:?} {}", encoding_name(&page));
+            for row in [range.start / 2, range.start].map(|row| row / 8 * 8) {
+                let waypoint = Waypoint { row, distance: values[row].wrapping_sub(values[0]) };
+                let name = || format!("{waypoint:?} {range:?} {}", encoding_name(&page));
+                let found = integer_from(&page, values.len(), range.start, waypoint).unwrap();
+                assert_eq!(found, value.cast_unsigned(), "{}", name());
+                let mut out = vec![-1];
+                decode_i64_from(&page, values.len(), range.clone(), waypoint, &mut out).unwrap();
+                assert_eq!(out, [&[-1], &values[range.clone()]].concat(), "{}", name());
+            }
         }
     }
     page
@@ -110,7 +106,9 @@ proptest! {
     ) {
         let n = values.len();
         let (a, b) = ((from * n as f64) as usize, (to * n as f64) as usize);
-        let ranges = [a.min(b)..a.max(b), a..a, n..n, a..n, 0..b, a..(a + 1).min(n)];
+        let last = n.saturating_sub(1);
+        let ranges =
+            [a.min(b)..a.max(b), a..a, n..n, a..n, 0..b, a..(a + 1).min(n), last..n, last / 8 * 8..n];
         let page = check(&values, effort, &ranges);
         prop_assert!(page.len() <= 1 + 8 * n.max(1) + 2, "{} bytes", page.len());
     }
