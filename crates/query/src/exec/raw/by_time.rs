@@ -38,6 +38,9 @@ pub(super) fn read(
     let wanted = usize::try_from(select.limit.saturating_add(select.offset)).unwrap_or(usize::MAX);
     let all = u64::from(unit.inputs[0].scan.series().len).max(1);
     let some = series.map_or(all, |series| series.len() as u64).max(1);
+    // Where there are more at once than was thought, to read some series takes less.
+    let rows_max = context.tuning.gather_rows.saturating_mul(2).max(wanted as u64);
+    let rows_max = usize::try_from(rows_max).unwrap_or(usize::MAX);
     let mut held = context.budget.reserve(0)?;
     let mut best = Block { times: Vec::new(), slots: Vec::new() };
     // Rows of all series, since that is what the extent is about.
@@ -66,10 +69,13 @@ pub(super) fn read(
             rows_per_series: unit.inputs[0].rows_per_series,
             ..ScanSlice::all()
         };
-        let rows = unit.rows_within(0, &slice) as u64;
-        let found =
-            Gathered::read_slices(select, context, unit, vec![(0, slice)], (rows, usize::MAX))?;
-        let (found, ..) = found.expect("BUG: there is no limit").sorted(select.ascending);
+        let rows = (unit.rows_within(0, &slice) as u64, rows_max);
+        let found = match Gathered::read_slices(select, context, unit, vec![(0, slice)], rows) {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(QueryError::OverBudget(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (found, ..) = found.sorted(select.ascending);
         let count = found.times.len() as u64;
         best = merged(best, &found, select.ascending, wanted);
         held.resize(best.memory_bytes())?;

@@ -130,7 +130,10 @@ pub(super) fn read(
     }
     if let Some(nearest) = Nearest::of(select, context, unit, group..group + 1)? {
         let within = nearest.within(bounds);
-        let found = if is_by_texts {
+        let is_short = unit.extent.rows_within(within) <= context.tuning.gather_rows;
+        let found = if is_by_texts && !is_short {
+            None
+        } else if is_by_texts {
             let some = Arc::clone(&nearest.series);
             let block = rows_of(select, context, unit, (some, within))?;
             let held = context.budget.reserve(block.memory_bytes())?;
