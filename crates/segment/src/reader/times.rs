@@ -318,8 +318,8 @@ pub(crate) fn times_in(
     let all = first.start..last.end;
     let rows: usize = series.iter().map(Range::len).sum();
     let are_most = rows * 2 > all.len();
-    let are_long = rows > times.rows_at_once() * series.len();
-    if series.len() < 2 || times.form.is_calculated() || are_long || !are_most {
+    let are_found = times.learned().is_some() && rows > times.rows_at_once() * series.len();
+    if series.len() < 2 || times.form.is_calculated() || are_found || !are_most {
         return series.iter().map(|rows| times.within(rows.clone(), time, out)).collect();
     }
     let mut whole = Vec::with_capacity(all.len());
