@@ -198,17 +198,17 @@ impl SegmentReader {
         Blocks::new(self.clone(), Arc::clone(directory), KeyRange::new(series, time))
     }
 
-    /// The same blocks of one series, to be asked for one after another with the reader and the directory at hand.
+    /// The same blocks, mostly of one series, to be asked for one after another with the reader and the directory at hand.
     /// They are found fastest `near` the [`Block::place`] of a block of the series before.
     #[must_use]
     pub fn walk(
         &self,
         directory: &Directory,
-        series: SeriesId,
+        series: &RangeInclusive<SeriesId>,
         time: TimeRange,
         near: usize,
     ) -> BlockWalk {
-        BlockWalk::new(directory, KeyRange::new(&(series..=series), time), near)
+        BlockWalk::new(directory, KeyRange::new(series, time), near)
     }
 
     /// Which series come one behind the other, and about how many rows they have: block by block. Of a directory with many

@@ -5,22 +5,17 @@
 use model::{CompareOp, FieldFilter, Operand, Scalar, SeriesRun, TimeRange};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything, write};
-use store::{Policy, Scan, ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
+use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
 mod common;
-use common::open;
+use common::{every_series, open, random};
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
 const SERIES: u64 = 5000;
 /// Rows come within so many seconds.
 const END: u64 = 20_000;
-
-fn random(number: u64) -> u64 {
-    let mixed = (number ^ number >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
-}
 
 /// What a series has: a few rows at whole seconds; some series have so many that blocks end in the midst of them, and some have
 /// rows late alone.
@@ -62,17 +57,6 @@ fn satisfies(row: &Row, filters: &[FieldFilter]) -> bool {
     })
 }
 
-/// Every so many'th series.
-fn slice(scan: &dyn Scan, request: &ScanRequest, every: u32) -> ScanSlice {
-    let is_wanted = |ordinal: &u32| {
-        let key = testing::series_key(scan, request, *ordinal);
-        key[5..].parse::<u32>().unwrap().is_multiple_of(every)
-    };
-    let all = 0..scan.series().len;
-    let series = (every > 1).then(|| all.filter(is_wanted).collect::<Vec<u32>>().into());
-    ScanSlice { series, ..ScanSlice::all() }
-}
-
 fn requests(store: &LocalStore) -> Vec<ScanRequest> {
     let everything = scan_everything(store, POLICY, "m").unwrap();
     let mut requests = Vec::new();
@@ -98,9 +82,9 @@ fn requests(store: &LocalStore) -> Vec<ScanRequest> {
     requests
 }
 
-fn expected(rows: &[Row], request: &ScanRequest, every: u32) -> Vec<Row> {
+fn expected(rows: &[Row], request: &ScanRequest, every: usize) -> Vec<Row> {
     let has_all = |row: &&Row| {
-        let series: u32 = row.key[5..].parse().unwrap();
+        let series: usize = row.key[5..].parse().unwrap();
         request.time.contains(row.time_ns)
             && series.is_multiple_of(every)
             && satisfies(row, &request.filters)
@@ -114,10 +98,10 @@ fn expected(rows: &[Row], request: &ScanRequest, every: u32) -> Vec<Row> {
 }
 
 /// The times of all rows, where it does not matter whose they are.
-fn joined_times(store: &LocalStore, request: &ScanRequest, every: u32) -> Vec<i64> {
+fn joined_times(store: &LocalStore, request: &ScanRequest, every: usize) -> Vec<i64> {
     let request = ScanRequest { joins_series: true, ..request.clone() };
     let scan = store.scan(&request).unwrap();
-    let mut cursor = scan.open(&slice(&*scan, &request, every)).unwrap();
+    let mut cursor = scan.open(&every_series(&*scan, &request, every)).unwrap();
     let mut times = Vec::new();
     while let Some(item) = cursor.next().unwrap() {
         let ScanItem::Rows(batch) = item else { panic!("summaries were not asked for") };
@@ -138,7 +122,8 @@ fn check(store: &LocalStore, rows: &[Row], stage: &str) {
             let found = |order: TimeOrder, few: Option<u64>| {
                 let request = ScanRequest { order, ..request.clone() };
                 let scan = store.scan(&request).unwrap();
-                let slice = ScanSlice { rows_per_series: few, ..slice(&*scan, &request, every) };
+                let slice =
+                    ScanSlice { rows_per_series: few, ..every_series(&*scan, &request, every) };
                 let mut found = read_slice(&*scan, &request, &slice).unwrap();
                 // Filters are hints.
                 found.retain(|row| satisfies(row, filters));

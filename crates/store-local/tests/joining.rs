@@ -11,17 +11,12 @@ use store::{DeleteRequest, DeleteTarget, NameFilter, Policy, Store, TimeOrder, l
 use store_local::{Kept, LocalStore};
 
 mod common;
-use common::open;
+use common::{open, random};
 
 const HOURS: i64 = 100;
 /// Kept for so long that two partitions may become one, but no more.
 const SHORT: Policy = Policy { id: PolicyId(2), retention_ns: Some(16 * HOUR_NS), ..POLICY };
 const UNKNOWN: Policy = Policy { id: PolicyId(3), ..POLICY };
-
-fn random(number: u64) -> u64 {
-    let mixed = (number ^ number >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
-}
 
 /// Shows where rows differ, not all of them.
 fn assert_same(rows: &[Row], expected: &[Row]) {

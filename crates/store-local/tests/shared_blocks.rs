@@ -13,18 +13,13 @@ use store::{ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Wi
 use store_local::LocalStore;
 
 mod common;
-use common::open;
+use common::{open, random};
 
 /// So many that their rows fill several blocks.
 const SERIES: u64 = 12_000;
 const STATES: [&str; 3] = ["running", "failed", "über"];
 
 /// What looks random of a number.
-fn random(number: u64) -> u64 {
-    let mixed = (number ^ number >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
-}
-
 /// Up to seven rows of a series, mostly some, and each with some of three fields.
 fn rows_of(series: u64) -> Vec<Row> {
     let row = |at: u64| {

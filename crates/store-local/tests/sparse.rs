@@ -11,18 +11,13 @@ use store::{DeleteRequest, ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
 mod common;
-use common::open;
+use common::{open, random};
 
 const FIELDS: u64 = 1500;
 /// Rows of the longest series: several times what is copied at once of so many fields.
 const ROWS: u64 = 4000;
 /// Cells that a batch has at most, and a row more.
 const CELLS_MAX: usize = (1 << 20) + FIELDS as usize + 1;
-
-fn random(number: u64) -> u64 {
-    let mixed = (number ^ number >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
-}
 
 type Values = BTreeMap<String, Scalar>;
 type Model = BTreeMap<(String, i64), Values>;

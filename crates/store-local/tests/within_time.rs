@@ -7,13 +7,11 @@ use std::collections::BTreeMap;
 use model::{ColumnBatch, CompareOp, FieldFilter, Operand, Scalar, SeriesRun, TimeRange, Values};
 use platform::{FaultConfig, SimDisk};
 use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything, write};
-use store::{
-    Policy, Scan, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows,
-};
+use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeOrder, Windows};
 use store_local::LocalStore;
 
 mod common;
-use common::open;
+use common::{every_series, open, random};
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
@@ -26,11 +24,6 @@ const MANY: i64 = 12_000;
 const FEW: i64 = 3;
 const FEW_FROM: u64 = 141;
 const END: i64 = MANY * 10;
-
-fn random(number: u64) -> u64 {
-    let mixed = (number ^ number >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
-}
 
 /// What a series has: rows over the same time, as many as it has, in steps or not, `y` now and then.
 fn rows_of(series: u64) -> impl Iterator<Item = Row> {
@@ -86,16 +79,6 @@ fn expected(rows: &[Row], request: &ScanRequest, every: usize) -> Vec<Row> {
     rows.iter().filter(is_wanted).map(asked).filter(|row| !row.fields.is_empty()).collect()
 }
 
-fn slice(scan: &dyn Scan, request: &ScanRequest, every: usize) -> ScanSlice {
-    let is_wanted = |ordinal: &u32| {
-        let key = testing::series_key(scan, request, *ordinal);
-        key[5..].parse::<usize>().unwrap().is_multiple_of(every)
-    };
-    let all = 0..scan.series().len;
-    let series = (every > 1).then(|| all.filter(is_wanted).collect::<Vec<_>>().into());
-    ScanSlice { series, ..ScanSlice::all() }
-}
-
 /// Of a window: count, sum, least and greatest value.
 type Total = (u64, i64, i64, i64);
 
@@ -120,7 +103,7 @@ fn totals(store: &LocalStore, request: &ScanRequest, every: usize) -> (Totals, u
         let key = || testing::series_key(&*scan, request, ordinal)[5..].parse().unwrap();
         if request.joins_series { SeriesRun::SEVERAL } else { key() }
     };
-    let mut cursor = scan.open(&slice(&*scan, request, every)).unwrap();
+    let mut cursor = scan.open(&every_series(&*scan, request, every)).unwrap();
     let (mut totals, mut spans) = (Totals::new(), 0);
     while let Some(item) = cursor.next().unwrap() {
         match item {
@@ -220,7 +203,7 @@ fn check_few(store: &LocalStore, request: &ScanRequest, (every, all): (usize, &[
         }
         let request = ScanRequest { order, ..request.clone() };
         let scan = store.scan(&request).unwrap();
-        let slice = ScanSlice { rows_per_series: few, ..slice(&*scan, &request, every) };
+        let slice = ScanSlice { rows_per_series: few, ..every_series(&*scan, &request, every) };
         let mut found = read_slice(&*scan, &request, &slice).unwrap();
         found.retain(|row| request.filters.iter().all(|filter| satisfies(row, filter)));
         assert!(found.iter().eq(expected), "{case} {order:?} {few:?}");
@@ -239,7 +222,7 @@ fn check(store: &LocalStore, rows: &[Row], stage: &str) -> usize {
             let expected = expected(rows, &request, every);
             let mut found = {
                 let scan = store.scan(&request).unwrap();
-                read_slice(&*scan, &request, &slice(&*scan, &request, every)).unwrap()
+                read_slice(&*scan, &request, &every_series(&*scan, &request, every)).unwrap()
             };
             // Filters are hints.
             found.retain(|row| request.filters.iter().all(|filter| satisfies(row, filter)));

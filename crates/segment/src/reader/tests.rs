@@ -97,7 +97,7 @@ proptest! {
                 let of_one = || reader.blocks(&directory, &(one..=one), time).map(keys);
                 let walked = |edge| {
                     let (reader, directory) = (&reader, &directory);
-                    let mut walk = reader.walk(directory, one, time, near);
+                    let mut walk = reader.walk(directory, &(one..=one), time, near);
                     let next = move || walk.next_from(edge, reader, directory).unwrap();
                     std::iter::from_fn(next).map(|block| keys(Ok(block)))
                 };

@@ -131,7 +131,7 @@ impl SegmentSource {
         let mut added: Option<Block> = None;
         'all: for series in series.iter().copied().filter(|series| self.may_have(*series, time)) {
             last = series;
-            let mut walk = self.reader.walk(&self.directory, series, time, near);
+            let mut walk = self.reader.walk(&self.directory, &(series..=series), time, near);
             // As above.
             while let Ok(Some(block)) = self.next_block(&mut walk, edge) {
                 near = block.place();

@@ -473,8 +473,8 @@ impl SegmentSource {
     ) -> Result<usize, StoreError> {
         let behind = SeriesId(left.at(place).1.0.saturating_add(1));
         let all = behind..=SeriesId(u64::MAX);
-        let mut blocks = self.reader.blocks(&self.directory, &all, time);
-        Ok(match blocks.next().transpose().map_err(segment_error)? {
+        let mut walk = self.reader.walk(&self.directory, &all, time, self.near);
+        Ok(match self.next_block(&mut walk, Edge::First)? {
             Some(block) => left.count_before(block.first().0).max(place + 1),
             None => left.len(),
         })

@@ -284,7 +284,7 @@ impl SegmentSource {
 
     /// A walk over the blocks that can have rows of a series within `time`.
     pub(crate) fn walk(&self, series: SeriesId, time: TimeRange) -> BlockWalk {
-        self.reader.walk(&self.directory, series, time, self.near)
+        self.reader.walk(&self.directory, &(series..=series), time, self.near)
     }
 
     /// The next block of a walk from one end.
