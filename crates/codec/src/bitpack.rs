@@ -208,11 +208,10 @@ pub(crate) fn sum(bytes: &[u8], n: usize, width: u32) -> u64 {
 
 pub(crate) fn sum_at(level: SimdLevel, bytes: &[u8], n: usize, width: u32) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512
-        && n <= x86::SUM_COUNT_MAX
-        && (1..=x86::SUM_WIDTH_MAX).contains(&width)
-    {
-        return x86::sum_avx512(bytes, n, width);
+    if level == SimdLevel::Avx512 && (1..=x86::WIDTH_MAX).contains(&width) {
+        let is_narrow = n <= x86::SUM_COUNT_MAX && width <= x86::SUM_WIDTH_MAX;
+        let sum = if is_narrow { x86::sum_avx512 } else { x86::sum_wide_avx512 };
+        return sum(bytes, n, width);
     }
     let mut block = [0u64; 64];
     (0..n).step_by(block.len()).fold(0, |sum, first| {

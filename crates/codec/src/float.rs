@@ -98,7 +98,7 @@ pub(crate) fn append(
 ) -> Result<()> {
     int::append_to(out, &range.clone(), count, |out| {
         if ahead.is_none()
-            && let Some(done) = append_short(bytes, count, range.clone(), out)
+            && let Some(done) = append_few(bytes, count, range.clone(), Waypoint::default(), out)
         {
             return done;
         }
@@ -106,23 +106,18 @@ pub(crate) fn append(
     })
 }
 
-/// Adds rows of a page whose integers are a short page, in place. `None`: it is of another kind.
-fn append_short(
+/// Adds a few rows of a page whose integers are bit-packed, in place. `None`: it is of another kind.
+fn append_few(
     bytes: &[u8],
     count: usize,
     range: Range<usize>,
+    waypoint: Waypoint,
     out: &mut Vec<f64>,
 ) -> Option<Result<()>> {
-    let (integers, power) = match bytes.split_first()? {
-        (&id::FLOAT_DECIMAL, rest) => {
-            decimal::exact(rest).map(|(rest, power)| (rest, Some(power)))?
-        }
-        (&id::FLOAT_BITS, rest) => (rest, None),
-        _ => return None,
-    };
-    let short = int::Packed::short(integers, count)?;
+    let (integers, power) = open(bytes)?;
+    let packed = int::Packed::of_few(integers, count, range.len())?;
     let had = out.len();
-    let read = short.append(range, Waypoint::default(), out, as_bits_mut);
+    let read = packed.append(range, waypoint, out, as_bits_mut);
     Some(read.map(|()| {
         let bits = as_bits_mut(&mut out[had..]);
         match power {
@@ -130,6 +125,43 @@ fn append_short(
             None => from_ordered(bits),
         }
     }))
+}
+
+/// The page of integers of a page that is nothing but one, and the power of ten they are divided by, if any.
+fn open(bytes: &[u8]) -> Option<(&[u8], Option<f64>)> {
+    match bytes.split_first()? {
+        (&id::FLOAT_DECIMAL, rest) => decimal::exact(rest).map(|(rest, power)| (rest, Some(power))),
+        (&id::FLOAT_BITS, rest) => Some((rest, None)),
+        _ => None,
+    }
+}
+
+/// The page of integers of a page that is nothing but one.
+pub(crate) fn integers(bytes: &[u8]) -> Option<&[u8]> {
+    open(bytes).map(|(integers, _)| integers)
+}
+
+/// What [`decode_f64_range`] does, for the row of a waypoint of the page and later ones; of differences without those before the
+/// waypoint, as long as they are few enough for that to count.
+///
+/// # Panics
+/// If the waypoint lies behind the first row, or its row is no multiple of eight.
+pub fn decode_f64_from(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    waypoint: Waypoint,
+    out: &mut Vec<f64>,
+) -> Result<()> {
+    waypoint.check(range.start);
+    int::append_to(out, &range.clone(), count, |out| {
+        match append_few(bytes, count, range.clone(), waypoint, out) {
+            Some(done) => done,
+            None => {
+                decode(bytes, count, range, None, &mut |block| out.extend_from_slice(as_f64(block)))
+            }
+        }
+    })
 }
 
 /// The bits of one value of a page of `count` floats.

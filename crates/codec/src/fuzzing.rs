@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::kernels::Comparison;
 use crate::{
-    ComparedBits, DecodeError, Effort, Marks, NumbersOut, PagePart, RESTART_ROWS, TextFinder,
-    TextPlace, Wants, Waypoint, compare_page_i64, compare_pages_i64, decode_bool,
-    decode_bool_range, decode_f64, decode_f64_range, decode_i64, decode_i64_from, decode_i64_range,
-    decode_selected_strings, decode_strings, decode_strings_range, decode_together, decode_u64,
-    decode_u64_range, decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64,
-    encode_strings, encode_u64, encode_validity, float_at, integer_at, integer_from, restarts_i64,
-    search_strings,
+    ComparedBits, DecodeError, Effort, ExceptionPlaces, Marks, NumbersOut, PagePart, RESTART_ROWS,
+    TextFinder, TextPlace, Wants, Waypoint, Waypoints, compare_page_i64, compare_pages_i64,
+    decode_bool, decode_bool_range, decode_f64, decode_f64_from, decode_f64_range, decode_i64,
+    decode_i64_from, decode_i64_range, decode_selected_strings, decode_strings,
+    decode_strings_range, decode_together, decode_u64, decode_u64_range, decode_validity,
+    decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings, encode_u64,
+    encode_validity, float_at, integer_at, integer_from, restarts_i64, search_strings,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -86,11 +86,14 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let part = decoded(|out| decode_i64_range(page, count, range.clone(), out));
     check_range(&whole, &part, count, range);
 
+    let places = ExceptionPlaces::of_i64(page, count);
+    let exceptions_at = |row| places.as_ref().map(|places| places.before(row)).unwrap_or_default();
     if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
         let found = integer_at(page, count, row).expect("BUG: a good page has a bad row");
         assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from the whole");
         for before in [row / 2, row].map(|row| row / 8 * 8) {
-            let waypoint = Waypoint { row: before, distance: whole[before].wrapping_sub(whole[0]) };
+            let distance = whole[before].wrapping_sub(whole[0]);
+            let waypoint = Waypoint { row: before, distance, exceptions: exceptions_at(before) };
             let found = integer_from(page, count, row, waypoint);
             let found = found.expect("BUG: a good page has a bad row");
             assert_eq!(found, whole[row].cast_unsigned(), "BUG: a row differs from a waypoint on");
@@ -101,8 +104,15 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     } else {
         // Of a damaged page the row may be good.
         let _ = integer_at(page, count, range.start);
-        let waypoint = Waypoint { row: range.start / 2 / 8 * 8, distance: 1 };
+        let row = range.start / 2 / 8 * 8;
+        let waypoint = Waypoint { row, distance: 1, exceptions: exceptions_at(row) };
         let _ = decoded(|out| decode_i64_from(page, count, range.clone(), waypoint, out));
+    }
+
+    if let Some(kept) = Waypoints::of_i64(page, count) {
+        let from = kept.before(range.start);
+        let part = decoded(|out| decode_i64_from(page, count, range.clone(), from, out));
+        check_range(&whole, &part, count, range);
     }
 
     if let (Some(restarts), Ok(whole)) = (restarts_i64(page, count), &whole) {
@@ -138,6 +148,11 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
     let whole = decoded(|out| decode_f64(page, count, out)).map(bits);
     let part = decoded(|out| decode_f64_range(page, count, range.clone(), out)).map(bits);
     check_range(&whole, &part, count, range);
+    if let Some(kept) = Waypoints::of_f64(page, count) {
+        let from = kept.before(range.start);
+        let part = decoded(|out| decode_f64_from(page, count, range.clone(), from, out)).map(bits);
+        check_range(&whole, &part, count, range);
+    }
     let found = float_at(page, count, range.start);
     if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
         assert_eq!(found, Ok(whole[row]), "BUG: a row differs from the whole");

@@ -12,6 +12,7 @@ mod runs;
 mod scale;
 mod simple;
 mod stats;
+mod waypoints;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use compare::{
 };
 pub(crate) use packed::Packed;
 pub(crate) use simple::decode_raw;
+pub use waypoints::{ExceptionPlaces, Waypoint, Waypoints};
 
 use crate::{
     bitpack::BLOCK,
@@ -89,10 +91,8 @@ pub fn decode_i64_from(
     waypoint: Waypoint,
     out: &mut Vec<i64>,
 ) -> Result<()> {
-    let is_before = waypoint.row <= range.start && waypoint.row.is_multiple_of(8);
-    assert!(is_before, "BUG: from {waypoint:?} to rows {range:?}");
-    let packed = packed_from(bytes, count, range.start, waypoint);
-    append_to(out, &range.clone(), count, |out| match packed {
+    waypoint.check(range.start);
+    append_to(out, &range.clone(), count, |out| match Packed::open(bytes, count) {
         Some(packed) => packed.append(range, waypoint, out, as_u64_mut),
         None => {
             decode(bytes, count, range, None, &mut |block| out.extend_from_slice(as_i64(block)))
@@ -100,9 +100,22 @@ pub fn decode_i64_from(
     })
 }
 
-/// The page, if its rows from `row` on are better found from a waypoint on than as those of any page.
-fn packed_from(bytes: &[u8], count: usize, row: usize, waypoint: Waypoint) -> Option<Packed<'_>> {
-    if row - waypoint.row < RESTART_ROWS { Packed::open(bytes, count) } else { None }
+/// What [`decode_i64_from`] does, of a page of unsigned integers.
+///
+/// # Panics
+/// As that.
+pub fn decode_u64_from(
+    bytes: &[u8],
+    count: usize,
+    range: Range<usize>,
+    waypoint: Waypoint,
+    out: &mut Vec<u64>,
+) -> Result<()> {
+    waypoint.check(range.start);
+    append_to(out, &range.clone(), count, |out| match Packed::open(bytes, count) {
+        Some(packed) => packed.append(range, waypoint, out, |v| v),
+        None => decode(bytes, count, range, None, &mut |block| out.extend_from_slice(block)),
+    })
 }
 
 /// See [`decode_i64_range`]; for `ahead` see [`decode_page`].
@@ -113,8 +126,10 @@ pub(crate) fn append_i64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<i64>,
 ) -> Result<()> {
-    append_to(out, &range.clone(), count, |out| match Packed::short(bytes, count) {
-        Some(short) if ahead.is_none() => short.append(range, Waypoint::default(), out, as_u64_mut),
+    append_to(out, &range.clone(), count, |out| match Packed::of_few(bytes, count, range.len()) {
+        Some(packed) if ahead.is_none() => {
+            packed.append(range, Waypoint::default(), out, as_u64_mut)
+        }
         _ => decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(as_i64(block))),
     })
 }
@@ -144,8 +159,8 @@ pub(crate) fn append_u64(
     ahead: Option<TightPart<'_>>,
     out: &mut Vec<u64>,
 ) -> Result<()> {
-    append_to(out, &range.clone(), count, |out| match Packed::short(bytes, count) {
-        Some(short) if ahead.is_none() => short.append(range, Waypoint::default(), out, |v| v),
+    append_to(out, &range.clone(), count, |out| match Packed::of_few(bytes, count, range.len()) {
+        Some(packed) if ahead.is_none() => packed.append(range, Waypoint::default(), out, |v| v),
         _ => decode(bytes, count, range, ahead, &mut |block| out.extend_from_slice(block)),
     })
 }
@@ -209,15 +224,6 @@ pub fn integer_at(bytes: &[u8], count: usize, row: usize) -> Result<u64> {
     integer_from(bytes, count, row, Waypoint::default())
 }
 
-/// What somebody has kept of a row of a page, so that later ones are found from there. The first row is one by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waypoint {
-    /// The row, a multiple of eight.
-    pub row: usize,
-    /// Its value, less the first of the page, modulo 2^64.
-    pub distance: i64,
-}
-
 /// What [`integer_at`] gives, for the row of a waypoint or a later one; of a page of differences without those before the
 /// waypoint.
 ///
@@ -225,9 +231,8 @@ pub struct Waypoint {
 /// If the waypoint lies behind the row, or its row is no multiple of eight.
 pub fn integer_from(bytes: &[u8], count: usize, row: usize, waypoint: Waypoint) -> Result<u64> {
     check_range(&(row..row + 1), count)?;
-    let is_before = waypoint.row <= row && waypoint.row.is_multiple_of(8);
-    assert!(is_before, "BUG: from {waypoint:?} to row {row}");
-    if let Some(packed) = packed_from(bytes, count, row, waypoint)
+    waypoint.check(row);
+    if let Some(packed) = Packed::open(bytes, count)
         && let Some(value) = packed.value_at(row, waypoint)?
     {
         return Ok(value);

@@ -172,6 +172,11 @@ pub(crate) fn encode(
     true
 }
 
+/// Whether the body that is read next has exceptions.
+pub(crate) fn has_exceptions(reader: &mut Reader<'_>) -> bool {
+    reader.ivarint().and_then(|_| reader.u8()).is_ok_and(|flags| flags & HAS_EXCEPTIONS != 0)
+}
+
 /// Differences of neighbours, to be added up.
 pub(crate) trait Differences {
     /// Gives the running sums of the values from `start` on, and the last of them. `first` only moves forward.
@@ -239,7 +244,16 @@ pub(crate) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub(crate) fn read(mut reader: Reader<'a>, count: usize) -> Result<Self> {
+    pub(crate) fn read(reader: Reader<'a>, count: usize) -> Result<Self> {
+        Self::read_from(reader, count, ExceptionPlace::default())
+    }
+
+    /// The same with the exceptions from a place in this very body on.
+    pub(crate) fn read_from(
+        mut reader: Reader<'a>,
+        count: usize,
+        place: ExceptionPlace,
+    ) -> Result<Self> {
         let base = reader.ivarint()? as u64;
         let flags = reader.u8()?;
         let width = u32::from(flags & !HAS_EXCEPTIONS);
@@ -248,8 +262,38 @@ impl<'a> Body<'a> {
         }
         let packed = reader.take(packed_len(count, width))?;
         check_packed(packed, count, width)?;
-        let exceptions = Exceptions::read(reader, flags & HAS_EXCEPTIONS != 0, count)?;
+        let has_exceptions = flags & HAS_EXCEPTIONS != 0;
+        let exceptions = Exceptions::read(reader, has_exceptions, count, place)?;
         Ok(Self { base, width, packed, exceptions })
+    }
+
+    /// For every `rows` values the place of the first exception among them or behind them; `None` if there are less than so many.
+    pub(crate) fn places(
+        mut self,
+        rows: usize,
+        exceptions_min: u64,
+    ) -> Result<Option<Box<[ExceptionPlace]>>> {
+        let exceptions = &mut self.exceptions;
+        let number = exceptions.remaining + u64::from(exceptions.next.is_some());
+        if number < exceptions_min {
+            return Ok(None);
+        }
+        let count = exceptions.count;
+        let mut places = vec![ExceptionPlace::default(); count.div_ceil(rows)];
+        let (mut place, mut next_place) = (ExceptionPlace::default(), 0);
+        while let Some((position, _)) = exceptions.next {
+            let until = position / rows + 1;
+            places[next_place..until].fill(place);
+            next_place = until;
+            place = ExceptionPlace {
+                passed: (number - exceptions.remaining) as u32,
+                bytes_left: exceptions.reader.remaining() as u32,
+                position: position as u32 + 1,
+            };
+            exceptions.advance(position + 1)?;
+        }
+        places[next_place..].fill(place);
+        Ok(Some(places.into()))
     }
 
     /// Gives `value - base` for rows `first .. first + out.len()`; rows only move forward.
@@ -303,6 +347,17 @@ impl Differences for Body<'_> {
     }
 }
 
+/// Behind some exceptions of a body. The default is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExceptionPlace {
+    /// How many these are.
+    passed: u32,
+    /// What stands behind them.
+    bytes_left: u32,
+    /// The position behind the last of them.
+    position: u32,
+}
+
 /// A cursor over the exceptions of a body, in ascending order of position.
 #[derive(Clone, Debug)]
 struct Exceptions<'a> {
@@ -317,15 +372,31 @@ struct Exceptions<'a> {
 }
 
 impl<'a> Exceptions<'a> {
-    fn read(mut reader: Reader<'a>, present: bool, count: usize) -> Result<Self> {
-        let remaining = if present { reader.uvarint()? } else { 0 };
-        if present && (remaining == 0 || remaining > count as u64) {
+    fn read(
+        mut reader: Reader<'a>,
+        present: bool,
+        count: usize,
+        from: ExceptionPlace,
+    ) -> Result<Self> {
+        let number = if present { reader.uvarint()? } else { 0 };
+        if present && (number == 0 || number > count as u64) {
             return Err(DecodeError::Corrupt("number of exceptions"));
         }
-        let are_dense = remaining.saturating_mul(256) > count as u64;
-        let mut exceptions = Self { reader, remaining, next: None, are_dense, count };
-        exceptions.advance(0)?;
+        let are_dense = number.saturating_mul(256) > count as u64;
+        let mut exceptions = Self { reader, remaining: number, next: None, are_dense, count };
+        if from.passed > 0 {
+            exceptions.pass(from).ok_or(DecodeError::Corrupt("a place behind the exceptions"))?;
+        }
+        exceptions.advance(from.position as usize)?;
         Ok(exceptions)
+    }
+
+    /// Goes on at a place; `None`: it is none of this page.
+    fn pass(&mut self, place: ExceptionPlace) -> Option<()> {
+        self.remaining = self.remaining.checked_sub(place.passed.into())?;
+        let bytes = self.reader.remaining().checked_sub(place.bytes_left as usize)?;
+        self.reader.take(bytes).ok()?;
+        (place.position as usize <= self.count).then_some(())
     }
 
     fn advance(&mut self, from: usize) -> Result<()> {

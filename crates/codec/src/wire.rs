@@ -36,6 +36,14 @@ pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
+/// The seven low bits of each byte, one behind the other.
+#[inline]
+fn join_sevens(bytes: u64) -> u64 {
+    let pairs = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
+    let quads = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    (quads & 0x0000_0000_0fff_ffff) | (quads & 0x0fff_ffff_0000_0000) >> 4
+}
+
 /// A cursor over the bytes of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
@@ -81,11 +89,27 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn uvarint(&mut self) -> Result<u64> {
-        let first = self.u8()?;
-        if first < 0x80 {
-            return Ok(u64::from(first));
+        match self.bytes.first() {
+            Some(&first) if first < 0x80 => {
+                self.bytes = &self.bytes[1..];
+                Ok(u64::from(first))
+            }
+            _ => self.long_uvarint(),
         }
-        let mut value = u64::from(first & 0x7f);
+    }
+
+    /// One of two bytes or more. How many is not branched on, as far as a word of eight holds them: lengths that change would be
+    /// guessed wrongly.
+    fn long_uvarint(&mut self) -> Result<u64> {
+        if let Some((word, _)) = self.bytes.split_first_chunk() {
+            let word = u64::from_le_bytes(*word);
+            let last = (!word & 0x8080_8080_8080_8080).trailing_zeros();
+            if last < 64 {
+                self.bytes = &self.bytes[last as usize / 8 + 1..];
+                return Ok(join_sevens(word & u64::MAX >> (63 - last)));
+            }
+        }
+        let mut value = u64::from(self.u8()? & 0x7f);
         for shift in (7..64).step_by(7) {
             let byte = self.u8()?;
             if shift == 63 && byte > 1 {
@@ -97,6 +121,24 @@ impl<'a> Reader<'a> {
             }
         }
         Err(DecodeError::Corrupt("variable-length integer exceeds 64 bits"))
+    }
+
+    /// Passes over so many, whose values do not matter.
+    pub(crate) fn skip_varints(&mut self, mut number: usize) -> Result<()> {
+        while number > 0 {
+            let Some((word, rest)) = self.bytes.split_first_chunk() else { break };
+            let ends = !u64::from_le_bytes(*word) & 0x8080_8080_8080_8080;
+            let here = ends.count_ones() as usize;
+            // Behind the last of them something else may begin within the word.
+            if here >= number {
+                break;
+            }
+            (self.bytes, number) = (rest, number - here);
+        }
+        while number > 0 {
+            number -= usize::from(self.u8()? < 0x80);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -136,15 +178,37 @@ mod tests {
 
     proptest! {
         #[test]
-        fn varints_round_trip(value: u64, bits in 0u32..64) {
+        fn varints_round_trip(
+            value: u64,
+            bits in 0u32..64,
+            behind in prop::collection::vec(any::<u8>(), 0..12),
+        ) {
             let value = value >> bits;
             let mut out = Vec::new();
             put_uvarint(&mut out, value);
             prop_assert_eq!(out.len(), uvarint_len(value));
+            out.extend_from_slice(&behind);
             let mut reader = Reader::new(&out);
             prop_assert_eq!(reader.uvarint(), Ok(value));
-            prop_assert_eq!(reader.finish(), Ok(()));
+            prop_assert_eq!(reader.rest(), &behind[..]);
             prop_assert_eq!(zigzag(unzigzag(value)), value);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn skipped_varints_are_read_ones(
+            values in prop::collection::vec((any::<u64>(), 0u32..64), 0..40),
+            skipped in any::<prop::sample::Index>(),
+        ) {
+            let mut out = Vec::new();
+            values.iter().for_each(|(value, bits)| put_uvarint(&mut out, value >> bits));
+            let skipped = skipped.index(values.len() + 1);
+            let (mut read, mut passed) = (Reader::new(&out), Reader::new(&out));
+            (0..skipped).try_for_each(|_| read.uvarint().map(drop)).unwrap();
+            passed.skip_varints(skipped).unwrap();
+            prop_assert_eq!(passed.rest(), read.rest());
+            prop_assert!(Reader::new(&out).skip_varints(values.len() + 1).is_err());
         }
     }
 

@@ -13,16 +13,16 @@ use std::arch::x86_64::{
     _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_shuffle_epi8,
     _mm256_srlv_epi64, _mm256_storeu_si256, _mm512_add_epi32, _mm512_add_epi64,
     _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cvtepu32_epi64,
-    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_storeu_epi64,
-    _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi64,
-    _mm512_reduce_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512, _pext_u64,
+    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_add_epi64,
+    _mm512_mask_storeu_epi64, _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8,
+    _mm512_permutexvar_epi64, _mm512_reduce_add_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512, _pext_u64,
 };
 
 use crate::simd::SimdLevel;
 
 /// The widest value that an eight-byte window holds at any bit offset.
-const WIDTH_MAX: u32 = 57;
+pub(super) const WIDTH_MAX: u32 = 57;
 
 /// Where the bytes of each of eight 64-bit lanes are in a load, and how far to shift them.
 #[repr(align(64))]
@@ -331,6 +331,45 @@ fn sum_groups(bytes: &[u8], n: usize, width: u32) -> u64 {
     let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(sums));
     let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(sums));
     _mm512_reduce_add_epi64(_mm512_add_epi64(low, high)) as u64
+}
+
+/// Adds up the first `n` values of `bytes`, modulo 2^64; `width` is in `1..=WIDTH_MAX`.
+pub(super) fn sum_wide_avx512(bytes: &[u8], n: usize, width: u32) -> u64 {
+    assert!((1..=WIDTH_MAX).contains(&width), "BUG: a sum of {width} bits");
+    // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
+    unsafe { sum_wide_groups(bytes, n, width) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
+fn sum_wide_groups(bytes: &[u8], n: usize, width: u32) -> u64 {
+    let layout = &WHOLE_GROUP[width as usize];
+    // SAFETY: both arrays are 64 bytes long.
+    let (shuffle, shift) = unsafe {
+        (
+            _mm512_loadu_si512(layout.shuffle.as_ptr().cast()),
+            _mm512_loadu_si512(layout.shift.as_ptr().cast()),
+        )
+    };
+    let mask = _mm512_set1_epi64(super::low_mask(width) as i64);
+    let mut sums = _mm512_setzero_si512();
+    for group in 0..n.div_ceil(8) {
+        let rest = &bytes[group * width as usize..];
+        // SAFETY: 64 bytes are readable, or those that the mask names, which are fewer.
+        let loaded = unsafe {
+            match rest.len() {
+                64.. => _mm512_loadu_si512(rest.as_ptr().cast()),
+                len => _mm512_maskz_loadu_epi8((1 << len) - 1, rest.as_ptr().cast()),
+            }
+        };
+        let window = _mm512_permutexvar_epi8(shuffle, loaded);
+        let values = _mm512_and_si512(_mm512_srlv_epi64(window, shift), mask);
+        let lanes = match n - group * 8 {
+            8.. => u8::MAX,
+            left => (1 << left) - 1,
+        };
+        sums = _mm512_mask_add_epi64(sums, lanes, sums, values);
+    }
+    _mm512_reduce_add_epi64(sums) as u64
 }
 
 /// Packs groups of eight values of at most eight bits: narrow to bytes, then squeeze with PEXT.

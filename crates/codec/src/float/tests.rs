@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::encoding_name;
+use crate::{Waypoints, encoding_name};
 
 fn shapes() -> impl Strategy<Value = Vec<f64>> {
     let special = prop_oneof![
@@ -85,6 +85,31 @@ proptest! {
             if let Some(value) = values.get(range.start) {
                 prop_assert_eq!(float_at(&page, n, range.start).unwrap(), value.to_bits());
             }
+        }
+    }
+
+    #[test]
+    fn any_rows_are_found_from_what_is_kept(
+        steps in prop::collection::vec(0i64..5000, 0..9000), digits in 0i32..9, effort in effort(),
+        apart in 30usize..900,
+        ends in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 20),
+    ) {
+        let mut sum = 0;
+        let values: Vec<f64> = steps.iter().enumerate().map(|(at, step)| {
+            // Counters that are far from each other.
+            sum = if at.is_multiple_of(apart) { step * 1_000_000 } else { sum + step };
+            sum as f64 / 10f64.powi(digits)
+        }).collect();
+        let (n, mut page) = (values.len(), Vec::new());
+        encode_f64(&values, effort, &mut page);
+        let kept = Waypoints::of_f64(&page, n);
+        prop_assert!(kept.is_none() || Waypoints::help_f64(&page, n));
+        for (a, b) in ends.into_iter().map(|(a, b)| (a.index(n + 1), b.index(n + 1))) {
+            let range = a.min(b)..a.max(b);
+            let waypoint = kept.as_ref().map(|kept| kept.before(range.start)).unwrap_or_default();
+            let mut out = vec![1.5];
+            decode_f64_from(&page, n, range.clone(), waypoint, &mut out).unwrap();
+            prop_assert_eq!(bits(&out[1..]), bits(&values[range]), "{:?}", waypoint);
         }
     }
 

@@ -17,6 +17,8 @@ use crate::{
 
 /// Rows between two rows whose values are stored.
 pub(crate) const RESTART_ROWS: usize = 4096;
+/// Differences that begin at a whole byte.
+pub(super) const GROUP: usize = 8;
 
 multiversion! {
     /// `target[i] = values[i + 1] - values[i]`; `values` is one longer than `target`.
@@ -88,14 +90,19 @@ pub(super) fn decode(
     block: &mut [u64],
     sink: &mut Sink<'_>,
 ) -> Result<()> {
+    let restart_row = range.start / RESTART_ROWS * RESTART_ROWS;
     let mut restarts = reader;
-    let mut carry = read_restart(&mut reader, count, RESTART_ROWS, range.start)?;
-    let mut restart_row = range.start / RESTART_ROWS * RESTART_ROWS;
+    let mut carry = read_restart(&mut reader, count, RESTART_ROWS, restart_row)?;
     let mut restart = read_restart(&mut restarts, restart_row + 1, RESTART_ROWS, restart_row)?;
+    let mut next_restart_row = restart_row + RESTART_ROWS;
     let mut body = Body::read(reader, count - 1)?;
-    // A restart row is known without its difference. It joins a block that is eight rows short, so
+    // What stands between is added up, but written nowhere.
+    let mut row = range.start / GROUP * GROUP;
+    if row > restart_row {
+        carry = carry.wrapping_add(body.sum(restart_row..row)?);
+    }
+    // The first row is known without its difference. It joins a block that is eight rows short, so
     // that all further blocks begin at a whole byte of the packed stream.
-    let mut row = range.start / RESTART_ROWS * RESTART_ROWS;
     let mut known = 1;
     while row < range.end {
         let rows = (block.len() - known * 7).min(range.end - row);
@@ -104,14 +111,12 @@ pub(super) fn decode(
         let sums = &mut block[known..];
         carry = body.read_sums(row + known - 1, carry, sums)?;
         // A page that contradicts itself would be read differently from a restart and up to it.
-        while row + rows > restart_row {
-            if block[restart_row - row] != restart {
+        while row + rows > next_restart_row {
+            restart = restart.wrapping_add(restarts.ivarint()? as u64);
+            if block[next_restart_row - row] != restart {
                 return Err(DecodeError::Corrupt("a restart differs from the sum before it"));
             }
-            restart_row += RESTART_ROWS;
-            if restart_row < count {
-                restart = restart.wrapping_add(restarts.ivarint()? as u64);
-            }
+            next_restart_row += RESTART_ROWS;
         }
         let wanted = range.start.saturating_sub(row).min(rows);
         if wanted < rows {

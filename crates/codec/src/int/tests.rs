@@ -25,6 +25,9 @@ fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
     let mut out = vec![-1];
     decode_i64(&page, values.len(), &mut out).unwrap();
     assert_eq!(&out[1..], values, "{effort:?} {}", encoding_name(&page));
+    let places = ExceptionPlaces::of_i64(&page, values.len());
+    let kept = Waypoints::of_i64(&page, values.len());
+    assert!(kept.is_none() || Waypoints::help_i64(&page, values.len()));
     for range in ranges {
         let mut out = Vec::new();
         decode_i64_range(&page, values.len(), range.clone(), &mut out).unwrap();
@@ -32,14 +35,25 @@ fn check(values: &[i64], effort: Effort, ranges: &[Range<usize>]) -> Vec<u8> {
         if let Some(value) = values.get(range.start) {
             let found = integer_at(&page, values.len(), range.start).unwrap();
             assert_eq!(found, value.cast_unsigned(), "{} {}", range.start, encoding_name(&page));
+            let mut from: Vec<Waypoint> =
+                kept.iter().map(|kept| kept.before(range.start)).collect();
             for row in [range.start / 2, range.start].map(|row| row / 8 * 8) {
-                let waypoint = Waypoint { row, distance: values[row].wrapping_sub(values[0]) };
+                let distance = values[row].wrapping_sub(values[0]);
+                let exceptions = places.as_ref().map(|places| places.before(row));
+                let exceptions = exceptions.unwrap_or_default();
+                from.push(Waypoint { row, distance, exceptions });
+            }
+            for waypoint in from {
                 let name = || format!("{waypoint:?} {range:?} {}", encoding_name(&page));
                 let found = integer_from(&page, values.len(), range.start, waypoint).unwrap();
                 assert_eq!(found, value.cast_unsigned(), "{}", name());
                 let mut out = vec![-1];
                 decode_i64_from(&page, values.len(), range.clone(), waypoint, &mut out).unwrap();
                 assert_eq!(out, [&[-1], &values[range.clone()]].concat(), "{}", name());
+                let mut unsigned = Vec::new();
+                decode_u64_from(&page, values.len(), range.clone(), waypoint, &mut unsigned)
+                    .unwrap();
+                assert_eq!(as_i64(&unsigned), &values[range.clone()], "{}", name());
             }
         }
     }
@@ -153,6 +167,38 @@ proptest! {
             seen.extend_from_slice(block);
         }).unwrap();
         prop_assert_eq!(seen, values);
+    }
+}
+
+/// Counters that are far from each other, one behind the other, some of which jump.
+fn counters() -> impl Strategy<Value = Vec<i64>> {
+    (any::<u64>(), 1usize..400, 1usize..40, 1u64..1 << 30).prop_map(
+        |(mut seed, rows, counters, step)| {
+            let mut value = 0;
+            let next = |at: usize| {
+                let random = noise(&mut seed);
+                if at.is_multiple_of(rows) || random.is_multiple_of(200) {
+                    value = (random >> 8) as i64;
+                }
+                value += (noise(&mut seed) % step) as i64;
+                value
+            };
+            (0..rows * counters).map(next).collect()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_rows_are_found_from_what_is_kept(
+        values in counters(), effort in effort(), unit in prop::sample::select(vec![1i64, 1000]),
+        ends in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 20),
+    ) {
+        let values: Vec<i64> = values.iter().map(|value| value.wrapping_mul(unit)).collect();
+        let end = |at: prop::sample::Index| at.index(values.len() + 1);
+        let ranges: Vec<_> =
+            ends.into_iter().map(|(a, b)| end(a).min(end(b))..end(a).max(end(b))).collect();
+        check(&values, effort, &ranges);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use codec::kernels;
-use codec::{DecodeError, Mark, Marks, NumbersOut, TextFinder, TextPlace, Waypoint};
+use codec::{DecodeError, Mark, Marks, NumbersOut, TextFinder, TextPlace, Waypoint, Waypoints};
 use model::{Bitmap, Column, FieldType, Strings, Values};
 
 use crate::format::BLOCK_TEXT_LIMIT;
@@ -25,13 +25,28 @@ pub(crate) fn decode(
     rows: Range<usize>,
     out: &mut Column,
 ) -> Result<(), Malformed> {
+    decode_from(page, shape, rows, None, out)
+}
+
+/// The same from a waypoint on, if the page is one of numbers without gaps.
+pub(crate) fn decode_from(
+    page: &[u8],
+    shape: PageShape,
+    rows: Range<usize>,
+    waypoint: Option<Waypoint>,
+    out: &mut Column,
+) -> Result<(), Malformed> {
     if rows.is_empty() {
         return Ok(());
     }
     if shape.count == shape.rows {
         // Not as a part: what was just put together would be copied, which waits for all that was written before.
         let added = rows.len();
-        decode_values(Input::new(page), shape.count, rows, &mut out.values)?;
+        let values = &mut out.values;
+        match waypoint {
+            None => decode_values(Input::new(page), shape.count, rows, values)?,
+            Some(waypoint) => decode_numbers(page, shape.count, rows, waypoint, values)?,
+        }
         if let Some(validity) = &mut out.validity {
             validity.extend_filled(added, true);
         }
@@ -222,6 +237,42 @@ fn decode_values(
     .map_err(|e| Malformed { at, what: e.to_string() })?;
     assert_eq!(out.len(), expected, "BUG: a decoder gave another number of values");
     Ok(())
+}
+
+/// Adds numbers of a page without gaps, from a waypoint on.
+fn decode_numbers(
+    page: &[u8],
+    count: usize,
+    range: Range<usize>,
+    waypoint: Waypoint,
+    out: &mut Values,
+) -> Result<(), Malformed> {
+    match out {
+        Values::Integer(v) => codec::decode_i64_from(page, count, range, waypoint, v),
+        Values::Unsigned(v) => codec::decode_u64_from(page, count, range, waypoint, v),
+        Values::Float(v) => codec::decode_f64_from(page, count, range, waypoint, v),
+        _ => panic!("BUG: not a column of numbers"),
+    }
+    .map_err(|e| Malformed { at: 0, what: e.to_string() })
+}
+
+/// Whether waypoints may help to read a few rows of a page.
+pub(crate) fn is_guided(page: &[u8], shape: PageShape, field_type: FieldType) -> bool {
+    let help = match field_type {
+        FieldType::Float => Waypoints::help_f64,
+        FieldType::Integer | FieldType::Unsigned => Waypoints::help_i64,
+        FieldType::Boolean | FieldType::String => return false,
+    };
+    shape.count == shape.rows && help(page, shape.count)
+}
+
+/// Waypoints of a page of numbers without gaps, if they help.
+pub(crate) fn waypoints(page: &[u8], shape: PageShape, field_type: FieldType) -> Option<Waypoints> {
+    match field_type {
+        FieldType::Float => Waypoints::of_f64(page, shape.count),
+        FieldType::Integer | FieldType::Unsigned => Waypoints::of_i64(page, shape.count),
+        FieldType::Boolean | FieldType::String => None,
+    }
 }
 
 fn decode_strings(

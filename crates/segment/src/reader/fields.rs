@@ -300,9 +300,16 @@ fn read<'a>(
             return done.map_err(malformed).map(|()| None);
         }
     }
+    let is_guided = reader.keep_pages && are_few && column::is_guided(&bytes, shape, field_type);
+    let group =
+        is_guided.then(|| groups.guide(place, || column::waypoints(&bytes, shape, field_type)));
+    let waypoints = group.as_ref().and_then(|group| group.waypoints(place));
     let mut each = parts.iter().cloned().enumerate();
-    each.try_for_each(|(part, rows)| column::decode(&bytes, shape, rows, of_part(out, part)))
-        .map_err(malformed)?;
+    each.try_for_each(|(part, rows)| {
+        let waypoint = waypoints.map(|waypoints| waypoints.before(rows.start));
+        column::decode_from(&bytes, shape, rows, waypoint, of_part(out, part))
+    })
+    .map_err(malformed)?;
     Ok(None)
 }
 

@@ -58,7 +58,7 @@ impl Thawer {
         if codec::regular_i64(page).is_some() {
             return;
         }
-        let times = KeptTimes::written(times, codec::is_entropy_coded(page));
+        let times = KeptTimes::written(times, page);
         let bytes = size_of::<KeptTimes>() + times.memory_bytes();
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
         self.source.put(Kind::KeptTimes, extent, times, bytes);

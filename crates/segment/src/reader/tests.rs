@@ -1,5 +1,6 @@
 mod ahead;
 mod damage;
+mod guided;
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use codec::Marks;
+use codec::{Marks, Waypoints};
 use model::Column;
 
 use super::SegmentReader;
@@ -56,6 +56,8 @@ struct PageState {
     marks: OnceLock<Marks>,
     /// What is there of a page that is not thawed.
     pieces: OnceLock<Pieces>,
+    /// Of a page that is read as it is, from the second of these looks on, if they help.
+    waypoints: OnceLock<Option<Box<Waypoints>>>,
 }
 
 impl ThawedPages {
@@ -77,6 +79,11 @@ impl ThawedPages {
     /// The thawed form of the page at a place of the block, if there is one.
     pub(super) fn page(&self, place: usize) -> Option<&Thawed> {
         self.thawed[place % GROUP_PAGES].get()
+    }
+
+    /// Waypoints of the page at a place of the block.
+    pub(super) fn waypoints(&self, place: usize) -> Option<&Waypoints> {
+        self.pages[place % GROUP_PAGES].waypoints.get()?.as_deref()
     }
 
     /// The pieces of the page at a place of the block, if all of them are there that some rows lie in.
@@ -183,6 +190,30 @@ impl<'a> Groups<'a> {
             self.grew(place, &group, bytes_added);
         }
         Some(done)
+    }
+
+    /// Says that a few rows of the page at a place are wanted, which is read as it is. From the second time on its waypoints, which
+    /// `find` gives, are kept in the group.
+    pub(super) fn guide(
+        &mut self,
+        place: usize,
+        find: impl FnOnce() -> Option<Waypoints>,
+    ) -> Arc<ThawedPages> {
+        let group = self.open(place);
+        let page = &group.pages[place % GROUP_PAGES];
+        if page.waypoints.get().is_some() || page.looks.fetch_add(1, Ordering::Relaxed) == 0 {
+            return group;
+        }
+        let mut bytes_added = 0;
+        page.waypoints.get_or_init(|| {
+            let waypoints = find()?;
+            bytes_added = size_of::<Waypoints>() + waypoints.memory_bytes();
+            Some(Box::new(waypoints))
+        });
+        if bytes_added > 0 {
+            self.grew(place, &group, bytes_added);
+        }
+        group
     }
 
     /// The group of the page at a place, made if none of it was touched.

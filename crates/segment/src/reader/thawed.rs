@@ -63,7 +63,8 @@ impl Entry {
         let at = (row / WAYPOINT_ROWS).checked_sub(1);
         match at.map(|at| self.waypoints[at]).filter(|distance| *distance != UNKNOWN) {
             Some(distance) => {
-                Waypoint { row: row / WAYPOINT_ROWS * WAYPOINT_ROWS, distance: distance.into() }
+                let (row, distance) = (row / WAYPOINT_ROWS * WAYPOINT_ROWS, distance.into());
+                Waypoint { row, distance, ..Waypoint::default() }
             }
             None => Waypoint::default(),
         }

@@ -225,7 +225,7 @@ impl<'a> Times<'a> {
     ) -> Result<Vec<i64>, SegmentError> {
         let mut whole = Vec::with_capacity(self.block.rows());
         self.decode_page(page, 0..self.block.rows(), &mut whole)?;
-        let bytes = kept.learn(&whole, codec::is_entropy_coded(page), at_any_cost);
+        let bytes = kept.learn(&whole, page, at_any_cost);
         let (source, extent) = (&self.reader.shared.source, &self.block.entry().times);
         if bytes > 0 {
             source.grew(Kind::KeptTimes, extent, kept, bytes);

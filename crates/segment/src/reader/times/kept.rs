@@ -34,11 +34,11 @@ impl Learned {
         Lines::of(times).map(|lines| Self::Lines(Arc::new(lines)))
     }
 
-    fn of(times: &[i64], is_tight: bool) -> Self {
+    fn of(times: &[i64], page: &[u8]) -> Self {
         match Self::lines(times) {
             Some(lines) => lines,
-            None if is_tight => Self::Pieces(Pieces::of(times)),
-            None => Self::Known(Known::of(times)),
+            None if codec::is_entropy_coded(page) => Self::Pieces(Pieces::of(times)),
+            None => Self::Known(Known::of_page(times, page)),
         }
     }
 
@@ -52,9 +52,9 @@ impl Learned {
 }
 
 impl KeptTimes {
-    /// Of the times of a page that is being written; `is_tight` says whether it is entropy-coded.
-    pub(in crate::reader) fn written(times: &[i64], is_tight: bool) -> Self {
-        let learned = Learned::of(times, is_tight);
+    /// Of the times of a page that is being written.
+    pub(in crate::reader) fn written(times: &[i64], page: &[u8]) -> Self {
+        let learned = Learned::of(times, page);
         Self { looks: AtomicU32::new(0), learned: OnceLock::from(learned) }
     }
 
@@ -82,11 +82,11 @@ impl KeptTimes {
         self.looks.fetch_add(weight, Ordering::Relaxed) >= LOOKS_BEFORE
     }
 
-    /// Learns the times, which are these; if not `at_any_cost`, only what costs next to nothing. The bytes of memory that were
+    /// Learns the times of a page, which are these; if not `at_any_cost`, only what costs next to nothing. The bytes of memory that were
     /// added.
-    pub(super) fn learn(&self, times: &[i64], is_tight: bool, at_any_cost: bool) -> usize {
+    pub(super) fn learn(&self, times: &[i64], page: &[u8], at_any_cost: bool) -> usize {
         let learned = match at_any_cost {
-            true => Some(Learned::of(times, is_tight)),
+            true => Some(Learned::of(times, page)),
             false => Learned::lines(times),
         };
         let Some(learned) = learned else { return 0 };

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use codec::{DecodeError, Effort, Waypoint};
+use codec::{DecodeError, Effort, ExceptionPlaces, Waypoint};
 
 /// Rows that are encoded together, as those of values (`thawed`).
 const PIECE_ROWS: usize = 512;
@@ -16,15 +16,24 @@ pub(super) const KNOWN_ROWS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Known {
     times: Box<[i64]>,
+    /// Of a page that is read as it is, if it has many.
+    exceptions: Option<ExceptionPlaces>,
 }
 
 impl Known {
-    pub(super) fn of(times: &[i64]) -> Self {
-        Self { times: times.iter().step_by(KNOWN_ROWS).copied().collect() }
+    fn of(times: &[i64]) -> Self {
+        let times = times.iter().step_by(KNOWN_ROWS).copied().collect();
+        Self { times, exceptions: None }
+    }
+
+    /// Of times that are read from their page, which is this.
+    pub(super) fn of_page(times: &[i64], page: &[u8]) -> Self {
+        Self { exceptions: ExceptionPlaces::of_i64(page, times.len()), ..Self::of(times) }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.times)
+        let of_places = self.exceptions.as_ref().map_or(0, ExceptionPlaces::memory_bytes);
+        size_of_val(&*self.times) + of_places
     }
 
     pub(super) fn times(&self) -> &[i64] {
@@ -40,7 +49,9 @@ impl Known {
     fn waypoint(&self, row: usize, first: usize) -> Waypoint {
         let at = row / KNOWN_ROWS;
         let distance = self.times[at].wrapping_sub(self.times[first / KNOWN_ROWS]);
-        Waypoint { row: at * KNOWN_ROWS - first, distance }
+        let row = at * KNOWN_ROWS - first;
+        let exceptions = self.exceptions.as_ref().map(|places| places.before(row));
+        Waypoint { row, distance, exceptions: exceptions.unwrap_or_default() }
     }
 
     /// The time of one row of the page of `count` rows that these are of.
@@ -165,8 +176,9 @@ mod tests {
             let mut out = vec![7];
             pieces.append(rows.clone(), &mut out);
             prop_assert_eq!(&out[1..], &times[rows.clone()]);
-            let (mut page, known) = (Vec::new(), Known::of(&times));
+            let mut page = Vec::new();
             codec::encode_i64(&times, Effort::Hot, &mut page);
+            let known = Known::of_page(&times, &page);
             out.truncate(1);
             known.append(&page, times.len(), rows.clone(), &mut out).unwrap();
             prop_assert_eq!(&out[1..], &times[rows.clone()]);
