@@ -11,10 +11,11 @@ use store::StoreError;
 use super::source::{SegmentSource, same};
 use crate::error::segment_error;
 
-/// Where one in so many rows of series that share a block is wanted, or more, whole columns are decoded; also where they have
-/// fewer rows than that in it: finding them takes longer than decoding them.
+/// Where one in so many rows is wanted, or more, from the first of several series in a block to the last that was asked for,
+/// whole columns are decoded.
 const WHOLE_PART: usize = 8;
-const LONG_RUN_ROWS: usize = 64;
+/// To find rows of a series takes as long as to read so many.
+const FOUND_ROWS: usize = 8;
 
 /// The block of several series that was read last. The first series of it that is asked for is
 /// decoded alone; if a second one follows, whole columns are decoded and kept, unless few rows of each are wanted.
@@ -24,10 +25,11 @@ pub(super) struct SharedBlock {
     runs: Arc<Runs>,
     last_series: SeriesId,
     several: bool,
-    /// The series that were asked for, their rows, how many of these lie in a time range whose ends were looked for among
-    /// all their times, and of how many fields were wanted: no summary is as good.
+    /// The series that were asked for, all rows from those of the first to those of the last of them, how many rows of theirs lie
+    /// in a time range whose ends were looked for among all their times, and of how many fields were wanted: no summary is
+    /// as good.
     series: usize,
-    rows: usize,
+    stretch: Option<Range<usize>>,
     within: usize,
     wanted: usize,
     times: Option<Vec<i64>>,
@@ -35,10 +37,11 @@ pub(super) struct SharedBlock {
 }
 
 impl SharedBlock {
-    /// Counts a series that was asked for, of so many rows in the block.
-    pub(super) fn count(&mut self, rows: usize) {
+    /// Counts a series that was asked for, which has these rows of the block.
+    pub(super) fn count(&mut self, rows: &Range<usize>) {
         self.series += 1;
-        self.rows += rows;
+        let start = self.stretch.as_ref().map_or(rows.start, |stretch| stretch.start);
+        self.stretch = Some(start..rows.end);
     }
 
     /// Counts rows of it that were found to be in the time range by reading all its times.
@@ -46,10 +49,11 @@ impl SharedBlock {
         self.within += rows;
     }
 
-    /// Whether columns of the block are worth keeping of which so many rows are wanted.
+    /// Whether columns of the block are worth keeping of which so many rows are wanted: what is asked for behind them will be
+    /// as close together.
     fn is_worth_keeping(&self, wanted: usize) -> bool {
-        let are_short = self.rows < self.series * LONG_RUN_ROWS;
-        self.several && (are_short || wanted * WHOLE_PART >= self.rows)
+        let rows = self.stretch.as_ref().map_or(0, Range::len);
+        self.several && wanted.max(self.series * FOUND_ROWS) * WHOLE_PART >= rows
     }
 }
 
@@ -73,7 +77,7 @@ impl SegmentSource {
                     last_series: series,
                     several: false,
                     series: 0,
-                    rows: 0,
+                    stretch: None,
                     within: 0,
                     wanted: 0,
                     times: None,

@@ -336,7 +336,7 @@ impl SegmentSource {
             return self.found_span(source, block, run, time, out);
         }
         if let Some(shared) = &mut self.shared {
-            shared.count(run.len());
+            shared.count(&run);
         }
         if !self.has_times(&block) {
             let found = self.reader.calculated_rows(&block, run.clone(), time);
