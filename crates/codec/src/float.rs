@@ -6,8 +6,10 @@
 //! patterns, mapped so that their order as integers is the order of the numbers: neighbours are
 //! then close, and the integer encodings do what a float-specific XOR would do, only faster.
 
+mod compare;
 mod decimal;
 
+pub use compare::{compare_page_f64, compare_pages_f64};
 pub(crate) use decimal::skip_to_integers as decimal_integers;
 
 #[cfg(test)]

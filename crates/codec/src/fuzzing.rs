@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use crate::kernels::Comparison;
 use crate::{
-    ComparedBits, DecodeError, Effort, ExceptionPlaces, Marks, NumbersOut, PagePart, RESTART_ROWS,
-    TextFinder, TextPlace, Wants, Waypoint, Waypoints, compare_page_i64, compare_pages_i64,
-    decode_bool, decode_bool_range, decode_f64, decode_f64_from, decode_f64_range, decode_i64,
-    decode_i64_from, decode_i64_range, decode_selected_strings, decode_strings,
-    decode_strings_range, decode_together, decode_u64, decode_u64_range, decode_validity,
-    decode_validity_range, encode_bool, encode_f64, encode_i64, encode_strings, encode_u64,
-    encode_validity, float_at, integer_at, integer_from, restarts_i64, search_strings,
+    COMPARED_ROWS_MAX, ComparedBits, DecodeError, Effort, ExceptionPlaces, Marks, NumbersOut,
+    PageComparison, PagePart, RESTART_ROWS, TextFinder, TextPlace, Wants, Waypoint, Waypoints,
+    compare_page_f64, compare_page_i64, compare_pages_i64, decode_bool, decode_bool_range,
+    decode_f64, decode_f64_from, decode_f64_range, decode_i64, decode_i64_from, decode_i64_range,
+    decode_selected_strings, decode_strings, decode_strings_range, decode_together, decode_u64,
+    decode_u64_range, decode_validity, decode_validity_range, encode_bool, encode_f64, encode_i64,
+    encode_strings, encode_u64, encode_validity, float_at, integer_at, integer_from, restarts_i64,
+    search_strings,
 };
 
 /// Most text that a page of strings may decode to here.
@@ -71,14 +72,38 @@ fn compare_integers(
     let less = compare_page_i64(page, count, Comparison::Less, scalar);
     let same = compare_pages_i64(page, page, count, Comparison::Equal);
     let Ok(whole) = whole else { return };
-    let bit = |bits: &ComparedBits, at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
     if let Some(bits) = less.expect("BUG: a good page is not compared") {
         let holds = |(at, value): (usize, &i64)| bit(&bits, at) == (*value < scalar);
         assert!(whole.iter().enumerate().all(holds), "BUG: a page compares as others do");
     }
+    if let Some(mut compared) = PageComparison::of_i64(page, count, Comparison::Less, scalar) {
+        let rows = range.start / 8 * 8..range.end.min(range.start / 8 * 8 + COMPARED_ROWS_MAX);
+        if rows.start < rows.end {
+            let bits = compared.compare(rows.clone()).expect("BUG: a good page is not compared");
+            let holds = |(at, value): (usize, &i64)| bit(&bits, at) == (*value < scalar);
+            let are = whole[rows].iter().enumerate().all(holds);
+            assert!(are, "BUG: rows of a page compare as others do");
+        }
+    }
     if let Some(bits) = same.expect("BUG: a good page is not compared") {
         assert!((0..count).all(|at| bit(&bits, at)), "BUG: a page differs from itself");
     }
+}
+
+/// The same of floats, whose bits these are.
+fn compare_floats(page: &[u8], count: usize, whole: &Result<Vec<u64>, DecodeError>) {
+    let scalar = count as f64 / 8.0;
+    let less = compare_page_f64(page, count, Comparison::Less, scalar);
+    let Ok(whole) = whole else { return };
+    if let Some(bits) = less.expect("BUG: a good page is not compared") {
+        let is_less = |value: &u64| f64::from_bits(*value) < scalar;
+        let holds = |(at, value): (usize, &u64)| bit(&bits, at) == is_less(value);
+        assert!(whole.iter().enumerate().all(holds), "BUG: a page compares as others do");
+    }
+}
+
+fn bit(bits: &ComparedBits, at: usize) -> bool {
+    bits[at / 64] >> (at % 64) & 1 == 1
 }
 
 fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
@@ -153,6 +178,7 @@ fn decode_numbers(page: &[u8], count: usize, range: &Range<usize>) {
         let part = decoded(|out| decode_f64_from(page, count, range.clone(), from, out)).map(bits);
         check_range(&whole, &part, count, range);
     }
+    compare_floats(page, count, &whole);
     let found = float_at(page, count, range.start);
     if let (Ok(whole), Some(row)) = (&whole, range.clone().next()) {
         assert_eq!(found, Ok(whole[row]), "BUG: a row differs from the whole");

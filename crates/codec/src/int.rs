@@ -5,7 +5,7 @@
 //! Inside the crate integers are `u64` with wrapping arithmetic; signed and unsigned are one thing.
 
 mod choose;
-mod compare;
+pub(crate) mod compare;
 pub(crate) mod delta;
 mod packed;
 mod runs;
@@ -21,8 +21,8 @@ use std::ops::Range;
 
 pub(crate) use choose::encode_page;
 pub use compare::{
-    COMPARED_ROWS_MAX, ComparedBits, compare_page_i64, compare_page_u64, compare_pages_i64,
-    compare_pages_u64,
+    COMPARED_ROWS_MAX, ComparedBits, PageComparison, compare_page_i64, compare_page_u64,
+    compare_pages_i64, compare_pages_u64,
 };
 pub(crate) use packed::Packed;
 pub(crate) use simple::decode_raw;

@@ -39,14 +39,14 @@ pub use encoding::{Effort, encoding_name};
 pub use entropy::{MARK_REACH, Mark, Marks, STREAMS_TOGETHER, is_entropy_coded, is_slow_in_parts};
 pub use error::DecodeError;
 pub use float::{
-    decode_f64, decode_f64_from, decode_f64_range, encode_f64, float_at, from_decimals,
-    to_decimals, visit_f64,
+    compare_page_f64, compare_pages_f64, decode_f64, decode_f64_from, decode_f64_range, encode_f64,
+    float_at, from_decimals, to_decimals, visit_f64,
 };
 pub use int::{
-    COMPARED_ROWS_MAX, ComparedBits, ExceptionPlaces, RESTART_ROWS, Waypoint, Waypoints,
-    compare_page_i64, compare_page_u64, compare_pages_i64, compare_pages_u64, decode_i64,
-    decode_i64_from, decode_i64_range, decode_u64, decode_u64_from, decode_u64_range, encode_i64,
-    encode_u64, integer_at, integer_from, regular_i64, restarts_i64, visit_i64,
+    COMPARED_ROWS_MAX, ComparedBits, ExceptionPlaces, PageComparison, RESTART_ROWS, Waypoint,
+    Waypoints, compare_page_i64, compare_page_u64, compare_pages_i64, compare_pages_u64,
+    decode_i64, decode_i64_from, decode_i64_range, decode_u64, decode_u64_from, decode_u64_range,
+    encode_i64, encode_u64, integer_at, integer_from, regular_i64, restarts_i64, visit_i64,
 };
 pub use patched::ExceptionPlace;
 pub use simd::simd_name;

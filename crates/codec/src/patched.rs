@@ -238,8 +238,8 @@ impl Differences for Plain<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Body<'a> {
     pub(crate) base: u64,
-    width: u32,
-    packed: &'a [u8],
+    pub(crate) width: u32,
+    pub(crate) packed: &'a [u8],
     exceptions: Exceptions<'a>,
 }
 
@@ -294,6 +294,21 @@ impl<'a> Body<'a> {
         }
         places[next_place..].fill(place);
         Ok(Some(places.into()))
+    }
+
+    /// Gives the values that are exceptions among some rows, with their rows; rows only move forward.
+    pub(crate) fn each_exception(
+        &mut self,
+        rows: Range<usize>,
+        mut each: impl FnMut(usize, u64),
+    ) -> Result<()> {
+        while let Some((row, value)) = self.exceptions.next_before(rows.end) {
+            if row >= rows.start {
+                each(row, value.wrapping_add(self.base));
+            }
+            self.exceptions.advance(row + 1)?;
+        }
+        Ok(())
     }
 
     /// Gives `value - base` for rows `first .. first + out.len()`; rows only move forward.

@@ -4,6 +4,7 @@
 //! 64 each, adding them up there and writing them to memory is most of what that takes otherwise.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::delta::{RESTART_ROWS, read_restart};
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     encoding::id,
     error::Result,
     kernels::Comparison,
-    patched::{Differences, Plain},
+    patched::{Body, Differences, Plain},
     simd::SimdLevel,
     wire::Reader,
 };
@@ -65,10 +66,11 @@ pub fn compare_pages_u64(
 }
 
 /// Which numbers the bits of values are.
-pub(super) struct Numbers {
-    of: fn(u64) -> i128,
-    min: i128,
-    max: i128,
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(crate) of: fn(u64) -> i128,
+    pub(crate) min: i128,
+    pub(crate) max: i128,
 }
 
 pub(super) static SIGNED: Numbers =
@@ -112,7 +114,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-pub(super) fn compare(
+pub(crate) fn compare(
     level: SimdLevel,
     (bytes, count): (&[u8], usize),
     comparison: Comparison,
@@ -121,20 +123,14 @@ pub(super) fn compare(
 ) -> Result<Option<ComparedBits>> {
     let Some(Packed { base, rows }) = Packed::read(bytes, count, numbers)? else { return Ok(None) };
     let distance = scalar - base;
-    let reach = i128::from(low_mask(rows.width));
-    let bits = match (rows.step, distance) {
-        (Some(_), _) => compare_rows_at(level, count, rows, comparison, (None, distance)),
-        (None, ..0) => Some(all(comparison, Ordering::Greater)),
-        (None, _) if distance > reach => Some(all(comparison, Ordering::Less)),
-        (None, _) => {
-            let shape = (count, rows.width);
-            Some(compare_at(level, rows.bytes, shape, comparison, distance as u64))
-        }
+    let bits = match rows.step {
+        Some(_) => compare_rows_at(level, count, rows, comparison, (None, distance)),
+        None => Some(compare_values(level, rows.bytes, (count, rows.width), comparison, distance)),
     };
     Ok(bits.map(|bits| first_bits(bits, count)))
 }
 
-pub(super) fn compare_pair(
+pub(crate) fn compare_pair(
     level: SimdLevel,
     (a, b, count): (&[u8], &[u8], usize),
     comparison: Comparison,
@@ -147,13 +143,111 @@ pub(super) fn compare_pair(
     Ok(bits.map(|bits| first_bits(bits, count)))
 }
 
+/// A page of however many integers, or of floats stored as such, that is compared with a scalar as it is packed: rows ascending.
+#[derive(Debug)]
+pub struct PageComparison<'a> {
+    body: Body<'a>,
+    comparison: Comparison,
+    scalar: i128,
+    numbers: &'static Numbers,
+}
+
+impl<'a> PageComparison<'a> {
+    /// Of a page of `count` integers. `None`: pages of this encoding have to be decoded to be compared, or it is damaged.
+    #[must_use]
+    pub fn of_i64(
+        bytes: &'a [u8],
+        count: usize,
+        comparison: Comparison,
+        scalar: i64,
+    ) -> Option<Self> {
+        Self::of(bytes, count, comparison, scalar.into(), &SIGNED)
+    }
+
+    /// The same for a page of unsigned integers.
+    #[must_use]
+    pub fn of_u64(
+        bytes: &'a [u8],
+        count: usize,
+        comparison: Comparison,
+        scalar: u64,
+    ) -> Option<Self> {
+        Self::of(bytes, count, comparison, scalar.into(), &UNSIGNED)
+    }
+
+    pub(crate) fn of(
+        bytes: &'a [u8],
+        count: usize,
+        comparison: Comparison,
+        scalar: i128,
+        numbers: &'static Numbers,
+    ) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        if count == 0 || reader.u8().ok()? != id::INT_FOR {
+            return None;
+        }
+        let body = Body::read(reader, count).ok()?;
+        // What lies across an end of the number line would go on at the other.
+        let last = (numbers.of)(body.base) + i128::from(low_mask(body.width));
+        (last <= numbers.max && (numbers.of)(body.base) >= numbers.min).then_some(Self {
+            body,
+            comparison,
+            scalar,
+            numbers,
+        })
+    }
+
+    /// Which of some rows, at most [`COMPARED_ROWS_MAX`], stand to the scalar as asked; bits behind them are zero. The first is a
+    /// multiple of eight, and none of them was asked for before.
+    ///
+    /// # Errors
+    /// If the page is damaged.
+    ///
+    /// # Panics
+    /// If it does not have these rows, or they are too many, or do not begin there.
+    pub fn compare(&mut self, rows: Range<usize>) -> Result<ComparedBits> {
+        let Self { body, comparison, scalar, numbers } = self;
+        assert!(rows.start.is_multiple_of(8), "BUG: rows {rows:?}");
+        let packed = &body.packed[rows.start / 8 * body.width as usize..];
+        let distance = *scalar - (numbers.of)(body.base);
+        let mut bits = compare_values(
+            SimdLevel::detect(),
+            packed,
+            (rows.len(), body.width),
+            *comparison,
+            distance,
+        );
+        body.each_exception(rows.clone(), |row, value| {
+            let at = row - rows.start;
+            let holds = comparison.holds((numbers.of)(value).cmp(scalar));
+            bits[at / 64] = bits[at / 64] & !(1 << (at % 64)) | u64::from(holds) << (at % 64);
+        })?;
+        Ok(first_bits(bits, rows.len()))
+    }
+}
+
+/// Packed values that are so far from the scalar.
+fn compare_values(
+    level: SimdLevel,
+    packed: &[u8],
+    (count, width): (usize, u32),
+    comparison: Comparison,
+    distance: i128,
+) -> ComparedBits {
+    match distance {
+        ..0 => all(comparison, Ordering::Greater),
+        _ if distance > i128::from(low_mask(width)) => all(comparison, Ordering::Less),
+        _ => compare_at(level, packed, (count, width), comparison, distance as u64),
+    }
+}
+
 /// What holds for a value that stands so to the scalar, for all values.
 fn all(comparison: Comparison, order: Ordering) -> ComparedBits {
     [if comparison.holds(order) { u64::MAX } else { 0 }; COMPARED_MAX / 64]
 }
 
 /// The first `count` bits, all others zero.
-fn first_bits(mut bits: ComparedBits, count: usize) -> ComparedBits {
+pub(crate) fn first_bits(mut bits: ComparedBits, count: usize) -> ComparedBits {
     for (word, first) in bits.iter_mut().zip((0..).step_by(64)) {
         *word &= low_mask(count.saturating_sub(first).min(64) as u32);
     }

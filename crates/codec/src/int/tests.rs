@@ -202,6 +202,45 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn long_pages_are_compared_as_they_are_packed(
+        seed: u64, rows in 1usize..3000, width in 1u32..30, base in -1000i64..1000, out in 20u64..400,
+        comparison in prop::sample::select(vec![
+            Comparison::Equal, Comparison::NotEqual, Comparison::Less, Comparison::LessOrEqual,
+            Comparison::Greater, Comparison::GreaterOrEqual,
+        ]),
+        scalar in prop_oneof![Just(None), any::<prop::sample::Index>().prop_map(Some)],
+        parts in prop::collection::vec(0usize..COMPARED_ROWS_MAX, 1..9),
+    ) {
+        let mut seed = seed | 1;
+        let values: Vec<i64> = (0..rows).map(|_| {
+            let random = noise(&mut seed);
+            let value = base.wrapping_add((random >> (64 - width)) as i64);
+            // Far out, now and then, on either side.
+            if random.is_multiple_of(out) { value.wrapping_mul(random as i64) } else { value }
+        }).collect();
+        let scalar = scalar.map_or(base + 5, |at| values[at.index(rows)]);
+        let page = encoded(&values, Effort::Hot);
+        let Some(mut compared) = PageComparison::of_i64(&page, rows, comparison, scalar) else {
+            prop_assert!(encoding_name(&page) != "int-for" || base > i64::MAX - (1 << 31));
+            return Ok(());
+        };
+        let mut from = 0;
+        for len in parts {
+            let part = from..rows.min(from + len);
+            let mut expected = ComparedBits::default();
+            for (at, value) in values[part.clone()].iter().enumerate() {
+                expected[at / 64] |= u64::from(comparison.holds(value.cmp(&scalar))) << (at % 64);
+            }
+            prop_assert_eq!(compared.compare(part.clone()).unwrap(), expected, "{:?}", part);
+            // Some are passed over.
+            from = rows.min((part.end + 60) / 8 * 8);
+            if from == rows { break; }
+        }
+    }
+}
+
 #[test]
 fn each_shape_gets_its_encoding() {
     let mut seed = 7;

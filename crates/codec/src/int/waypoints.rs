@@ -70,8 +70,8 @@ impl Waypoints {
     /// Whether there may be any of a page of `count` integers: what tells that is looked at soon.
     #[must_use]
     pub fn help_i64(page: &[u8], count: usize) -> bool {
-        let packed = || Packed::open(page, count);
-        count >= PAGE_ROWS_MIN && packed().is_some_and(|packed| packed.is_read_in_order())
+        let is_read_in_order = || Packed::open(page, count).is_some_and(Packed::is_read_in_order);
+        count >= PAGE_ROWS_MIN && is_read_in_order()
     }
 
     /// The same of a page of floats.

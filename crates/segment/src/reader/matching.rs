@@ -1,7 +1,7 @@
 //! Which rows of a block satisfy conditions, found piece by piece.
 //!
-//! A thawed page is compared in the form that it is packed in, or a piece at a time where that does not do: what was decoded is
-//! looked at while it is in the processor's first cache, and nothing but a bit a row is kept. Once no row of a piece is
+//! A page is compared in the form that it is packed in, as it is or thawed; a thawed one a piece at a time where that does not do:
+//! what was decoded is looked at while it is in the processor's first cache, and nothing but a bit a row is kept. Once no row of a piece is
 //! left, it is not decoded for the conditions behind.
 //!
 //! Not here: what a comparison of columns means (the caller's), which rows need to be looked at (`sift`).
@@ -9,10 +9,12 @@
 mod texts;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use codec::ComparedBits;
 use codec::kernels::Comparison;
-use model::{Bitmap, Column, FieldType, Values};
+use codec::{ComparedBits, PageComparison};
+use model::{Bitmap, Column, FieldType, Scalar, Values};
+use platform::Page;
 
 use super::SegmentReader;
 use super::thaw::Groups;
@@ -38,6 +40,18 @@ pub(super) fn matching(
     if conditions.iter().any(FieldCondition::is_of_texts) {
         return texts::matching(reader, block, parts, conditions);
     }
+    with_tests(reader, block, conditions, |tests| {
+        parts.iter().map(|rows| rows_that_satisfy(rows, tests, test)).collect()
+    })
+}
+
+/// What `tell` makes of conditions and the pages they are about; `None`: these are not at hand in a form to compare them in.
+fn with_tests<R>(
+    reader: &SegmentReader,
+    block: &Block,
+    conditions: &[FieldCondition],
+    tell: impl FnOnce(&mut [OfCondition<'_>]) -> Result<R, (usize, Malformed)>,
+) -> Result<Option<R>, SegmentError> {
     let mut groups = Groups::new(reader, block);
     let places = |condition: &FieldCondition| {
         let right = match condition.operand {
@@ -49,43 +63,117 @@ pub(super) fn matching(
     let Some(places) = conditions.iter().map(places).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    for place in places.iter().flat_map(|(left, right)| std::iter::once(left).chain(right)) {
-        // Looked for now, so that all of them can be borrowed below.
-        if groups.of(*place).and_then(|group| group.page(*place)).is_none() {
-            return Ok(None);
-        }
+    // Looked for now, so that all of them can be borrowed below.
+    let mut pages: Vec<Option<Arc<Page>>> = Vec::with_capacity(conditions.len());
+    for (left, right) in &places {
+        let mut is_thawed =
+            |place| groups.of(place).is_some_and(|group| group.page(place).is_some());
+        pages.push(match (is_thawed(*left), right.map(is_thawed)) {
+            (true, None | Some(true)) => None,
+            (false, None) => match complete_page(reader, block, *left)? {
+                Some(page) => Some(page),
+                None => return Ok(None),
+            },
+            (_, Some(_)) => return Ok(None),
+        });
     }
     let groups = groups;
     let side = |place: usize| {
         let page = groups.known(place).and_then(|group| group.page(place));
-        let field = block.pages()[place].field as usize;
-        let field_type = block.field_type(field);
+        let field_type = field_type(block, place);
         let scratch = Column::new(Values::empty(field_type));
         Side { page: page.expect("BUG: looked for above"), place, field_type, scratch }
     };
-    let mut tests: Vec<OfCondition<'_>> = conditions
-        .iter()
-        .zip(places)
-        .map(|(condition, (left, right))| OfCondition {
-            condition,
-            comparison: Comparison::of(|order| condition.op.holds(order)),
-            left: side(left),
-            right: right.map(side),
-        })
-        .collect();
-    let found = parts.iter().map(|rows| rows_that_satisfy(rows, &mut tests, test));
-    let found: Result<Vec<Bitmap>, (usize, Malformed)> = found.collect();
-    found.map(Some).map_err(|(place, error)| {
+    let mut tests: Vec<OfCondition<'_>> = Vec::with_capacity(conditions.len());
+    for ((condition, (left, right)), page) in conditions.iter().zip(places).zip(&pages) {
+        let comparison = Comparison::of(|order| condition.op.holds(order));
+        let sides = match page {
+            None => Sides::Thawed(side(left), right.map(side)),
+            Some(page) => {
+                let page = OfPage::new(block, left, page, comparison, &condition.operand);
+                let Some(page) = page else { return Ok(None) };
+                Sides::Page(page)
+            }
+        };
+        tests.push(OfCondition { condition, comparison, sides });
+    }
+    tell(&mut tests).map(Some).map_err(|(place, error)| {
         reader.shared.source.malformed(block.pages()[place].extent.offset, &error)
     })
+}
+
+/// The page at a place of a block, if it is one of numbers without gaps.
+fn complete_page(
+    reader: &SegmentReader,
+    block: &Block,
+    place: usize,
+) -> Result<Option<Arc<Page>>, SegmentError> {
+    let page = &block.pages()[place];
+    if !field_type(block, place).is_numeric() || (page.count as usize) < block.rows() {
+        return Ok(None);
+    }
+    reader.shared.source.page(&page.extent, reader.keep_pages).map(Some)
+}
+
+fn field_type(block: &Block, place: usize) -> FieldType {
+    block.field_type(block.pages()[place].field as usize)
 }
 
 /// A condition, and where its columns come from.
 struct OfCondition<'a> {
     condition: &'a FieldCondition,
     comparison: Comparison,
-    left: Side<'a>,
-    right: Option<Side<'a>>,
+    sides: Sides<'a>,
+}
+
+enum Sides<'a> {
+    Thawed(Side<'a>, Option<Side<'a>>),
+    Page(OfPage<'a>),
+}
+
+/// A page that is compared with a constant as it is.
+struct OfPage<'a> {
+    place: usize,
+    rows: usize,
+    compared: PageComparison<'a>,
+    /// The piece that was compared last: several parts may lie in it.
+    last: Option<(usize, ComparedBits)>,
+}
+
+impl<'a> OfPage<'a> {
+    fn new(
+        block: &Block,
+        place: usize,
+        page: &'a Page,
+        comparison: Comparison,
+        operand: &FieldOperand,
+    ) -> Option<Self> {
+        let (rows, FieldOperand::Constant(constant)) = (block.rows(), operand) else { return None };
+        let compared = match (field_type(block, place), constant) {
+            (FieldType::Integer, Scalar::Integer(constant)) => {
+                PageComparison::of_i64(page, rows, comparison, *constant)
+            }
+            (FieldType::Unsigned, Scalar::Unsigned(constant)) => {
+                PageComparison::of_u64(page, rows, comparison, *constant)
+            }
+            (FieldType::Float, Scalar::Float(constant)) => {
+                PageComparison::of_f64(page, rows, comparison, *constant)
+            }
+            _ => None,
+        }?;
+        Some(Self { place, rows, compared, last: None })
+    }
+
+    /// A bit for each row of a piece; pieces ascend.
+    fn bits(&mut self, piece: usize) -> Result<ComparedBits, (usize, Malformed)> {
+        if let Some((_, bits)) = self.last.filter(|(last, _)| *last == piece) {
+            return Ok(bits);
+        }
+        let rows = piece * PIECE_ROWS..self.rows.min((piece + 1) * PIECE_ROWS);
+        let bits = self.compared.compare(rows).map_err(|error| (self.place, error.into()))?;
+        self.last = Some((piece, bits));
+        Ok(bits)
+    }
 }
 
 /// One side of a comparison.
@@ -113,24 +201,68 @@ fn rows_that_satisfy(
     let mut found = Bitmap::new();
     let mut from = rows.start;
     while from < rows.end {
-        let piece = from / PIECE_ROWS;
-        let to = rows.end.min((piece + 1) * PIECE_ROWS);
-        let mut bits = [u64::MAX; PIECE_ROWS / 64];
-        for condition in &mut *conditions {
-            let of_condition = condition.bits(piece, from..to, test)?;
-            let mut any = 0;
-            for (word, other) in bits.iter_mut().zip(of_condition) {
-                *word &= other;
-                any |= *word;
-            }
-            if any == 0 {
-                break;
-            }
-        }
-        found.extend_from_words(&bits, to - from);
+        let to = rows.end.min((from / PIECE_ROWS + 1) * PIECE_ROWS);
+        found.extend_from_words(&bits_of_piece(conditions, from..to, test)?, to - from);
         from = to;
     }
     Ok(found)
+}
+
+/// The same of rows of one piece.
+fn bits_of_piece(
+    conditions: &mut [OfCondition<'_>],
+    rows: Range<usize>,
+    test: &ConditionTest<'_>,
+) -> Result<ComparedBits, (usize, Malformed)> {
+    let mut bits = [u64::MAX; PIECE_ROWS / 64];
+    for condition in conditions {
+        let of_condition = condition.bits(rows.start / PIECE_ROWS, rows.clone(), test)?;
+        let mut any = 0;
+        for (word, other) in bits.iter_mut().zip(of_condition) {
+            *word &= other;
+            any |= *word;
+        }
+        if any == 0 {
+            break;
+        }
+    }
+    Ok(bits)
+}
+
+impl SegmentReader {
+    /// Those of `wanted` rows of a block, a bit for each of its rows, that satisfy all conditions, as [`Self::matching`] would say.
+    ///
+    /// # Errors
+    /// If a page is damaged.
+    ///
+    /// # Panics
+    /// If there are not as many bits as rows.
+    pub fn matching_among(
+        &self,
+        block: &Block,
+        wanted: &Bitmap,
+        conditions: &[FieldCondition],
+        test: &ConditionTest<'_>,
+    ) -> Result<Option<Bitmap>, SegmentError> {
+        assert_eq!(wanted.len(), block.rows(), "BUG: not a bit for each row");
+        if conditions.iter().any(FieldCondition::is_of_texts) {
+            let all = 0..block.rows();
+            let found = texts::matching(self, block, std::slice::from_ref(&all), conditions)?;
+            return Ok(found.and_then(|mut found| found.pop()).map(|found| found.and(wanted)));
+        }
+        with_tests(self, block, conditions, |tests| {
+            let mut words = wanted.words().to_vec();
+            for (piece, words) in words.chunks_mut(PIECE_ROWS / 64).enumerate() {
+                if words.iter().all(|word| *word == 0) {
+                    continue;
+                }
+                let rows = piece * PIECE_ROWS..block.rows().min((piece + 1) * PIECE_ROWS);
+                let bits = bits_of_piece(tests, rows, test)?;
+                words.iter_mut().zip(bits).for_each(|(word, bits)| *word &= bits);
+            }
+            Ok(Bitmap::from_words(words, block.rows()))
+        })
+    }
 }
 
 impl OfCondition<'_> {
@@ -141,26 +273,30 @@ impl OfCondition<'_> {
         rows: Range<usize>,
         test: &ConditionTest<'_>,
     ) -> Result<ComparedBits, (usize, Malformed)> {
-        let packed = match (&self.condition.operand, &self.right) {
+        let first = rows.start - piece * PIECE_ROWS;
+        let from_first = |bits: &ComparedBits| if first == 0 { *bits } else { behind(bits, first) };
+        let (left, right) = match &mut self.sides {
+            Sides::Page(page) => return Ok(from_first(&page.bits(piece)?)),
+            Sides::Thawed(left, right) => (left, right),
+        };
+        let packed = match (&self.condition.operand, &right) {
             (FieldOperand::Constant(constant), _) => {
-                self.left.page.compare(piece, self.comparison, constant)
+                left.page.compare(piece, self.comparison, constant)
             }
-            (FieldOperand::Field(_), Some(right)) if right.field_type == self.left.field_type => {
-                let (page, field_type) = (self.left.page, right.field_type);
-                page.compare_with(right.page, piece, self.comparison, field_type)
+            (FieldOperand::Field(_), Some(right)) if right.field_type == left.field_type => {
+                left.page.compare_with(right.page, piece, self.comparison, right.field_type)
             }
             (FieldOperand::Field(_) | FieldOperand::Text(_), _) => Ok(None),
         };
-        if let Some(bits) = packed.map_err(|error| (self.left.place, error))? {
-            let first = rows.start - piece * PIECE_ROWS;
-            return Ok(if first == 0 { bits } else { behind(&bits, first) });
+        if let Some(bits) = packed.map_err(|error| (left.place, error))? {
+            return Ok(from_first(&bits));
         }
-        self.left.decode(rows.clone())?;
-        if let Some(right) = &mut self.right {
+        left.decode(rows.clone())?;
+        if let Some(right) = right {
             right.decode(rows)?;
         }
-        let right = self.right.as_ref().map(|right| &right.scratch);
-        let found = test(self.condition, &self.left.scratch, right);
+        let right = right.as_ref().map(|right| &right.scratch);
+        let found = test(self.condition, &left.scratch, right);
         let mut bits = ComparedBits::default();
         bits[..found.words().len()].copy_from_slice(found.words());
         Ok(bits)
@@ -179,7 +315,7 @@ fn behind(bits: &ComparedBits, first: usize) -> ComparedBits {
 
 #[cfg(test)]
 mod tests {
-    use model::{CompareOp, Scalar};
+    use model::CompareOp;
     use proptest::prelude::*;
 
     use super::*;
@@ -251,11 +387,13 @@ mod tests {
                 .map(|condition| OfCondition {
                     condition,
                     comparison: Comparison::of(|order| condition.op.holds(order)),
-                    left: side(condition.field),
-                    right: match condition.operand {
-                        FieldOperand::Constant(_) | FieldOperand::Text(_) => None,
-                        FieldOperand::Field(other) => Some(side(other)),
-                    },
+                    sides: Sides::Thawed(
+                        side(condition.field),
+                        match condition.operand {
+                            FieldOperand::Constant(_) | FieldOperand::Text(_) => None,
+                            FieldOperand::Field(other) => Some(side(other)),
+                        },
+                    ),
                 })
                 .collect();
             let test = |condition: &FieldCondition, left: &Column, right: Option<&Column>| {

@@ -205,6 +205,9 @@ impl Thawed {
             Scalar::Unsigned(constant) => {
                 Ok(codec::compare_page_u64(bytes, rows, comparison, *constant)?)
             }
+            Scalar::Float(constant) => {
+                Ok(codec::compare_page_f64(bytes, rows, comparison, *constant)?)
+            }
             _ => Ok(None),
         }
     }
@@ -225,6 +228,7 @@ impl Thawed {
         match field_type {
             FieldType::Integer => Ok(codec::compare_pages_i64(a, b, rows, comparison)?),
             FieldType::Unsigned => Ok(codec::compare_pages_u64(a, b, rows, comparison)?),
+            FieldType::Float => Ok(codec::compare_pages_f64(a, b, rows, comparison)?),
             _ => Ok(None),
         }
     }

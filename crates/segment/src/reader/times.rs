@@ -335,6 +335,28 @@ pub(crate) fn times_in(
         .collect())
 }
 
+impl SegmentReader {
+    /// The rows inside `time` among those of each of some series of a block, which ascend.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    pub fn parts_within(
+        &self,
+        block: &Block,
+        series: &[Range<usize>],
+        time: TimeRange,
+    ) -> Result<Vec<Range<usize>>, SegmentError> {
+        if time.covers(&block.time()) {
+            return Ok(series.to_vec());
+        }
+        let times = Times::open(self, block)?;
+        if times.form.is_calculated() || times.learned().is_some() {
+            return series.iter().map(|rows| search(&times, rows.clone(), time)).collect();
+        }
+        times_in(self, block, series, time, &mut Vec::new())
+    }
+}
+
 /// Which of some times, which ascend, are inside `time`.
 fn inside(times: &[i64], time: TimeRange) -> Range<usize> {
     let start = times.partition_point(|t| *t < time.min);

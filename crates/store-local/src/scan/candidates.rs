@@ -6,6 +6,7 @@
 //!
 //! A hint: series that are not left out are read, and filtered, as ever.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Interrupt, SeriesId, TimeRange};
@@ -71,7 +72,8 @@ pub(super) fn leave_out(
     Ok(())
 }
 
-/// The series of which summaries say that rows may satisfy the filters, ascending; `None`: too many.
+/// The series of which rows satisfy the filters, as far as is told by summaries, or by values in the form they are packed in,
+/// ascending; `None`: too many.
 fn candidates(
     segment: &SegmentSource,
     series: (SeriesId, SeriesId),
@@ -95,7 +97,17 @@ fn candidates(
             found.push(block.first().0);
             continue;
         }
-        let runs = segment.reader.runs(&block).map_err(segment_error)?;
+        let (had, runs) = (found.len(), segment.reader.runs(&block).map_err(segment_error)?);
+        let of_series: Vec<Range<usize>> = (0..runs.len()).map(|at| runs.rows(at)).collect();
+        if let Some((selection, _)) = segment.found_within(&block, &of_series, time)? {
+            let satisfy = |at: &usize| selection.count_ones_in(of_series[*at].clone()) > 0;
+            found.extend((0..runs.len()).filter(satisfy).map(|at| runs.series(at)));
+            if (found.len() - had) * 2 <= runs.len() {
+                // Little of it is looked at twice.
+                tried.matched -= 1;
+            }
+            continue;
+        }
         for stretch in stretches.into_iter().filter(|stretch| !stretch.rows.is_empty()) {
             let (first, last) = (stretch.rows.start, stretch.rows.end - 1);
             found.extend((runs.index_at(first)..=runs.index_at(last)).map(|at| runs.series(at)));

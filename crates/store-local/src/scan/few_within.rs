@@ -50,9 +50,9 @@ impl SeriesReader {
         }
         // To look for a text in all of a page takes less than to decode some.
         if wanted.count_ones() > 0
-            && let Some(told) = segment.told(block)?
+            && let Some(told) = segment.told(block, wanted.clone())?
         {
-            wanted = wanted.and(&told);
+            wanted = told;
         }
         let found = wanted.count_ones();
         let (first, last) = (block.first().0, block.last().0);
@@ -105,7 +105,11 @@ fn is_short(time: TimeRange, of_block: TimeRange, part: usize) -> bool {
 
 /// The series of some rows of a block, of those that are `left`, as ordinals, and the places of each one's rows among all of
 /// the rows.
-fn runs_of(rows: &Bitmap, runs: &Runs, left: &SeriesLeft<'_>) -> Vec<(u32, Range<usize>)> {
+pub(super) fn runs_of(
+    rows: &Bitmap,
+    runs: &Runs,
+    left: &SeriesLeft<'_>,
+) -> Vec<(u32, Range<usize>)> {
     let mut found: Vec<(u32, Range<usize>)> = Vec::new();
     let mut of_run = 0..0;
     let mut is_wanted = false;

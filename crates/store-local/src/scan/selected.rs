@@ -300,37 +300,32 @@ impl SegmentSource {
         Ok(columns)
     }
 
-    /// Which rows of a block satisfy the filters, if that can be told without decoding the block: of texts and integers, others
-    /// would be decoded to be compared and once more where they are not few.
-    pub(super) fn told(&self, block: &Block) -> Result<Option<Bitmap>, StoreError> {
-        let type_of = |field: usize| self.directory.fields()[field].1;
-        let is_integer =
-            |field: usize| matches!(type_of(field), FieldType::Integer | FieldType::Unsigned);
+    /// Those of `wanted` rows of a block, a bit for each of its rows, that satisfy the filters, if that can be told without
+    /// decoding the block: of texts, and of numbers that are there in pieces.
+    pub(super) fn told(&self, block: &Block, wanted: Bitmap) -> Result<Option<Bitmap>, StoreError> {
         let (texts, others) = self.conditions_by_kind();
-        if !fields_of(others).into_iter().all(is_integer) {
-            return Ok(None);
+        let mut told = wanted;
+        if !texts.is_empty() && told.count_ones() > 0 {
+            let all = 0..block.rows();
+            let found = self.bits_of_texts(block, std::slice::from_ref(&all), texts)?;
+            let Some(found) = found.and_then(|mut all| all.pop()) else { return Ok(None) };
+            told = told.and(&found);
         }
-        let rows = 0..block.rows();
-        let all = std::slice::from_ref(&rows);
-        let mut selection: Option<Bitmap> = None;
-        for (conditions, are_texts) in [(texts, true), (others, false)] {
-            let found = match conditions {
-                [] => continue,
-                texts if are_texts => self.bits_of_texts(block, all, texts)?,
-                others => self.matching(block, all, others)?,
-            };
-            let Some(found) = found.and_then(|mut found| found.pop()) else { return Ok(None) };
-            selection = Some(match selection {
-                Some(before) => before.and(&found),
-                None => found,
-            });
+        if others.is_empty() || told.count_ones() == 0 {
+            return Ok(Some(told));
         }
-        Ok(selection)
+        let found = self.reader.matching_among(block, &told, others, &satisfying);
+        let found = found.map_err(segment_error)?;
+        if found.is_some() {
+            self.count_read(block, fields_of(others));
+        }
+        Ok(found)
     }
 
     /// The rows of a block that satisfy the filters, and which these are, if they are few and can be told.
     pub(super) fn few_found(&self, block: &Block) -> Result<Option<(Piece, Bitmap)>, StoreError> {
-        let Some(selection) = self.told(block)? else { return Ok(None) };
+        let all = Bitmap::filled(block.rows(), true);
+        let Some(selection) = self.told(block, all)? else { return Ok(None) };
         match selection.count_ones() {
             0 => {
                 let column = |(_, t): &(Option<usize>, FieldType)| Column::new(Values::empty(*t));

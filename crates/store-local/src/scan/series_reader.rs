@@ -7,6 +7,7 @@ use model::{FieldFilter, SeriesId, TimeRange};
 use segment::{Edge, Expected};
 use store::{StoreError, TimeOrder, Windows};
 
+use super::few_found::Findings;
 use super::filter::FilterColumns;
 use super::merge::merge;
 use super::nearest::take_nearest;
@@ -64,6 +65,8 @@ pub(crate) struct SeriesReader {
     pub(crate) shares_blocks: bool,
     /// Of each series a short time is wanted (`within_time`).
     pub(crate) is_short_time: bool,
+    /// How many rows filters left of blocks that were read so far.
+    pub(crate) findings: Findings,
     /// The series that is read next was read as far as it is in the block at this place.
     pub(crate) behind: Option<usize>,
 }
@@ -111,6 +114,7 @@ impl SeriesReader {
             gathered: 0,
             has_short_series: false,
             shares_blocks: false,
+            findings: Findings::default(),
             is_short_time: false,
             behind: None,
         }

@@ -61,18 +61,18 @@ impl ManyRows {
 }
 
 /// Rows of a block that are wanted, by series.
-struct Wanted {
+pub(super) struct Wanted {
     /// Ordinals, and rows in the block: ascending, disjoint.
-    runs: Vec<(u32, Range<usize>)>,
-    done: usize,
-    unfinished: Option<SeriesId>,
+    pub(super) runs: Vec<(u32, Range<usize>)>,
+    pub(super) done: usize,
+    pub(super) unfinished: Option<SeriesId>,
 }
 
 impl SeriesReader {
     /// Whether rows of many series may be read at once, and they have so few that it matters.
     pub(super) fn reads_many(&self) -> bool {
         if self.reads_shared_blocks() {
-            self.reads_whole_blocks() || self.reads_short_time()
+            self.reads_whole_blocks() || self.reads_short_time() || self.looks_for_few()
         } else {
             self.gathered > 0 && self.gathers()
         }
@@ -95,6 +95,12 @@ impl SeriesReader {
     ) -> Result<ManyRows, StoreError> {
         if !self.reads_shared_blocks() {
             return self.gather(left);
+        }
+        if self.looks_for_few()
+            && self.behind.is_none()
+            && let Some(many) = self.read_few_found(left)?
+        {
+            return Ok(many);
         }
         if self.reads_short_time()
             && self.behind.is_none()
@@ -519,7 +525,7 @@ impl Wanted {
     }
 
     /// Which of a block's runs are wanted; `None` if there are less than two.
-    fn among(runs: &Runs, left: &SeriesLeft<'_>) -> Option<Self> {
+    pub(super) fn among(runs: &Runs, left: &SeriesLeft<'_>) -> Option<Self> {
         let last = runs.series(runs.len() - 1);
         let mut wanted = Self { runs: Vec::new(), done: 0, unfinished: None };
         let mut at = runs.index_from(left.iter().next()?.1);
