@@ -6,6 +6,7 @@
 
 mod kept;
 mod lines;
+mod parts;
 mod pieces;
 mod regular;
 
@@ -333,28 +334,6 @@ pub(crate) fn times_in(
             rows.start + inside.start..rows.start + inside.end
         })
         .collect())
-}
-
-impl SegmentReader {
-    /// The rows inside `time` among those of each of some series of a block, which ascend.
-    ///
-    /// # Errors
-    /// If the disk fails or the page is damaged.
-    pub fn parts_within(
-        &self,
-        block: &Block,
-        series: &[Range<usize>],
-        time: TimeRange,
-    ) -> Result<Vec<Range<usize>>, SegmentError> {
-        if time.covers(&block.time()) {
-            return Ok(series.to_vec());
-        }
-        let times = Times::open(self, block)?;
-        if times.form.is_calculated() || times.learned().is_some() {
-            return series.iter().map(|rows| search(&times, rows.clone(), time)).collect();
-        }
-        times_in(self, block, series, time, &mut Vec::new())
-    }
 }
 
 /// Which of some times, which ascend, are inside `time`.

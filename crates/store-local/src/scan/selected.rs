@@ -364,7 +364,7 @@ impl SegmentSource {
         let places: Vec<Range<usize>> = parts.iter().map(place).collect();
         let times = match times {
             Some(times) => times,
-            None => self.times_found(block, rows.start, (&parts, &places), &found.selection)?,
+            None => self.times_found(block, (&parts, &places))?,
         };
         // Of what filters looked at most is there.
         let (looked_at, others): (Vec<_>, Vec<_>) =
@@ -388,29 +388,18 @@ impl SegmentSource {
         Ok(Piece { times, columns: self.fields.iter().map(column).collect() })
     }
 
-    /// The times of rows that were found among those from `start` on, which are in some parts of them: at these places in the
-    /// block.
+    /// The times of rows that were found, which are in some parts: at these places in the block.
     fn times_found(
         &self,
         block: &Block,
-        start: usize,
         (parts, places): (&[Part], &[Range<usize>]),
-        selection: &Bitmap,
     ) -> Result<Vec<i64>, StoreError> {
-        let within = parts[0].rows.start..parts[parts.len() - 1].rows.end;
-        if parts.len() * ROWS_A_LOOK >= within.len() {
-            let mut all = Vec::with_capacity(within.len());
-            let around = start + within.start..start + within.end;
-            self.reader.times(block, around, &mut all).map_err(segment_error)?;
-            return Ok(filter_times(&all, &bits(selection, &within)));
-        }
-        let mut times = Vec::new();
-        for (part, rows) in parts.iter().zip(places) {
-            let mut of_part = Vec::with_capacity(rows.len());
-            self.reader.times(block, rows.clone(), &mut of_part).map_err(segment_error)?;
-            times.extend(filter_times(&of_part, &part.found));
-        }
-        Ok(times)
+        let mut times = Vec::with_capacity(places.iter().map(Range::len).sum());
+        self.reader.times_of(block, places, &mut times).map_err(segment_error)?;
+        Ok(match not_all_found(parts) {
+            None => times,
+            Some(found) => filter_times(&times, &found),
+        })
     }
 
     /// Fields of the rows that were found among some, which are in some parts of them: at these places in the block.
@@ -439,10 +428,26 @@ impl SegmentSource {
         let texts = texts.map_err(segment_error)?;
         let are_left = fields.iter().zip(&texts).filter(|(_, texts)| texts.is_none());
         let left: Vec<_> = are_left.map(|(field, _)| *field).collect();
-        let mut left = self.columns(block, places, &left)?.into_iter();
-        let mut in_parts = || pick(parts, left.by_ref().take(parts.len()));
+        let mut decoded: Vec<Column> =
+            left.iter().map(|(_, field_type)| Column::new(Values::empty(*field_type))).collect();
+        self.add_columns(block, places, &left, &mut decoded)?;
+        let (mut decoded, found) = (decoded.into_iter(), not_all_found(parts));
+        let mut in_parts = || {
+            let column = decoded.next().expect("BUG: each field is one or the other");
+            match &found {
+                None => column,
+                Some(found) => filter(&column, found),
+            }
+        };
         Ok(texts.into_iter().map(|texts| texts.unwrap_or_else(&mut in_parts)).collect())
     }
+}
+
+/// Which rows of parts were found, one part behind the other; `None`: all.
+fn not_all_found(parts: &[Part]) -> Option<Bitmap> {
+    let mut found = Bitmap::new();
+    parts.iter().for_each(|part| found.extend_from(&part.found, 0..part.found.len()));
+    (found.count_ones() < found.len()).then_some(found)
 }
 
 /// The fields that conditions look at, each once.
@@ -472,9 +477,6 @@ const FEW_PART: usize = 64;
 
 /// A block is searched for texts as a whole if one row in so many is asked for.
 const SEARCHED_PART: usize = 16;
-
-/// So many times in a row are decoded as fast as some are looked for.
-const ROWS_A_LOOK: usize = 1024;
 
 /// Found rows that are this close are decoded together: about so many are decoded in vain at the head of a
 /// part.
