@@ -252,20 +252,40 @@ impl SegmentReader {
         }
         with_tests(self, block, conditions, |tests| {
             let mut words = wanted.words().to_vec();
-            for (piece, words) in words.chunks_mut(PIECE_ROWS / 64).enumerate() {
-                if words.iter().all(|word| *word == 0) {
-                    continue;
-                }
-                let rows = piece * PIECE_ROWS..block.rows().min((piece + 1) * PIECE_ROWS);
+            let of_pieces = words.chunks(PIECE_ROWS / 64).enumerate();
+            let looked_at: Vec<usize> = of_pieces
+                .filter(|(_, words)| words.iter().any(|word| *word != 0))
+                .map(|(piece, _)| piece)
+                .collect();
+            for (at, piece) in looked_at.iter().enumerate() {
+                tests.iter().for_each(|test| test.prefetch(&looked_at[at..]));
+                let first = piece * PIECE_ROWS;
+                let rows = first..block.rows().min(first + PIECE_ROWS);
                 let bits = bits_of_piece(tests, rows, test)?;
-                words.iter_mut().zip(bits).for_each(|(word, bits)| *word &= bits);
+                words[first / 64..].iter_mut().zip(bits).for_each(|(word, bits)| *word &= bits);
             }
             Ok(Bitmap::from_words(words, block.rows()))
         })
     }
 }
 
+/// Pieces are asked for so many before their turn, what says where they are twice as many.
+const PIECES_AHEAD: usize = 4;
+
 impl OfCondition<'_> {
+    /// Asks for what is compared soon, of the pieces that are looked at next.
+    fn prefetch(&self, pieces: &[usize]) {
+        let Sides::Thawed(left, right) = &self.sides else { return };
+        for page in std::iter::once(left).chain(right).map(|side| side.page) {
+            if let Some(piece) = pieces.get(2 * PIECES_AHEAD) {
+                page.prefetch_entry(piece * PIECE_ROWS);
+            }
+            if let Some(piece) = pieces.get(PIECES_AHEAD) {
+                page.prefetch(&(piece * PIECE_ROWS..(piece + 1) * PIECE_ROWS));
+            }
+        }
+    }
+
     /// A bit for each of some rows of a piece, zeros behind them.
     fn bits(
         &mut self,
