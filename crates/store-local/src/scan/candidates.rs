@@ -17,6 +17,7 @@ use super::ScanPlan;
 use super::series_reader::PartitionSources;
 use super::shared_block::READ_ALONE;
 use super::source::{SegmentSource, Source};
+use super::within_time::has_long_runs;
 use crate::error::segment_error;
 use crate::view::Partition;
 
@@ -99,7 +100,9 @@ fn candidates(
         }
         let (had, runs) = (found.len(), segment.reader.runs(&block).map_err(segment_error)?);
         let of_series: Vec<Range<usize>> = (0..runs.len()).map(|at| runs.rows(at)).collect();
-        if let Some((selection, _)) = segment.found_within(&block, &of_series, time)? {
+        if has_long_runs(&block, &runs)
+            && let Some((selection, _)) = segment.found_within(&block, &of_series, time)?
+        {
             let satisfy = |at: &usize| selection.count_ones_in(of_series[*at].clone()) > 0;
             found.extend((0..runs.len()).filter(satisfy).map(|at| runs.series(at)));
             if (found.len() - had) * 2 <= runs.len() {

@@ -18,6 +18,7 @@ use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
 use super::shared_block::{ManyRows, Wanted};
 use super::source::SegmentSource;
+use super::within_time::has_long_runs;
 use crate::error::segment_error;
 
 /// Of the rows that are looked at this part is few: what each of them costs to be read by itself is less than what is saved.
@@ -71,6 +72,9 @@ impl SeriesReader {
             return Ok(None);
         }
         let runs = segment.reader.runs(&block).map_err(segment_error)?;
+        if !has_long_runs(&block, &runs) {
+            return Ok(None);
+        }
         let Some(wanted) =
             Wanted::among(&runs, left).filter(|wanted| wanted.runs.len() >= SERIES_MIN)
         else {
