@@ -240,7 +240,7 @@ fn unpack_portable(bytes: &[u8], first: usize, width: u32, out: &mut [u64]) {
 
 /// One value, near the end of the stream or wider than a word load can shift out.
 #[inline]
-fn value_at(bytes: &[u8], index: usize, width: u32) -> u64 {
+pub(crate) fn value_at(bytes: &[u8], index: usize, width: u32) -> u64 {
     let bit = index * width as usize;
     let mut window = [0u8; 16];
     let from = &bytes[bit / 8..];

@@ -14,6 +14,7 @@ use std::ops::Range;
 use crate::{
     bitpack::{
         BLOCK, bits_of, check_packed, low_mask, pack, packed_len, sum, unpack, unpack_running,
+        value_at,
     },
     error::{DecodeError, Result},
     prefix::prefix_sum,
@@ -304,7 +305,8 @@ impl<'a> Body<'a> {
     ) -> Result<()> {
         while let Some((row, value)) = self.exceptions.next_before(rows.end) {
             if row >= rows.start {
-                each(row, value.wrapping_add(self.base));
+                let packed = value_at(self.packed, row, self.width);
+                each(row, value.wrapping_add(packed).wrapping_add(self.base));
             }
             self.exceptions.advance(row + 1)?;
         }
