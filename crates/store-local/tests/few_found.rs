@@ -13,8 +13,8 @@ use common::{every_series, open, random};
 
 const MINUTE: i64 = 60_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
-const SERIES: u64 = 120;
-const ROWS: u64 = 400;
+const SERIES: u64 = 70;
+const ROWS: u64 = 1200;
 
 /// Temperatures that are seldom high, states, and counters; some series lack the states.
 fn rows_of(series: u64, are_regular: bool) -> Vec<Row> {
@@ -34,7 +34,7 @@ fn rows_of(series: u64, are_regular: bool) -> Vec<Row> {
             fields.push(("state", Scalar::Unsigned(some % 5)));
             fields.sort_by_key(|(name, _)| *name);
         }
-        Row::new(&format!("m,id={series:04}"), &fields, at as i64 * 10 * MINUTE + late)
+        Row::new(&format!("m,id={series:04}"), &fields, at as i64 * 5 * MINUTE + late)
     };
     (0..ROWS).map(&mut row).collect()
 }
@@ -89,9 +89,9 @@ fn all_filters() -> Vec<Vec<FieldFilter>> {
 
 fn check(store: &LocalStore, rows: &[Row], stage: &str) {
     let everything = scan_everything(store, POLICY, "m").unwrap();
-    let minutes = |from: i64, to: i64| TimeRange::new(from * 10 * MINUTE, to * 10 * MINUTE);
+    let minutes = |from: i64, to: i64| TimeRange::new(from * 5 * MINUTE, to * 5 * MINUTE);
     // All, of one partition some, and around its end.
-    for time in [TimeRange::ALL, minutes(20, 60), minutes(250, 330)] {
+    for time in [TimeRange::ALL, minutes(20, 110), minutes(400, 900)] {
         for (filters, every) in all_filters().into_iter().flat_map(|f| [(f.clone(), 1), (f, 2)]) {
             let case = format!("{stage}: {time:?} {filters:?} {every}");
             let is_wanted = |row: &&Row| {
