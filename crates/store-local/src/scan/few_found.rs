@@ -21,8 +21,12 @@ use super::source::SegmentSource;
 use super::within_time::has_long_runs;
 use crate::error::segment_error;
 
-/// Of the rows that are looked at this part is few: what each of them costs to be read by itself is less than what is saved.
+/// Of the rows that are looked at this part is few.
 const FEW_PART: usize = 64;
+
+/// And no more for each series than cost less, each read by itself, than what is saved: of a short time, and otherwise.
+const FEW_OF_SHORT_TIME: usize = 2;
+const FEW_OF_SERIES: usize = 8;
 
 /// A block of fewer series is read one by one.
 const SERIES_MIN: usize = 4;
@@ -59,6 +63,7 @@ impl SeriesReader {
     ) -> Result<Option<ManyRows>, StoreError> {
         let time = self.time.intersect(&self.partitions[0].time);
         let joins = self.joins_series;
+        let few_of_each = if self.reads_short_time() { FEW_OF_SHORT_TIME } else { FEW_OF_SERIES };
         let segment = self.only_segment(0);
         let (_, first) = left.at(0);
         let mut walk = segment.walk(first, time);
@@ -86,7 +91,7 @@ impl SeriesReader {
             return Ok(None);
         };
         let found = selection.count_ones();
-        if found * FEW_PART > looked_at {
+        if found * FEW_PART > looked_at || found > wanted.runs.len() * few_of_each {
             self.findings.many += 1;
             return Ok(None);
         }
