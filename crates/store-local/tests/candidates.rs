@@ -8,7 +8,7 @@ use store::{DeleteRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
 mod common;
-use common::open;
+use common::{open, satisfies};
 
 const SERIES: i64 = 80;
 const ROWS: i64 = 50;
@@ -45,21 +45,6 @@ fn number(row: &Row, name: &str) -> Option<f64> {
     })
 }
 
-fn satisfies(row: &Row, filter: &FieldFilter) -> bool {
-    let right = match &filter.operand {
-        Operand::Constant(Scalar::Integer(v)) => Some(*v as f64),
-        Operand::Constant(Scalar::Float(v)) => Some(*v),
-        Operand::Field(name) => number(row, name),
-        other => panic!("{other:?} is not asked for"),
-    };
-    let left = number(row, &filter.field);
-    left.zip(right).is_some_and(|(left, right)| match filter.op {
-        CompareOp::Greater => left > right,
-        CompareOp::Less => left < right,
-        op => panic!("{op:?} is not asked for"),
-    })
-}
-
 fn check(store: &LocalStore, at: &str) {
     let all = testing::read_all(store, POLICY, "m").unwrap();
     let everything = scan_everything(store, POLICY, "m").unwrap();
@@ -84,14 +69,14 @@ fn check(store: &LocalStore, at: &str) {
             for series in ordinals {
                 let slice = ScanSlice { series: series.clone(), ..ScanSlice::all() };
                 let mut found = read_slice(&*scan, &request, &slice).unwrap();
-                found.retain(|row| filters.iter().all(|filter| satisfies(row, filter)));
+                found.retain(|row| satisfies(row, &filters));
                 let keys = |ordinal| testing::series_key(&*scan, &request, ordinal);
                 let wanted: Option<Vec<String>> = series
                     .map(|some: std::sync::Arc<[u32]>| some.iter().copied().map(keys).collect());
                 let mut expected = all.clone();
                 expected.retain(|row| {
                     let is_asked_for = wanted.as_ref().is_none_or(|keys| keys.contains(&row.key));
-                    let satisfies_all = filters.iter().all(|filter| satisfies(row, filter));
+                    let satisfies_all = satisfies(row, &filters);
                     time.contains(row.time_ns) && is_asked_for && satisfies_all
                 });
                 for rows in [&mut found, &mut expected] {

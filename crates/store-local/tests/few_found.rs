@@ -4,12 +4,12 @@
 
 use model::{CompareOp, FieldFilter, Operand, Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything, write};
+use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything};
 use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store};
 use store_local::LocalStore;
 
 mod common;
-use common::{every_series, open, random};
+use common::{at_each_stage, every_series, open, random, satisfies};
 
 const MINUTE: i64 = 60_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
@@ -37,27 +37,6 @@ fn rows_of(series: u64, are_regular: bool) -> Vec<Row> {
         Row::new(&format!("m,id={series:04}"), &fields, at as i64 * 5 * MINUTE + late)
     };
     (0..ROWS).map(&mut row).collect()
-}
-
-fn value<'a>(row: &'a Row, field: &str) -> Option<&'a Scalar> {
-    row.fields.iter().find(|(name, _)| &**name == field).map(|(_, value)| value)
-}
-
-fn satisfies(row: &Row, filters: &[FieldFilter]) -> bool {
-    filters.iter().all(|filter| {
-        let right = match &filter.operand {
-            Operand::Constant(constant) => Some(constant),
-            Operand::Field(other) => value(row, other),
-            _ => panic!("another filter"),
-        };
-        let order = match (value(row, &filter.field), right) {
-            (Some(Scalar::Float(a)), Some(Scalar::Float(b))) => a.partial_cmp(b),
-            (Some(Scalar::Integer(a)), Some(Scalar::Integer(b))) => Some(a.cmp(b)),
-            (Some(Scalar::Unsigned(a)), Some(Scalar::Unsigned(b))) => Some(a.cmp(b)),
-            _ => None,
-        };
-        order.is_some_and(|order| filter.op.holds(order))
-    })
 }
 
 fn filter(field: &str, op: CompareOp, constant: Scalar) -> FieldFilter {
@@ -145,14 +124,8 @@ fn few_rows_that_filters_find_in_blocks_that_series_share_are_those_that_were_wr
         let disk = SimDisk::new(1, FaultConfig::default());
         let store = open(&disk, 256 << 20);
         let rows: Vec<Row> = (0..SERIES).flat_map(|series| rows_of(series, are_regular)).collect();
-        for rows in rows.chunks(10_000) {
-            write(&store, POLICY, rows, 0).unwrap();
-        }
-        store.flush().unwrap();
-        check(&store, &rows, "flushed");
-        store.settle().unwrap();
-        for time in 0..2 {
-            check(&store, &rows, &format!("settled, {are_regular}, {time}"));
-        }
+        at_each_stage(&store, POLICY, (&rows, 10_000), |stage| {
+            check(&store, &rows, &format!("{stage}, {are_regular}"));
+        });
     }
 }

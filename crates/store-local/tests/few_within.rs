@@ -4,12 +4,12 @@
 
 use model::{CompareOp, FieldFilter, Operand, Scalar, SeriesRun, TimeRange};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything, write};
+use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything};
 use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
 mod common;
-use common::{every_series, open, random};
+use common::{at_each_stage, every_series, open, random, satisfies};
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
@@ -42,19 +42,8 @@ fn rows_of(series: u64) -> Vec<Row> {
     times.into_iter().map(row).collect()
 }
 
-fn value<'a>(row: &'a Row, field: &str) -> Option<&'a Scalar> {
-    row.fields.iter().find(|(name, _)| &**name == field).map(|(_, value)| value)
-}
-
 fn equals(field: &str, value: Scalar) -> FieldFilter {
     FieldFilter { field: field.into(), op: CompareOp::Equal, operand: Operand::Constant(value) }
-}
-
-fn satisfies(row: &Row, filters: &[FieldFilter]) -> bool {
-    filters.iter().all(|filter| {
-        let Operand::Constant(constant) = &filter.operand else { panic!("another filter") };
-        value(row, &filter.field) == Some(constant)
-    })
 }
 
 fn requests(store: &LocalStore) -> Vec<ScanRequest> {
@@ -164,13 +153,5 @@ fn few_rows_of_blocks_that_thousands_of_series_share_are_those_that_were_written
     let disk = SimDisk::new(1, FaultConfig::default());
     let store = open(&disk, 256 << 20);
     let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
-    for rows in rows.chunks(20_000) {
-        write(&store, POLICY, rows, 0).unwrap();
-    }
-    store.flush().unwrap();
-    check(&store, &rows, "flushed");
-    store.settle().unwrap();
-    for time in 0..2 {
-        check(&store, &rows, &format!("settled, {time}"));
-    }
+    at_each_stage(&store, POLICY, (&rows, 20_000), |stage| check(&store, &rows, stage));
 }

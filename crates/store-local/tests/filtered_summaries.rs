@@ -14,6 +14,7 @@ use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeO
 use store_local::LocalStore;
 
 mod common;
+use common::satisfies;
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 24 * testing::HOUR_NS, ..testing::POLICY };
@@ -85,24 +86,6 @@ fn number(value: &Scalar) -> f64 {
     }
 }
 
-fn satisfies(row: &Row, filter: &FieldFilter) -> bool {
-    let value = |name: &str| row.fields.iter().find(|(n, _)| **n == *name).map(|(_, v)| v);
-    let other = match &filter.operand {
-        Operand::Constant(constant) => Some(constant),
-        Operand::Field(other) => value(other),
-        Operand::Text(pattern) => {
-            let Some(Scalar::String(text)) = value(&filter.field) else { return false };
-            return pattern.is_match(text.as_bytes()) == (filter.op == CompareOp::Equal);
-        }
-    };
-    let (Some(value), Some(other)) = (value(&filter.field), other) else { return false };
-    let order = match (value, other) {
-        (Scalar::String(a), Scalar::String(b)) => a.cmp(b),
-        (a, b) => number(a).partial_cmp(&number(b)).unwrap(),
-    };
-    filter.op.holds(order)
-}
-
 /// Adds up rows and summaries; `spans` is how many of the latter there were, and how many rows.
 #[derive(Default)]
 struct Adder {
@@ -146,7 +129,7 @@ impl Adder {
             match item {
                 ScanItem::Rows(batch) => {
                     let rows = testing::rows_of(&*scan, request, &batch);
-                    let wanted = |row: &&Row| request.filters.iter().all(|f| satisfies(row, f));
+                    let wanted = |row: &&Row| satisfies(row, &request.filters);
                     rows.iter().filter(wanted).for_each(|row| self.add_row(row));
                 }
                 ScanItem::Summaries(batch) => {
@@ -246,7 +229,7 @@ fn check_rows(store: &LocalStore, request: &ScanRequest, (all, stage): (&[Row], 
         let ScanItem::Rows(batch) = item else { panic!("summaries nobody asked for") };
         found.extend(testing::rows_of(&*scan, request, &batch));
     }
-    let looked_at = |row: &Row| request.filters.iter().all(|filter| satisfies(row, filter));
+    let looked_at = |row: &Row| satisfies(row, &request.filters);
     let mut wanted: Vec<Row> = all.iter().filter(|row| looked_at(row)).cloned().collect();
     for row in &mut wanted {
         row.fields.retain(|(name, _)| request.fields.iter().any(|(field, _)| field == name));
@@ -305,9 +288,7 @@ fn check(store: &LocalStore, stage: &str) -> usize {
                 let new = || Adder { windows: Some(windows), parts, ..Adder::default() };
                 let (mut found, mut wanted) = (new(), new());
                 found.add_scan(store, &request);
-                let is_wanted = |row: &&Row| {
-                    time.contains(row.time_ns) && filters.iter().all(|f| satisfies(row, f))
-                };
+                let is_wanted = |row: &&Row| time.contains(row.time_ns) && satisfies(row, &filters);
                 for row in all.iter().filter(is_wanted) {
                     let mut row = row.clone();
                     row.fields.retain(|(name, _)| fields.iter().any(|(field, _)| field == name));

@@ -11,7 +11,7 @@ use store::{Policy, ScanItem, ScanRequest, ScanSlice, Store, SummaryParts, TimeO
 use store_local::LocalStore;
 
 mod common;
-use common::{every_series, open, random};
+use common::{every_series, open, random, satisfies};
 
 const SECOND: i64 = 1_000_000_000;
 const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
@@ -56,20 +56,13 @@ fn x_of(row: &Row) -> Option<i64> {
     })
 }
 
-fn satisfies(row: &Row, filter: &FieldFilter) -> bool {
-    let Operand::Constant(Scalar::Integer(constant)) = &filter.operand else {
-        panic!("another filter")
-    };
-    x_of(row).is_some_and(|x| filter.op.holds(x.cmp(constant)))
-}
-
 /// Which rows a request is about, with the fields that it asks for.
 fn expected(rows: &[Row], request: &ScanRequest, every: usize) -> Vec<Row> {
     let is_wanted = |row: &&Row| {
         let series: usize = row.key[5..].parse().unwrap();
         request.time.contains(row.time_ns)
             && series.is_multiple_of(every)
-            && request.filters.iter().all(|filter| satisfies(row, filter))
+            && satisfies(row, &request.filters)
     };
     let asked = |row: &Row| {
         let mut row = row.clone();
@@ -205,7 +198,7 @@ fn check_few(store: &LocalStore, request: &ScanRequest, (every, all): (usize, &[
         let scan = store.scan(&request).unwrap();
         let slice = ScanSlice { rows_per_series: few, ..every_series(&*scan, &request, every) };
         let mut found = read_slice(&*scan, &request, &slice).unwrap();
-        found.retain(|row| request.filters.iter().all(|filter| satisfies(row, filter)));
+        found.retain(|row| satisfies(row, &request.filters));
         assert!(found.iter().eq(expected), "{case} {order:?} {few:?}");
     }
 }
@@ -225,7 +218,7 @@ fn check(store: &LocalStore, rows: &[Row], stage: &str) -> usize {
                 read_slice(&*scan, &request, &every_series(&*scan, &request, every)).unwrap()
             };
             // Filters are hints.
-            found.retain(|row| request.filters.iter().all(|filter| satisfies(row, filter)));
+            found.retain(|row| satisfies(row, &request.filters));
             let other = found.iter().zip(&expected).find(|(a, b)| a != b);
             assert_eq!(other, None, "{case}");
             assert_eq!(found.len(), expected.len(), "{case}");
