@@ -9,7 +9,7 @@
 pub(super) mod compare;
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_castsi128_si256,
+    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_castsi128_si256,
     _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_shuffle_epi8,
     _mm256_srlv_epi64, _mm256_storeu_si256, _mm512_add_epi32, _mm512_add_epi64,
     _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cvtepu32_epi64,
@@ -312,14 +312,7 @@ fn sum_groups(bytes: &[u8], n: usize, width: u32) -> u64 {
     let mask = _mm512_set1_epi32(super::low_mask(width) as i32);
     let mut sums = _mm512_setzero_si512();
     for group in 0..n.div_ceil(16) {
-        let rest = &bytes[group * stride..];
-        // SAFETY: 64 bytes are readable, or those that the mask names, which are fewer.
-        let loaded = unsafe {
-            match rest.len() {
-                64.. => _mm512_loadu_si512(rest.as_ptr().cast()),
-                len => _mm512_maskz_loadu_epi8((1 << len) - 1, rest.as_ptr().cast()),
-            }
-        };
+        let loaded = load_first(&bytes[group * stride..]);
         let window = _mm512_permutexvar_epi8(shuffle, loaded);
         let x = _mm512_and_si512(_mm512_srlv_epi32(window, shift), mask);
         let lanes = match n - group * 16 {
@@ -331,6 +324,19 @@ fn sum_groups(bytes: &[u8], n: usize, width: u32) -> u64 {
     let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(sums));
     let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(sums));
     _mm512_reduce_add_epi64(_mm512_add_epi64(low, high)) as u64
+}
+
+/// The first 64 of some bytes; zeros behind them if they are fewer.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn load_first(bytes: &[u8]) -> __m512i {
+    // SAFETY: 64 bytes are readable, or those that the mask names, which are fewer.
+    unsafe {
+        match bytes.len() {
+            64.. => _mm512_loadu_si512(bytes.as_ptr().cast()),
+            len => _mm512_maskz_loadu_epi8((1 << len) - 1, bytes.as_ptr().cast()),
+        }
+    }
 }
 
 /// Adds up the first `n` values of `bytes`, modulo 2^64; `width` is in `1..=WIDTH_MAX`.
@@ -353,14 +359,7 @@ fn sum_wide_groups(bytes: &[u8], n: usize, width: u32) -> u64 {
     let mask = _mm512_set1_epi64(super::low_mask(width) as i64);
     let mut sums = _mm512_setzero_si512();
     for group in 0..n.div_ceil(8) {
-        let rest = &bytes[group * width as usize..];
-        // SAFETY: 64 bytes are readable, or those that the mask names, which are fewer.
-        let loaded = unsafe {
-            match rest.len() {
-                64.. => _mm512_loadu_si512(rest.as_ptr().cast()),
-                len => _mm512_maskz_loadu_epi8((1 << len) - 1, rest.as_ptr().cast()),
-            }
-        };
+        let loaded = load_first(&bytes[group * width as usize..]);
         let window = _mm512_permutexvar_epi8(shuffle, loaded);
         let values = _mm512_and_si512(_mm512_srlv_epi64(window, shift), mask);
         let lanes = match n - group * 8 {

@@ -1,4 +1,4 @@
-//! Which floats of a short page stand to a scalar as asked, found in the form they are packed in.
+//! Which floats of a page stand to a scalar as asked, found in the form they are packed in.
 //!
 //! Quotients by a power of ten ascend with the integers that are divided, so that a comparison of them is one of integers.
 
@@ -121,15 +121,6 @@ mod tests {
     use super::*;
     use crate::{Effort, encode_f64};
 
-    const ALL: [Comparison; 6] = [
-        Comparison::Equal,
-        Comparison::NotEqual,
-        Comparison::Less,
-        Comparison::LessOrEqual,
-        Comparison::Greater,
-        Comparison::GreaterOrEqual,
-    ];
-
     fn page(values: &[f64]) -> Vec<u8> {
         let mut page = Vec::new();
         encode_f64(values, Effort::Fast, &mut page);
@@ -149,7 +140,7 @@ mod tests {
             digits in 0i32..12,
             base in prop_oneof![Just(0i64), -100_000i64..100_000, any::<i64>().prop_map(|n| n >> 13)],
             steps in prop::collection::vec((-300i64..300, -40i64..40), 1..513),
-            comparison in prop::sample::select(ALL.to_vec()),
+            comparison in prop::sample::select(Comparison::ALL.to_vec()),
             // One of the values, about one, or any.
             scalar in (any::<prop::sample::Index>(), -2i64..3, -2i64..3, prop::option::of(any::<f64>())),
         ) {

@@ -1,4 +1,4 @@
-//! Which values of a short page stand to a scalar as asked, found in the form they are packed in.
+//! Which values of a page stand to a scalar as asked, found in the form they are packed in.
 //!
 //! A comparison of a whole column looks at every value once and keeps a bit of it. Unpacking values of a few bits to
 //! 64 each, adding them up there and writing them to memory is most of what that takes otherwise.

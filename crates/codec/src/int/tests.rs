@@ -206,10 +206,7 @@ proptest! {
     #[test]
     fn long_pages_are_compared_as_they_are_packed(
         seed: u64, rows in 1usize..3000, width in 1u32..30, base in -1000i64..1000, out in 20u64..400,
-        comparison in prop::sample::select(vec![
-            Comparison::Equal, Comparison::NotEqual, Comparison::Less, Comparison::LessOrEqual,
-            Comparison::Greater, Comparison::GreaterOrEqual,
-        ]),
+        comparison in prop::sample::select(Comparison::ALL.to_vec()),
         scalar in prop_oneof![Just(None), any::<prop::sample::Index>().prop_map(Some)],
         parts in prop::collection::vec(0usize..COMPARED_ROWS_MAX, 1..9),
     ) {
@@ -234,6 +231,15 @@ proptest! {
                 expected[at / 64] |= u64::from(comparison.holds(value.cmp(&scalar))) << (at % 64);
             }
             prop_assert_eq!(compared.compare(part.clone()).unwrap(), expected, "{:?}", part);
+            // As unsigned numbers, if those of the page are no more than the greatest of them.
+            let unsigned = scalar.cast_unsigned();
+            if let Some(mut page) = PageComparison::of_u64(&page, rows, comparison, unsigned) {
+                let found = page.compare(part.clone()).unwrap();
+                for (at, value) in values[part.clone()].iter().enumerate() {
+                    let holds = comparison.holds(value.cast_unsigned().cmp(&unsigned));
+                    prop_assert_eq!(found[at / 64] >> (at % 64) & 1 == 1, holds, "{:?}", part);
+                }
+            }
             // Some are passed over.
             from = rows.min((part.end + 60) / 8 * 8);
             if from == rows { break; }
@@ -355,15 +361,6 @@ fn regular_pages_say_so() {
     assert_eq!(regular_i64(&[]), None);
 }
 
-const COMPARISONS: [Comparison; 6] = [
-    Comparison::Equal,
-    Comparison::NotEqual,
-    Comparison::Less,
-    Comparison::LessOrEqual,
-    Comparison::Greater,
-    Comparison::GreaterOrEqual,
-];
-
 /// The bits that `holds` says, as words.
 fn bits_of(values: &[i64], holds: impl Fn(&i64) -> bool) -> ComparedBits {
     let mut bits = ComparedBits::default();
@@ -385,7 +382,7 @@ proptest! {
         let values = &values[..rows.min(values.len())];
         let page = encoded(values, effort);
         let scalar = values.get(beside.index(values.len().max(1))).map_or(0, |v| v.wrapping_add(distance));
-        for comparison in COMPARISONS {
+        for comparison in Comparison::ALL {
             let signed = bits_of(values, |v| comparison.holds(v.cmp(&scalar)));
             let unsigned = |v: i64| v.cast_unsigned();
             let of_bits = bits_of(values, |v| comparison.holds(unsigned(*v).cmp(&unsigned(scalar))));
@@ -418,7 +415,7 @@ proptest! {
             b = a.iter().map(|v| v.wrapping_add((noise(&mut seed) & low_mask(bits)) as i64 - (1 << bits >> 1))).collect();
         }
         let pages = (encoded(a, effort), encoded(&b, Effort::Fast));
-        for comparison in COMPARISONS {
+        for comparison in Comparison::ALL {
             let holds = |holds: &dyn Fn(i64, i64) -> Ordering| {
                 let mut bits = ComparedBits::default();
                 for at in (0..rows).filter(|at| comparison.holds(holds(a[*at], b[*at]))) {

@@ -70,8 +70,12 @@ impl Waypoints {
     /// Whether there may be any of a page of `count` integers: what tells that is looked at soon.
     #[must_use]
     pub fn help_i64(page: &[u8], count: usize) -> bool {
-        let is_read_in_order = || Packed::open(page, count).is_some_and(Packed::is_read_in_order);
-        count >= PAGE_ROWS_MIN && is_read_in_order()
+        Self::helped(page, count).is_some()
+    }
+
+    fn helped(page: &[u8], count: usize) -> Option<Packed<'_>> {
+        let packed = if count < PAGE_ROWS_MIN { None } else { Packed::open(page, count) };
+        packed.filter(|packed| packed.is_read_in_order())
     }
 
     /// The same of a page of floats.
@@ -83,10 +87,7 @@ impl Waypoints {
     /// Of a page of `count` integers. `None`: they do not help, or it is damaged.
     #[must_use]
     pub fn of_i64(page: &[u8], count: usize) -> Option<Self> {
-        if !Self::help_i64(page, count) {
-            return None;
-        }
-        let packed = Packed::open(page, count)?;
+        let packed = Self::helped(page, count)?;
         let distances = packed.distances(ROWS)?;
         Some(Self { distances, exceptions: ExceptionPlaces::of(&packed) })
     }

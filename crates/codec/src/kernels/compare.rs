@@ -22,6 +22,16 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Equal,
+        Self::NotEqual,
+        Self::Less,
+        Self::LessOrEqual,
+        Self::Greater,
+        Self::GreaterOrEqual,
+    ];
+
     /// The one that holds for the orders that `holds` says.
     ///
     /// # Panics
