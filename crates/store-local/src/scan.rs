@@ -13,6 +13,7 @@ mod counters;
 mod cuts;
 mod edge;
 mod ends;
+mod few_at_end;
 mod few_found;
 mod few_within;
 mod field_ends;

@@ -31,16 +31,16 @@ const FEW_OF_SERIES: usize = 8;
 /// A block of fewer series is read one by one.
 const SERIES_MIN: usize = 4;
 
-/// How often few rows were found in a block, and how often more.
+/// How often it was worth reading few rows of a block together, and how often not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Findings {
-    few: u32,
-    many: u32,
+    pub(super) few: u32,
+    pub(super) many: u32,
 }
 
 impl Findings {
-    /// Whether it is worth looking for few: one block may be unlike the others.
-    fn are_few(self) -> bool {
+    /// Whether it is worth another look: one block may be unlike the others.
+    pub(super) fn are_few(self) -> bool {
         self.many <= self.few + 1
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct SeriesReader {
     pub(crate) shares_blocks: bool,
     /// Of each series a short time is wanted (`within_time`).
     pub(crate) is_short_time: bool,
-    /// How many rows filters left of blocks that were read so far.
+    /// How often few rows were wanted of blocks that were read so far.
     pub(crate) findings: Findings,
     /// The series that is read next was read as far as it is in the block at this place.
     pub(crate) behind: Option<usize>,

@@ -71,11 +71,16 @@ pub(super) struct Wanted {
 impl SeriesReader {
     /// Whether rows of many series may be read at once, and they have so few that it matters.
     pub(super) fn reads_many(&self) -> bool {
-        if self.reads_shared_blocks() {
+        let in_some_way = if self.reads_shared_blocks() {
             self.reads_whole_blocks() || self.reads_short_time() || self.looks_for_few()
         } else {
-            self.gathered > 0 && self.gathers()
-        }
+            self.may_gather()
+        };
+        in_some_way || self.looks_for_ends()
+    }
+
+    fn may_gather(&self) -> bool {
+        self.gathered > 0 && self.gathers()
     }
 
     /// Whether series have so few rows that blocks which they share may be read as a whole.
@@ -93,8 +98,13 @@ impl SeriesReader {
         left: &SeriesLeft<'_>,
         looked_ahead: usize,
     ) -> Result<ManyRows, StoreError> {
+        if self.looks_for_ends()
+            && let Some(many) = self.read_ends(left)?
+        {
+            return Ok(many);
+        }
         if !self.reads_shared_blocks() {
-            return self.gather(left);
+            return if self.may_gather() { self.gather(left) } else { Ok(self.none_but_ends()) };
         }
         if self.looks_for_few()
             && self.behind.is_none()
@@ -109,7 +119,7 @@ impl SeriesReader {
             return Ok(many);
         }
         if !self.reads_whole_blocks() {
-            return Ok(ManyRows::none(READ_ALONE));
+            return Ok(self.none_but_ends());
         }
         let Some((_, first)) = left.iter().next() else { return Ok(ManyRows::none(1)) };
         let behind = self.behind.take();
@@ -120,6 +130,11 @@ impl SeriesReader {
             (many.done, many.unfinished) = (1, Some(first));
         }
         Ok(many)
+    }
+
+    /// The next series is read by itself, or all that are left.
+    fn none_but_ends(&self) -> ManyRows {
+        ManyRows::none(if self.looks_for_ends() { 1 } else { READ_ALONE })
     }
 
     /// Whether the next series was read in part.
