@@ -4,7 +4,7 @@
 
 use model::{Scalar, TimeRange};
 use platform::{FaultConfig, SimDisk};
-use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything};
+use store::testing::{self, HOUR_NS, Row, read_slice, scan_everything, write};
 use store::{Policy, ScanRequest, ScanSlice, Store, TimeOrder};
 use store_local::LocalStore;
 
@@ -24,19 +24,20 @@ fn rows_of(series: u64, are_regular: bool) -> Vec<Row> {
         17 => 990,
         _ => ROWS,
     };
-    let row = |at: u64| {
-        let some = random(series * 1009 + at);
-        let late = if are_regular { 0 } else { (some % 50) as i64 * 1_000_000_000 };
-        let mut fields = vec![("load", Scalar::Float((some % 3000) as f64 / 10.0))];
-        if series % 31 != 4 || at < 400 {
-            fields.push(("note", Scalar::String(format!("note {}", some % 900).into())));
-        }
-        if !some.is_multiple_of(if series.is_multiple_of(40) { 2 } else { 300 }) {
-            fields.push(("state", Scalar::Integer((some % 5) as i64)));
-        }
-        Row::new(&format!("m,id={series:04}"), &fields, at as i64 * 5 * MINUTE + late)
-    };
-    (0..rows).map(row).collect()
+    (0..rows).map(|at| row_of(series, at, are_regular)).collect()
+}
+
+fn row_of(series: u64, at: u64, are_regular: bool) -> Row {
+    let some = random(series * 1009 + at);
+    let late = if are_regular { 0 } else { (some % 50) as i64 * 1_000_000_000 };
+    let mut fields = vec![("load", Scalar::Float((some % 3000) as f64 / 10.0))];
+    if series % 31 != 4 || at < 400 {
+        fields.push(("note", Scalar::String(format!("note {}", some % 900).into())));
+    }
+    if !some.is_multiple_of(if series.is_multiple_of(40) { 2 } else { 300 }) {
+        fields.push(("state", Scalar::Integer((some % 5) as i64)));
+    }
+    Row::new(&format!("m,id={series:04}"), &fields, at as i64 * 5 * MINUTE + late)
 }
 
 /// What is asked for.
@@ -149,5 +150,21 @@ fn ends_of_series_that_share_blocks_are_those_that_were_written() {
             check(&store, &rows, &format!("{stage}, {are_regular}"));
         });
         check_pages_read(&store);
+        // And where most have one more, in a segment of its own, and some another one, in memory.
+        let mut rows = rows;
+        for (stage, part) in [("flushed behind", 23), ("in memory", 7)] {
+            let has_more = |series: &u64| series % part != 5;
+            let later =
+                (0..SERIES).filter(has_more).map(|series| row_of(series, ROWS + part, are_regular));
+            let later: Vec<Row> = later.collect();
+            write(&store, POLICY, &later, 0).unwrap();
+            if part == 23 {
+                store.flush().unwrap();
+                check_pages_read(&store);
+            }
+            rows.extend(later);
+            rows.sort_by(|a, b| (&a.key, a.time_ns).cmp(&(&b.key, b.time_ns)));
+            check(&store, &rows, stage);
+        }
     }
 }

@@ -8,16 +8,18 @@
 //! rows lack the values that are asked for, is read by itself.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use codec::kernels;
-use model::{Bitmap, TimeRange};
+use model::{Bitmap, SeriesId, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::StoreError;
 
+use super::piece::Piece;
 use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
 use super::shared_block::ManyRows;
-use super::source::{SegmentSource, Source};
+use super::source::{SegmentSource, Source, same};
 use super::within_time::has_long_runs;
 use crate::error::segment_error;
 
@@ -26,6 +28,9 @@ const FEW_ROWS: u64 = 64;
 
 /// Fewer series are read one by one.
 const SERIES_MIN: usize = 4;
+
+/// Where the rows of each series are so few, all of them are decoded faster than those at the end are looked for.
+const STRETCH_ROWS: usize = 512;
 
 /// Cells that are read at once, about: few enough for a core's cache.
 const CELLS_AT_ONCE: usize = 1 << 13;
@@ -59,70 +64,62 @@ impl SeriesReader {
         let (at, segment) = self.first_segment().expect("BUG: looks_for_ends was not asked");
         let (time, edge) = (self.time.intersect(&self.partitions[at].time), self.edge());
         let few = self.rows_per_series.map_or(1, |rows| rows as usize);
-        let mut walk = segment.walk(left.at(0).1, time);
-        let block = segment.next_block(&mut walk, edge)?;
-        let Some(block) = block.filter(|b| segment.may_share_ends(b, self.with_any.as_deref()))
-        else {
+        let shared = segment.shared_at_end(left.at(0).1, (time, edge), self.with_any.as_deref())?;
+        // Blocks of series with few rows are read as a whole elsewhere, where no other source has rows of theirs.
+        let are_elsewhere = self.reads_shared_blocks();
+        let is_here =
+            |(block, runs): &(Block, Arc<Runs>)| !are_elsewhere || has_long_runs(block, runs);
+        let Some((block, runs)) = shared.filter(is_here) else {
             self.findings.many += 1;
             return Ok(None);
         };
-        let runs = segment.reader.runs(&block).map_err(segment_error)?;
-        if !has_long_runs(&block, &runs) {
-            self.findings.many += 1;
-            return Ok(None);
-        }
         let most = (CELLS_AT_ONCE / (segment.fields.len() + 1) / few).max(SERIES_MIN);
-        let mut wanted = next_in(&runs, left, (edge, most));
+        let mut wanted = next_in(&runs, left, most);
+        // The end of the first was looked for; the last may have rows in the block behind.
+        if let [_, .., (_, rows)] = wanted.as_slice()
+            && rows.end == block.rows()
+            && edge == Edge::Last
+            && !segment.ends_in(&block, runs.series(runs.len() - 1), (time, edge))?
+        {
+            wanted.pop();
+        }
         let asked = wanted.len();
         if asked < SERIES_MIN {
-            return Ok(None);
+            return Ok(Some(ManyRows::none(asked.max(1))));
         }
         segment.cut_to_ends(&block, &mut wanted, (time, edge, few))?;
-        let mut many = None;
+        let mut rows = None;
         if !wanted.is_empty() {
-            let mut words = vec![0; block.rows().div_ceil(64)];
-            wanted.iter().for_each(|(_, rows)| kernels::set_bit_range(&mut words, rows.clone()));
-            let ends = Bitmap::from_words(words, block.rows());
             let segment = self.only_segment(at);
             segment.near = block.place();
-            let piece = segment.read_selected(&block, ends, None)?;
+            let piece = segment.read_ends_of(&block, &mut wanted)?;
             // Those that lack a value may have it further from the end.
             if let Some(have) = piece.rows_with_values(self.with_any.as_deref()) {
-                wanted.truncate(first_missing(&have) / few);
+                let has_all = |rows: &Range<usize>| have.count_ones_in(rows.clone()) == few;
+                let complete = wanted.iter().take_while(|(_, rows)| has_all(rows)).count();
+                wanted.truncate(complete);
             }
-            let of_piece = wanted.iter().zip((0..).step_by(few));
-            let in_piece: Vec<_> = of_piece.map(|((n, _), at)| (*n, at..at + few)).collect();
-            let rows = self.cut(piece, &in_piece, None, false);
-            many = rows.map(|rows| ManyRows {
-                rows: Some(rows),
-                done: wanted.len(),
-                ..ManyRows::default()
-            });
+            rows = self.cut(piece, &wanted, None, false);
         }
-        if wanted.len() * 2 < asked {
+        let done = wanted.len();
+        if done * 2 < asked {
             self.findings.many += 1;
         } else {
             self.findings.few += 1;
         }
-        Ok(many)
+        // The next one is another.
+        let alone = usize::from(done < asked);
+        Ok(Some(ManyRows { rows, done, alone, ..ManyRows::default() }))
     }
 }
 
-/// Of the series that are `left` the first ones, no more than `most`, as far as a block has rows of each, and no other block may
-/// have rows nearer to the end: with all their rows in it.
-fn next_in(
-    runs: &Runs,
-    left: &SeriesLeft<'_>,
-    (edge, most): (Edge, usize),
-) -> Vec<(u32, Range<usize>)> {
+/// Of the series that are `left` the first ones, no more than `most`, as far as a block has rows of each: with all of these.
+fn next_in(runs: &Runs, left: &SeriesLeft<'_>, most: usize) -> Vec<(u32, Range<usize>)> {
     let mut wanted = Vec::new();
-    // The last series may go on in the block behind. The first may have begun in the one before, but if it is the first that is
-    // wanted its end was looked for.
-    let end = if edge == Edge::Last { runs.len() - 1 } else { runs.len() };
     let mut at = 0;
     for (ordinal, series) in left.iter().take(most) {
         at = if wanted.is_empty() { runs.index_from(series) } else { runs.index_near(at, series) };
-        if at >= end || runs.series(at) != series {
+        if at == runs.len() || runs.series(at) != series {
             break;
         }
         wanted.push((ordinal, runs.rows(at)));
@@ -130,15 +127,31 @@ fn next_in(
     wanted
 }
 
-/// The first bit that is not set.
-fn first_missing(bits: &Bitmap) -> usize {
-    (0..bits.len()).find(|at| !bits.get(*at)).unwrap_or(bits.len())
-}
-
 impl SegmentSource {
-    /// Whether several series share a block, which has values of one of these requested fields, or of any.
-    fn may_share_ends(&self, block: &Block, with_any: Option<&[usize]>) -> bool {
-        !block.has_one_series() && self.has_values(block, with_any)
+    /// The block at an end of a series within `time`, if several share it and it has values of one of these requested fields, or
+    /// of any.
+    fn shared_at_end(
+        &self,
+        series: SeriesId,
+        (time, edge): (TimeRange, Edge),
+        with_any: Option<&[usize]>,
+    ) -> Result<Option<(Block, Arc<Runs>)>, StoreError> {
+        let block = self.next_block(&mut self.walk(series, time), edge)?;
+        let is_wanted = |block: &Block| !block.has_one_series() && self.has_values(block, with_any);
+        let Some(block) = block.filter(is_wanted) else { return Ok(None) };
+        let runs = self.reader.runs(&block).map_err(segment_error)?;
+        Ok(Some((block, runs)))
+    }
+
+    /// Whether no other block has rows of a series within `time` that are nearer to an end.
+    fn ends_in(
+        &self,
+        block: &Block,
+        series: SeriesId,
+        (time, edge): (TimeRange, Edge),
+    ) -> Result<bool, StoreError> {
+        let at_end = self.next_block(&mut self.walk(series, time), edge)?;
+        Ok(at_end.is_some_and(|at_end| same(&at_end, block)))
     }
 
     /// Cuts the rows of each series to the few nearest to an end of `time`, and leaves out the first that has fewer with all
@@ -163,5 +176,28 @@ impl SegmentSource {
             }
         }
         Ok(())
+    }
+
+    /// Reads some rows of each of some series, and others if that is faster. Where they are then takes the place of where they
+    /// were in the block.
+    fn read_ends_of(
+        &self,
+        block: &Block,
+        wanted: &mut [(u32, Range<usize>)],
+    ) -> Result<Piece, StoreError> {
+        let start = wanted.first().map_or(0, |(_, rows)| rows.start);
+        let stretch = start..wanted.last().map_or(start, |(_, rows)| rows.end);
+        if stretch.len() <= wanted.len() * STRETCH_ROWS {
+            wanted.iter_mut().for_each(|(_, rows)| *rows = rows.start - start..rows.end - start);
+            return self.stretch(block, stretch);
+        }
+        let mut words = vec![0; block.rows().div_ceil(64)];
+        let mut end = 0;
+        for (_, rows) in wanted {
+            kernels::set_bit_range(&mut words, rows.clone());
+            *rows = end..end + rows.len();
+            end = rows.end;
+        }
+        self.read_selected(block, Bitmap::from_words(words, block.rows()), None)
     }
 }

@@ -144,7 +144,7 @@ impl SeriesReader {
 
     /// Whether rows of many series may be read out of the block they share: one segment has all of them, and none is
     /// hidden.
-    fn reads_shared_blocks(&self) -> bool {
+    pub(super) fn reads_shared_blocks(&self) -> bool {
         let [partition] = self.partitions.as_slice() else { return false };
         let [Source::Segment(segment)] = partition.sources.as_slice() else { return false };
         !segment.has_tombstones()
@@ -522,8 +522,12 @@ impl SegmentSource {
 
     /// All rows of a block, of whatever series.
     fn whole(&self, block: &Block) -> Result<Piece, StoreError> {
-        let rows = 0..block.rows();
-        let mut times = Vec::with_capacity(block.rows());
+        self.stretch(block, 0..block.rows())
+    }
+
+    /// Some rows of a block, one behind the other, of whatever series.
+    pub(super) fn stretch(&self, block: &Block, rows: Range<usize>) -> Result<Piece, StoreError> {
+        let mut times = Vec::with_capacity(rows.len());
         self.reader.times(block, rows.clone(), &mut times).map_err(segment_error)?;
         let columns = self.columns(block, std::slice::from_ref(&rows), &self.fields)?;
         Ok(Piece { times, columns })
