@@ -419,7 +419,7 @@ impl Memtable {
     pub(crate) fn read_many(
         &self,
         series: impl Iterator<Item = SeriesId>,
-        time: TimeRange,
+        (time, few): (TimeRange, Option<&Few>),
         pin: &Pin,
         places: &FieldPlaces,
         mut found: impl FnMut(SeriesBlock, Vec<FoundRows>),
@@ -428,7 +428,8 @@ impl Memtable {
         series.enumerate().for_each(|(at, series)| by_shard[shard_of(series)].push((at, series)));
         for (shard_no, wanted) in by_shard.iter().enumerate().filter(|(_, all)| !all.is_empty()) {
             let shard = self.shards[shard_no].lock();
-            let (block, rows) = read::read_many(&shard, wanted, (time, pin.0[shard_no]), places);
+            let (block, rows) =
+                read::read_many(&shard, wanted, (time, pin.0[shard_no]), places, few);
             drop(shard);
             if !rows.is_empty() {
                 found(block, rows);

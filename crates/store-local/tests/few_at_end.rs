@@ -150,19 +150,21 @@ fn ends_of_series_that_share_blocks_are_those_that_were_written() {
             check(&store, &rows, &format!("{stage}, {are_regular}"));
         });
         check_pages_read(&store);
-        // And where most have one more, in a segment of its own, and some another one, in memory.
+        // And where most have one more in a segment of its own, and some others in memory, not all in order.
         let mut rows = rows;
-        for (stage, part) in [("flushed behind", 23), ("in memory", 7)] {
-            let has_more = |series: &u64| series % part != 5;
-            let later =
-                (0..SERIES).filter(has_more).map(|series| row_of(series, ROWS + part, are_regular));
-            let later: Vec<Row> = later.collect();
-            write(&store, POLICY, &later, 0).unwrap();
-            if part == 23 {
-                store.flush().unwrap();
-                check_pages_read(&store);
+        for (stage, lacking, later) in [("flushed", 23, &[7][..]), ("in memory", 57, &[20, 22, 21])]
+        {
+            for at in later {
+                let has_more = |series: &u64| series % lacking != 5;
+                let row = |series| row_of(series, ROWS + at, are_regular);
+                let some: Vec<Row> = (0..SERIES).filter(has_more).map(row).collect();
+                write(&store, POLICY, &some, 0).unwrap();
+                rows.extend(some);
             }
-            rows.extend(later);
+            if stage == "flushed" {
+                store.flush().unwrap();
+            }
+            check_pages_read(&store);
             rows.sort_by(|a, b| (&a.key, a.time_ns).cmp(&(&b.key, b.time_ns)));
             check(&store, &rows, stage);
         }

@@ -50,22 +50,9 @@ pub(super) fn read(
     few: Option<&Few>,
 ) -> SeriesBlock {
     let wanted = Wanted { shard, series, time, hidden: &[], arrived_before, places };
-    let few = few.filter(|few| (1..series.rows.rows as usize).contains(&few.rows));
     let mut block = BlockBuilder::new(shard, places, true);
-    let Some(mut found) = few.and_then(|few| wanted.few(few)) else {
-        block.reserve(wanted.expected());
-        wanted.all(&mut block);
-        return block.finish();
-    };
-    if let Some(few) = few
-        && few.is_alone
-        && few.with_any.is_some()
-        // What was written later to the same time completes a row.
-        && found.windows(2).all(|two| two[0].time_ns != two[1].time_ns)
-    {
-        found.retain(|row| few.counts(row, places));
-    }
-    block.add(&found);
+    block.reserve(wanted.expected_of(few));
+    wanted.add_to(&mut block, few);
     block.finish()
 }
 
@@ -91,13 +78,14 @@ pub(crate) struct FoundRows {
     pub(crate) rows: Range<usize>,
 }
 
-/// The rows of several series of a shard, as [`read`] copies them of each, one behind the other; of those that have any
-/// where they are.
+/// The rows of several series of a shard, as [`read`] copies them of each, one behind the other; of those that have any where
+/// they are.
 pub(super) fn read_many(
     shard: &Shard,
     wanted: &[(usize, SeriesId)],
     (time, arrived_before): (TimeRange, u32),
     places: &FieldPlaces,
+    few: Option<&Few>,
 ) -> (SeriesBlock, Vec<FoundRows>) {
     let mut block = BlockBuilder::new(shard, places, true);
     let (mut found, mut last) = (Vec::with_capacity(wanted.len()), 0);
@@ -108,12 +96,13 @@ pub(super) fn read_many(
             *series = shard.series_near(&mut last, *id);
         }
         let of = |series| Wanted { shard, series, time, hidden: &[], arrived_before, places };
-        block.reserve(series.iter().flatten().map(|series| of(*series).expected()).sum());
+        let expected = series.iter().flatten().map(|series| of(*series).expected_of(few));
+        block.reserve(expected.sum());
         series.iter().flatten().for_each(|series| shard.prefetch(*series));
         for ((at, _), series) in some.iter().zip(series) {
             let Some(series) = series else { continue };
             let before = block.rows();
-            of(series).all(&mut block);
+            of(series).add_to(&mut block, few);
             if block.rows() > before {
                 found.push(FoundRows { at: *at, rows: before..block.rows() });
             }
@@ -147,6 +136,28 @@ impl<'a> Wanted<'a> {
         let rows = self.series.rows;
         let is_everything = self.time.min <= rows.min_time && self.time.max >= rows.max_time;
         if is_everything { rows.rows as usize } else { 0 }
+    }
+
+    /// The same, if a few are enough.
+    fn expected_of(&self, few: Option<&Few>) -> usize {
+        few.map_or(usize::MAX, |few| few.rows).min(self.expected())
+    }
+
+    /// Adds rows to `block`, in order of time: all, or with `few` at least those.
+    fn add_to(&self, block: &mut BlockBuilder<'a, '_>, few: Option<&Few>) {
+        let few = few.filter(|few| (1..self.series.rows.rows as usize).contains(&few.rows));
+        let Some((few, mut found)) = few.and_then(|few| Some((few, self.few(few)?))) else {
+            self.all(block);
+            return;
+        };
+        if few.is_alone
+            && few.with_any.is_some()
+            // What was written later to the same time completes a row.
+            && found.windows(2).all(|two| two[0].time_ns != two[1].time_ns)
+        {
+            found.retain(|row| few.counts(row, self.places));
+        }
+        block.add(&found);
     }
 
     /// Whether the rows arrived in order of time.

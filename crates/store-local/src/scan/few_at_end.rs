@@ -15,6 +15,7 @@ use model::{Bitmap, SeriesId, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::StoreError;
 
+use super::memtable_source::MemtableSource;
 use super::piece::Piece;
 use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
@@ -32,28 +33,47 @@ const SERIES_MIN: usize = 4;
 /// Where the rows of each series are so few, all of them are decoded faster than those at the end are looked for.
 const STRETCH_ROWS: usize = 512;
 
+/// Series of a memtable that are read at once; the first time.
+const MEMTABLE_SERIES: usize = 2048;
+const TRIED_SERIES: usize = 64;
+
 /// Cells that are read at once, about: few enough for a core's cache.
 const CELLS_AT_ONCE: usize = 1 << 13;
 
+/// What was read of some series.
+struct Ends {
+    piece: Piece,
+    /// Ordinals, and rows of the piece. Of the first of those that were asked for, as far as there are as many as are wanted.
+    runs: Vec<(u32, Range<usize>)>,
+    /// So many series were asked for.
+    asked: usize,
+}
+
 impl SeriesReader {
-    /// Whether a few rows at one end of each series are wanted, whatever their values, and one segment has all rows of the time
+    /// Whether a few rows at one end of each series are wanted, whatever their values, and one source has all rows of the time
     /// that is read first.
     pub(super) fn looks_for_ends(&self) -> bool {
         let are_few = self.rows_per_series.is_some_and(|rows| (1..=FEW_ROWS).contains(&rows));
         let any_value = self.filters.is_empty() && self.windows.is_none() && self.only.is_none();
-        are_few && any_value && self.findings.are_few() && self.first_segment().is_some()
+        are_few && any_value && self.findings.are_few() && self.has_one_source_first()
     }
 
-    /// The segment that has all rows of the time that is read first, none of them hidden.
-    fn first_segment(&self) -> Option<(usize, &SegmentSource)> {
-        let at = (!self.partitions.is_empty()).then(|| self.partition_at(0))?;
-        let [Source::Segment(segment)] = self.partitions[at].sources.as_slice() else {
-            return None;
-        };
-        (!segment.has_tombstones()).then_some((at, segment))
+    /// Whether one source has all rows of the time that is read first, none of them hidden.
+    fn has_one_source_first(&self) -> bool {
+        if self.partitions.is_empty() {
+            return false;
+        }
+        match self.partitions[self.partition_at(0)].sources.as_slice() {
+            [Source::Segment(segment)] => !segment.has_tombstones(),
+            [Source::Memtable(memtable)] => {
+                memtable.tombstones.is_empty() && memtable.few.is_some()
+            }
+            _ => false,
+        }
     }
 
-    /// Reads the ends of the first of the series that are `left`, as many as follow one another in one block, if it is shared.
+    /// Reads the ends of the first of the series that are `left`: as many as follow one another in one block, if several share
+    /// it, or in a memtable.
     ///
     /// # Panics
     /// Unless [`Self::looks_for_ends`].
@@ -61,18 +81,62 @@ impl SeriesReader {
         &mut self,
         left: &SeriesLeft<'_>,
     ) -> Result<Option<ManyRows>, StoreError> {
-        let (at, segment) = self.first_segment().expect("BUG: looks_for_ends was not asked");
-        let (time, edge) = (self.time.intersect(&self.partitions[at].time), self.edge());
+        let at = self.partition_at(0);
+        let time = self.time.intersect(&self.partitions[at].time);
         let few = self.rows_per_series.map_or(1, |rows| rows as usize);
-        let shared = segment.shared_at_end(left.at(0).1, (time, edge), self.with_any.as_deref())?;
-        // Blocks of series with few rows are read as a whole elsewhere, where no other source has rows of theirs.
-        let are_elsewhere = self.reads_shared_blocks();
-        let is_here =
-            |(block, runs): &(Block, Arc<Runs>)| !are_elsewhere || has_long_runs(block, runs);
-        let Some((block, runs)) = shared.filter(is_here) else {
+        let ends = match self.partitions[at].sources.as_slice() {
+            [Source::Segment(_)] => self.ends_of_block(left, (at, time, few))?,
+            [Source::Memtable(memtable)] => {
+                // Until it is known that they are there.
+                let most = if self.findings.few > 0 { MEMTABLE_SERIES } else { TRIED_SERIES };
+                Some(ends_of_memtable(memtable, left, (time, most)))
+            }
+            _ => panic!("BUG: looks_for_ends was not asked"),
+        };
+        let Some(Ends { piece, mut runs, asked }) = ends else {
             self.findings.many += 1;
             return Ok(None);
         };
+        if asked < SERIES_MIN {
+            return Ok(Some(ManyRows::none(asked.max(1))));
+        }
+        if runs.is_empty() {
+            self.findings.many += 1;
+            return Ok(Some(ManyRows::none(1)));
+        }
+        // Those that lack a value may have it further from the end.
+        let have = piece.rows_with_values(self.with_any.as_deref());
+        let has_enough = |rows: &Range<usize>| {
+            have.as_ref().map_or(rows.len(), |have| have.count_ones_in(rows.clone())) >= few
+        };
+        let done = runs.iter().take_while(|(_, rows)| has_enough(rows)).count();
+        runs.truncate(done);
+        if done * 2 < asked {
+            self.findings.many += 1;
+        } else {
+            self.findings.few += 1;
+        }
+        let rows = self.cut(piece, &runs, have.as_ref(), false);
+        // The next one is another.
+        let alone = usize::from(done < asked);
+        Ok(Some(ManyRows { rows, done, alone, ..ManyRows::default() }))
+    }
+
+    /// The ends of those that follow one another in the block at the end of the first; `None` if that is not shared, or better
+    /// read as a whole.
+    fn ends_of_block(
+        &mut self,
+        left: &SeriesLeft<'_>,
+        (at, time, few): (usize, TimeRange, usize),
+    ) -> Result<Option<Ends>, StoreError> {
+        let (edge, with_any) = (self.edge(), self.with_any.clone());
+        // Blocks of series with few rows are read as a whole elsewhere, where no other source has rows of theirs.
+        let are_elsewhere = self.reads_shared_blocks();
+        let segment = self.only_segment(at);
+        let shared = segment.shared_at_end(left.at(0).1, (time, edge), with_any.as_deref())?;
+        let is_here =
+            |(block, runs): &(Block, Arc<Runs>)| !are_elsewhere || has_long_runs(block, runs);
+        let Some((block, runs)) = shared.filter(is_here) else { return Ok(None) };
         let most = (CELLS_AT_ONCE / (segment.fields.len() + 1) / few).max(SERIES_MIN);
         let mut wanted = next_in(&runs, left, most);
         // The end of the first was looked for; the last may have rows in the block behind.
@@ -84,33 +148,29 @@ impl SeriesReader {
             wanted.pop();
         }
         let asked = wanted.len();
-        if asked < SERIES_MIN {
-            return Ok(Some(ManyRows::none(asked.max(1))));
+        let mut piece = Piece::default();
+        if asked >= SERIES_MIN {
+            segment.cut_to_ends(&block, &mut wanted, (time, edge, few))?;
         }
-        segment.cut_to_ends(&block, &mut wanted, (time, edge, few))?;
-        let mut rows = None;
-        if !wanted.is_empty() {
-            let segment = self.only_segment(at);
+        if asked >= SERIES_MIN && !wanted.is_empty() {
             segment.near = block.place();
-            let piece = segment.read_ends_of(&block, &mut wanted)?;
-            // Those that lack a value may have it further from the end.
-            if let Some(have) = piece.rows_with_values(self.with_any.as_deref()) {
-                let has_all = |rows: &Range<usize>| have.count_ones_in(rows.clone()) == few;
-                let complete = wanted.iter().take_while(|(_, rows)| has_all(rows)).count();
-                wanted.truncate(complete);
-            }
-            rows = self.cut(piece, &wanted, None, false);
+            piece = segment.read_ends_of(&block, &mut wanted)?;
         }
-        let done = wanted.len();
-        if done * 2 < asked {
-            self.findings.many += 1;
-        } else {
-            self.findings.few += 1;
-        }
-        // The next one is another.
-        let alone = usize::from(done < asked);
-        Ok(Some(ManyRows { rows, done, alone, ..ManyRows::default() }))
+        Ok(Some(Ends { piece, runs: wanted, asked }))
     }
+}
+
+/// The ends of the first of the series that are `left`.
+fn ends_of_memtable(
+    memtable: &MemtableSource,
+    left: &SeriesLeft<'_>,
+    (time, most): (TimeRange, usize),
+) -> Ends {
+    let wanted: Vec<(u32, SeriesId)> = left.iter().take(most).collect();
+    let (piece, mut runs) = memtable.few_of_many(&wanted, time).unwrap_or_default();
+    let are_there = runs.iter().zip(&wanted).take_while(|((a, _), (b, _))| a == b).count();
+    runs.truncate(are_there);
+    Ends { piece, runs, asked: wanted.len() }
 }
 
 /// Of the series that are `left` the first ones, no more than `most`, as far as a block has rows of each: with all of these.

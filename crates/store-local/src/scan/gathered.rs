@@ -25,7 +25,7 @@ use super::shared_block::{ManyRows, READ_ALONE, is_shared};
 use super::source::{SegmentSource, Source, same};
 use super::within_time::has_long_runs;
 use crate::error::segment_error;
-use crate::memtable::FoundRows;
+use crate::memtable::{Few, FoundRows};
 
 /// Rows and cells that are gathered at once, about: more than a few series have, few enough to stay in a core's cache.
 const ROWS_AT_ONCE: u64 = 1 << 15;
@@ -122,7 +122,7 @@ impl SeriesReader {
             let time = self.time.intersect(time);
             for source in sources {
                 if let Source::Memtable(memtable) = source {
-                    found.add_memtable(memtable, &wanted, time);
+                    found.add_memtable(memtable, &wanted, (time, None));
                 }
             }
         }
@@ -141,16 +141,30 @@ impl SeriesReader {
     }
 }
 
+impl MemtableSource {
+    /// Rows of many series, one behind the other, with those of each that has any; no more than are enough, about. `None` if
+    /// there are none.
+    pub(super) fn few_of_many(
+        &self,
+        wanted: &[(u32, SeriesId)],
+        time: TimeRange,
+    ) -> Option<(Piece, Vec<(u32, Range<usize>)>)> {
+        let mut found = Found::default();
+        found.add_memtable(self, wanted, (time, self.few.as_ref()));
+        found.by_series(wanted, true)
+    }
+}
+
 impl Found {
     fn add_memtable(
         &mut self,
         source: &MemtableSource,
         wanted: &[(u32, SeriesId)],
-        time: TimeRange,
+        within: (TimeRange, Option<&Few>),
     ) {
         let MemtableSource { table, pin, places, .. } = source;
         let series = wanted.iter().map(|(_, series)| *series);
-        table.read_many(series, time, pin, places, |block, of_series| {
+        table.read_many(series, within, pin, places, |block, of_series| {
             let piece = self.pieces.len();
             self.pieces.push(Arc::new(Piece { times: block.times, columns: block.columns }));
             let part = |FoundRows { at, rows }| Part::new(at, piece, rows);
