@@ -163,6 +163,13 @@ fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8
     out.extend_from_slice(bytes);
 }
 
+/// Whether strings of a page that are wanted here and there take about as long as all of it: they are compressed together, or
+/// what they are made of is counted from the first on.
+#[must_use]
+pub fn are_slow_apart(page: &[u8]) -> bool {
+    matches!(page.first(), Some(&(id::STRINGS_LZ4 | id::STRINGS_ZSTD | id::STRINGS_TEMPLATES)))
+}
+
 /// Where a decoded string is: its first byte and its length.
 pub type TextPlace = (u32, u32);
 

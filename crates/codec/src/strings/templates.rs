@@ -175,6 +175,22 @@ impl Chosen {
     }
 }
 
+/// Counters that take turns: of the few there are one would have to wait for what the code before did to it.
+const COUNTERS: usize = 4;
+
+/// How often each of `n` codes, which are all below that, is among some.
+fn occurrences(codes: &[u64], n: usize) -> Vec<usize> {
+    let mut counts = vec![[0usize; COUNTERS]; n];
+    let mut turns = codes.chunks_exact(COUNTERS);
+    for turn in &mut turns {
+        for (at, code) in turn.iter().enumerate() {
+            counts[*code as usize][at] += 1;
+        }
+    }
+    turns.remainder().iter().for_each(|code| counts[*code as usize][0] += 1);
+    counts.into_iter().map(|counts| counts.iter().sum()).collect()
+}
+
 impl<'a> Page<'a> {
     fn read(mut reader: Reader<'a>, count: usize, max_bytes: usize) -> Result<Self> {
         let n_templates = reader.uvarint()?;
@@ -221,16 +237,19 @@ impl<'a> Page<'a> {
 
     /// Finds the template of each string, and so how many strings of each are in the page, before the range and within it.
     fn count(&mut self, count: usize, range: &Range<usize>) -> Result<()> {
-        let (codes, templates) = (&mut self.codes, &mut self.templates);
+        let codes = &mut self.codes;
         decode_u64_range(self.codes_page, count, 0..count, codes)?;
-        for code in &*codes {
-            let Some(template) = templates.get_mut(*code as usize) else {
-                return Err(DecodeError::Corrupt("string without a template"));
-            };
-            template.strings += 1;
+        let n_templates = self.templates.len();
+        if codes.iter().fold(0, |most, code| most.max(*code)) >= n_templates as u64 {
+            return Err(DecodeError::Corrupt("string without a template"));
         }
-        codes[..range.start].iter().for_each(|code| templates[*code as usize].before += 1);
-        codes[range.clone()].iter().for_each(|code| templates[*code as usize].within += 1);
+        let before = occurrences(&codes[..range.start], n_templates);
+        let within = occurrences(&codes[range.clone()], n_templates);
+        let behind = occurrences(&codes[range.end..], n_templates);
+        for (code, template) in self.templates.iter_mut().enumerate() {
+            (template.before, template.within) = (before[code], within[code]);
+            template.strings = before[code] + within[code] + behind[code];
+        }
         Ok(())
     }
 

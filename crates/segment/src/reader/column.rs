@@ -266,6 +266,25 @@ pub(crate) fn is_guided(page: &[u8], shape: PageShape, field_type: FieldType) ->
     shape.count == shape.rows && help(page, shape.count)
 }
 
+/// Texts that have more than so many times the bytes of their page are not kept in its place.
+const TEXTS_PER_BYTE: usize = 8;
+
+/// Whether texts of a page take as long to read one here and one there as all of it, and are not much larger.
+pub(crate) fn are_slow_apart(page: &[u8], shape: PageShape) -> bool {
+    let mut input = Input::new(page);
+    if shape.count < shape.rows && input.bytes().is_err() {
+        return false;
+    }
+    let text_bytes = text_bytes(&mut input);
+    text_bytes.is_ok_and(|bytes| bytes <= page.len() * TEXTS_PER_BYTE)
+        && codec::are_slow_apart(input.rest())
+}
+
+/// The bytes of a page's text.
+fn text_bytes(input: &mut Input<'_>) -> Result<usize, Malformed> {
+    input.bounded(BLOCK_TEXT_LIMIT as u64, "the length of a page's text")
+}
+
 /// Waypoints of a page of numbers without gaps, if they help.
 pub(crate) fn waypoints(page: &[u8], shape: PageShape, field_type: FieldType) -> Option<Waypoints> {
     match field_type {
@@ -294,7 +313,7 @@ fn decode_texts(
     out: &mut Strings,
     decode: impl FnOnce(&[u8], usize, &mut Vec<TextPlace>, &mut Vec<u8>) -> Result<(), DecodeError>,
 ) -> Result<(), Malformed> {
-    let text_bytes = input.bounded(BLOCK_TEXT_LIMIT as u64, "the length of a page's text")?;
+    let text_bytes = text_bytes(input)?;
     let (mut places, mut bytes) = (Vec::new(), Vec::new());
     decode(input.rest(), text_bytes, &mut places, &mut bytes)
         .map_err(|e| input.fail(e.to_string()))?;
@@ -366,7 +385,7 @@ pub(crate) fn search(
         return Ok(Some(Bitmap::filled(part.rows.len(), false)));
     }
     let (input, values) = (&mut part.input, part.values.clone());
-    let text_bytes = input.bounded(BLOCK_TEXT_LIMIT as u64, "the length of a page's text")?;
+    let text_bytes = text_bytes(input)?;
     let bits = codec::search_strings(input.rest(), shape.count, values, finder, text_bytes);
     let Some(mut words) = bits.map_err(|e| input.fail(e.to_string()))? else { return Ok(None) };
     if !wanted {

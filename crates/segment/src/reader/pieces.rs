@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use codec::Effort;
-use model::{Column, FieldType, Values};
+use model::{Bitmap, Column, FieldType, Values};
 
 use super::column::{self, PageShape};
 use super::thawed::PIECE_ROWS;
@@ -73,6 +73,36 @@ impl Pieces {
         Ok(())
     }
 
+    /// Adds those of the texts `rows` whose bit is set, the first bit being that of the first row; their pieces are all there.
+    pub(super) fn decode_selected(
+        &self,
+        page_rows: usize,
+        rows: &Range<usize>,
+        selected: &Bitmap,
+        out: &mut Column,
+    ) -> Result<(), Malformed> {
+        for piece in touched(rows) {
+            let of_piece = range(piece, page_rows);
+            let wanted = rows.start.max(of_piece.start)..rows.end.min(of_piece.end);
+            let bits = wanted.start - rows.start..wanted.end - rows.start;
+            let count_wanted = selected.count_ones_in(bits.clone());
+            if count_wanted == 0 {
+                continue;
+            }
+            let Piece { count, bytes } = self.0[piece].get().expect("BUG: a piece nobody has read");
+            if bytes.is_empty() {
+                out.extend_missing(count_wanted);
+                continue;
+            }
+            let shape = PageShape { rows: of_piece.len(), count: *count };
+            let within = wanted.start - of_piece.start..wanted.end - of_piece.start;
+            let mut of_wanted = Bitmap::new();
+            of_wanted.extend_from(selected, bits);
+            column::decode_selected(bytes, shape, within, &of_wanted, out)?;
+        }
+        Ok(())
+    }
+
     /// Reads the pieces that `rows` lie in, of which some are not there, and adds `rows` to `out`. Gives the bytes
     /// of memory that those take which are new.
     pub(super) fn read(
@@ -89,13 +119,25 @@ impl Pieces {
         let all = range(pieces.start, shape.rows).start..range(pieces.end - 1, shape.rows).end;
         let mut whole = Column::new(Values::empty(field_type));
         column::decode(page, shape, all.clone(), &mut whole)?;
+        let bytes_added = self.keep(&whole, shape.rows, all.start, pieces);
+        out.extend_from(&whole, rows.start - all.start..rows.end - all.start);
+        Ok(bytes_added)
+    }
+
+    /// Keeps all pieces of a page that are not there, whose rows these are. Gives the bytes of memory that they take.
+    pub(super) fn keep_all(&self, whole: &Column) -> usize {
+        self.keep(whole, whole.len(), 0, 0..self.0.len())
+    }
+
+    /// Keeps some pieces of a page of so many rows, those that are not there, of a part of it that begins at the row `start`.
+    fn keep(&self, part: &Column, page_rows: usize, start: usize, pieces: Range<usize>) -> usize {
         let mut bytes_added = 0;
-        SparseView::of(&whole, |values| {
+        SparseView::of(part, |values| {
             for piece in pieces {
-                let of_piece = range(piece, shape.rows);
+                let of_piece = range(piece, page_rows);
                 self.0[piece].get_or_init(|| {
                     let mut bytes = Vec::new();
-                    let within = of_piece.start - all.start..of_piece.end - all.start;
+                    let within = of_piece.start - start..of_piece.end - start;
                     let first = values.values_before(within.start);
                     let count = encode_page(values, within, first, Effort::Fast, &mut bytes);
                     bytes_added += bytes.len();
@@ -103,8 +145,7 @@ impl Pieces {
                 });
             }
         });
-        out.extend_from(&whole, rows.start - all.start..rows.end - all.start);
-        Ok(bytes_added)
+        bytes_added
     }
 }
 
@@ -120,7 +161,6 @@ fn range(piece: usize, page_rows: usize) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use model::Bitmap;
     use proptest::prelude::*;
 
     use super::*;
@@ -179,6 +219,13 @@ mod tests {
                 prop_assert!(pieces.have(&rows) && (!had_all || bytes == 0));
                 let mut again = Column::new(Values::empty(field_type));
                 pieces.decode(shape.rows, &rows, &mut again).unwrap();
+                if field_type == FieldType::String {
+                    let selected: Bitmap = rows.clone().map(|row| row % 601 < 3).collect();
+                    let mut some = Column::new(Values::empty(field_type));
+                    pieces.decode_selected(shape.rows, &rows, &selected, &mut some).unwrap();
+                    let expected = selected.ones().map(|at| whole.get(rows.start + at));
+                    prop_assert!((0..some.len()).map(|at| some.get(at)).eq(expected));
+                }
                 for (at, row) in rows.enumerate() {
                     prop_assert_eq!(first.get(at), whole.get(row));
                     prop_assert_eq!(again.get(at), whole.get(row));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use model::{Bitmap, Column, FieldType};
+use model::{Bitmap, Column, FieldType, Values};
 
 use super::SegmentReader;
 use super::column;
@@ -11,6 +11,10 @@ use super::pieces::is_in_pieces;
 use super::thaw::{Groups, are_few};
 use crate::SegmentError;
 use crate::directory::Block;
+use crate::input::Malformed;
+
+/// Texts of so small a part of a page are read faster from short pieces, each from its own, than out of all of it.
+const APART_PART: usize = 128;
 
 impl SegmentReader {
     /// Adds the texts that a field has in those of some rows of a block whose bit is set, the first bit being that of the first
@@ -35,21 +39,38 @@ impl SegmentReader {
             return Ok(true);
         };
         let shape = shape(block, page);
+        let source = &self.shared.source;
+        let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
+        let mut groups = Groups::new(self, block);
+        if let Some(pieces) =
+            groups.of(place).and_then(|group| group.pieces(place, std::slice::from_ref(&rows)))
+        {
+            let done = pieces.decode_selected(shape.rows, &rows, selected, out);
+            return done.map_err(malformed).map(|()| true);
+        }
         let ends =
             || Some((selected.first_one_in(0..rows.len())?, selected.last_one_in(0..rows.len())?));
         let wanted = ends().map_or(0, |(first, last)| last + 1 - first);
         if self.keep_pages && are_few(shape, wanted) && is_in_pieces(shape, FieldType::String) {
             return Ok(false);
         }
-        let whole = std::slice::from_ref(&rows);
-        let mut groups = Groups::new(self, block);
-        if groups.of(place).is_some_and(|group| group.pieces(place, whole).is_some()) {
-            return Ok(false);
-        }
-        let source = &self.shared.source;
         let bytes = source.page(&page.extent, self.keep_pages)?;
-        column::decode_selected(&bytes, shape, rows, selected, out)
-            .map_err(|e| source.malformed(page.extent.offset, &e))?;
+        if self.keep_pages
+            && is_in_pieces(shape, FieldType::String)
+            && selected.count_ones() * APART_PART <= shape.rows
+            && column::are_slow_apart(&bytes, shape)
+        {
+            let read = || {
+                let mut whole = Column::new(Values::empty(FieldType::String));
+                column::decode(&bytes, shape, 0..shape.rows, &mut whole).map(|()| whole)
+            };
+            if let Some(whole) = groups.read_all_pieces(place, read).map_err(malformed)? {
+                let texts = selected.ones().map(|at| rows.start + at);
+                texts.for_each(|row| out.extend_from(&whole, row..row + 1));
+                return Ok(true);
+            }
+        }
+        column::decode_selected(&bytes, shape, rows, selected, out).map_err(malformed)?;
         Ok(true)
     }
 }

@@ -1,4 +1,5 @@
 mod ahead;
+mod apart;
 mod damage;
 mod guided;
 

@@ -192,6 +192,30 @@ impl<'a> Groups<'a> {
         Some(done)
     }
 
+    /// Says that a few texts of the page at a place are wanted, one here and one there. Once that was often enough all of its
+    /// pieces are kept, cut of the whole page that `read` gives, and given here too.
+    pub(super) fn read_all_pieces<E>(
+        &mut self,
+        place: usize,
+        read: impl FnOnce() -> Result<Column, E>,
+    ) -> Result<Option<Column>, E> {
+        let group = self.open(place);
+        let page = &group.pages[place % GROUP_PAGES];
+        if page.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_BEFORE {
+            return Ok(None);
+        }
+        let whole = read()?;
+        let mut bytes_added = 0;
+        let pieces = page.pieces.get_or_init(|| {
+            let pieces = Pieces::new(self.block.rows());
+            bytes_added = pieces.memory_bytes();
+            pieces
+        });
+        bytes_added += pieces.keep_all(&whole);
+        self.grew(place, &group, bytes_added);
+        Ok(Some(whole))
+    }
+
     /// Says that a few rows of the page at a place are wanted, which is read as it is. From the second time on its waypoints, which
     /// `find` gives, are kept in the group.
     pub(super) fn guide(
