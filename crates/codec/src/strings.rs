@@ -163,12 +163,23 @@ fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8
     out.extend_from_slice(bytes);
 }
 
-/// Whether strings of a page that are wanted here and there take about as long as all of it: they are compressed together, or
-/// what they are made of is counted from the first on.
+/// Whether strings of a page, of so many bytes in all, take about as long to read one here and one there as all of them, and are
+/// not much larger in a form in which they do not.
+///
+/// Some are compressed together, of others what they are made of is counted from the first on, or codes are entropy-coded. A page
+/// of short pieces (strings with their lengths, or a dictionary if that is small) is such a form.
 #[must_use]
-pub fn are_slow_apart(page: &[u8]) -> bool {
-    matches!(page.first(), Some(&(id::STRINGS_LZ4 | id::STRINGS_ZSTD | id::STRINGS_TEMPLATES)))
+pub fn are_slow_apart(page: &[u8], text_bytes: usize) -> bool {
+    let is_small = text_bytes <= page.len().saturating_mul(TEXT_PER_BYTE);
+    match page.split_first() {
+        Some((&(id::STRINGS_LZ4 | id::STRINGS_ZSTD | id::STRINGS_TEMPLATES), _)) => is_small,
+        Some((&id::STRINGS_DICTIONARY, rest)) => dictionary::is_slow_apart(rest, is_small),
+        _ => false,
+    }
 }
+
+/// Text of more than so many times the bytes of its page is much larger.
+const TEXT_PER_BYTE: usize = 8;
 
 /// Where a decoded string is: its first byte and its length.
 pub type TextPlace = (u32, u32);

@@ -266,18 +266,13 @@ pub(crate) fn is_guided(page: &[u8], shape: PageShape, field_type: FieldType) ->
     shape.count == shape.rows && help(page, shape.count)
 }
 
-/// Texts that have more than so many times the bytes of their page are not kept in its place.
-const TEXTS_PER_BYTE: usize = 8;
-
-/// Whether texts of a page take as long to read one here and one there as all of it, and are not much larger.
+/// Whether texts of a page take as long to read one here and one there as all of it, and are not much larger in pieces.
 pub(crate) fn are_slow_apart(page: &[u8], shape: PageShape) -> bool {
     let mut input = Input::new(page);
     if shape.count < shape.rows && input.bytes().is_err() {
         return false;
     }
-    let text_bytes = text_bytes(&mut input);
-    text_bytes.is_ok_and(|bytes| bytes <= page.len() * TEXTS_PER_BYTE)
-        && codec::are_slow_apart(input.rest())
+    text_bytes(&mut input).is_ok_and(|bytes| codec::are_slow_apart(input.rest(), bytes))
 }
 
 /// The bytes of a page's text.
