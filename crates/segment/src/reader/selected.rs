@@ -13,7 +13,8 @@ use crate::SegmentError;
 use crate::directory::Block;
 use crate::input::Malformed;
 
-/// Texts of so small a part of a page are read faster from short pieces, each from its own, than out of all of it.
+/// Texts of so small a part of a page are read faster from short pieces, each from its own, than out of all of it. Of more it
+/// matters that those which are equal are so in all of a page's dictionary.
 const APART_PART: usize = 128;
 
 impl SegmentReader {
@@ -42,8 +43,12 @@ impl SegmentReader {
         let source = &self.shared.source;
         let malformed = |e: Malformed| source.malformed(page.extent.offset, &e);
         let mut groups = Groups::new(self, block);
-        if let Some(pieces) =
-            groups.of(place).and_then(|group| group.pieces(place, std::slice::from_ref(&rows)))
+        let are_apart = self.keep_pages
+            && is_in_pieces(shape, FieldType::String)
+            && selected.count_ones() * APART_PART <= shape.rows;
+        if are_apart
+            && let Some(group) = groups.of(place)
+            && let Some(pieces) = group.pieces(place, std::slice::from_ref(&rows))
         {
             let done = pieces.decode_selected(shape.rows, &rows, selected, out);
             return done.map_err(malformed).map(|()| true);
@@ -55,11 +60,7 @@ impl SegmentReader {
             return Ok(false);
         }
         let bytes = source.page(&page.extent, self.keep_pages)?;
-        if self.keep_pages
-            && is_in_pieces(shape, FieldType::String)
-            && selected.count_ones() * APART_PART <= shape.rows
-            && column::are_slow_apart(&bytes, shape)
-        {
+        if are_apart && column::are_slow_apart(&bytes, shape) {
             let read = || {
                 let mut whole = Column::new(Values::empty(FieldType::String));
                 column::decode(&bytes, shape, 0..shape.rows, &mut whole).map(|()| whole)
