@@ -140,8 +140,8 @@ impl<'a> ReadAhead<'a> {
     fn add_expected(&mut self, block: &Block, fields: &[usize], is_cut: bool) -> bool {
         let reads_rows = match self.expected {
             Expected::Rows => true,
-            // The directory has the rows at the ends of a block.
-            Expected::Row(_) => is_cut,
+            // The directory has the rows at the ends of a block of one series.
+            Expected::Row(_) => is_cut || !block.has_one_series(),
             Expected::Summaries(windows_ns_max) => {
                 !is_in_one_window(block, self.time, windows_ns_max) && {
                     let window_ns = self.add_windows(block, fields, windows_ns_max);

@@ -37,8 +37,9 @@ pub(super) const LOOKS_BEFORE: u32 = 8;
 /// So many looks is one at most of a page, which by calculation costs 7 to 9 us more than at its thawed form.
 pub(super) const LOOKS_OF_MOST: u32 = 3;
 
-/// A look at several parts is so many at most: from marks on they take less than one look at the page without.
-const PARTS_OF_LOOK: usize = 4;
+/// A look at several parts is so many at most: where they are spread over the page, from marks on or all at once, it costs about as
+/// much as thawing.
+const PARTS_OF_LOOK: usize = LOOKS_BEFORE as usize;
 
 /// Neighbouring pages of a block, as far as they were thawed.
 #[derive(Debug, Default)]

@@ -72,8 +72,13 @@ impl SegmentSource {
             self.ahead.push_back(Ahead { key: (series, time, edge), walk });
         }
         let blocks = self.ahead.iter_mut().filter_map(|ahead| ahead.walk.peeked());
-        // Of one that is shared whole columns are read.
-        let mut blocks: Vec<&mut Block> = blocks.filter(|block| block.has_one_series()).collect();
+        // Of one that is shared whole columns are read, or parts of them: only whether they are there matters.
+        let (mut blocks, shared): (Vec<&mut Block>, Vec<&mut Block>) =
+            blocks.partition(|block| block.has_one_series());
+        if blocks.is_empty() {
+            let first = shared.into_iter().next().map(|block| block.clone());
+            return first.is_none_or(|block| self.is_there(&block, time, expected));
+        }
         let conditions = self.conditions.as_deref().unwrap_or_default();
         if conditions.is_empty() && !self.only_counts {
             return self.reader.look_ahead(&mut blocks, &self.fields, time, expected);

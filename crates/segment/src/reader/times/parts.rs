@@ -4,12 +4,9 @@ use std::ops::Range;
 
 use model::TimeRange;
 
-use super::{SegmentReader, Times, search, times_in};
+use super::{CHUNK_ROWS, SegmentReader, Times, search, times_in};
 use crate::SegmentError;
 use crate::directory::Block;
-
-/// So many times in a row are decoded as fast as some are looked for, where nothing is known of them.
-const ROWS_A_LOOK: usize = 1024;
 
 impl SegmentReader {
     /// Adds the times of some parts of a block, which ascend, to `out`.
@@ -29,7 +26,7 @@ impl SegmentReader {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
         let all = first.start..last.end;
         let are_known = times.form.is_calculated() || times.learned().is_some();
-        if are_known || parts.len() * ROWS_A_LOOK < all.len() {
+        if are_known || parts.len() * CHUNK_ROWS < all.len() {
             return parts.iter().try_for_each(|rows| times.decode(rows.clone(), out));
         }
         let mut whole = Vec::with_capacity(all.len());
