@@ -179,3 +179,38 @@ fn what_a_scan_reads_was_asked_for() {
         });
     }
 }
+
+#[test]
+fn ends_of_series_that_share_blocks_were_asked_for() {
+    const SHARING: i64 = 400;
+    let disk = SimDisk::new(1, FaultConfig::default());
+    let store = common::open(&disk, 256 << 20);
+    for first in (0..SHARING).step_by(20) {
+        let of = |series| (0..600).map(move |at| row(series, at * 60));
+        let rows: Vec<Row> = (first..first + 20).flat_map(of).collect();
+        write(&store, POLICY, &rows, 0).unwrap();
+    }
+    store.settle().unwrap();
+    store.close().unwrap();
+    let store = common::open(&disk, 256 << 20);
+    let everything = testing::scan_everything(&store, POLICY, "m").unwrap();
+    let request = ScanRequest { order: TimeOrder::Descending, ..everything };
+    drop(disk.accesses());
+    let found = read(&store, &request, &ScanSlice::rows_per_series(1));
+    assert_eq!(found as i64, SHARING);
+    let (ahead, read): (Vec<Access>, Vec<Access>) =
+        accesses(&disk).into_iter().partition(|access| access.is_ahead);
+    let was_asked = |access: &&Access| {
+        let has = |asked: &Access| {
+            asked.path == access.path
+                && asked.range.start <= access.range.start
+                && access.range.end <= asked.range.end
+        };
+        ahead.iter().any(has)
+    };
+    let bytes = |access: &Access| access.range.end - access.range.start;
+    let all: u64 = read.iter().map(bytes).sum();
+    let asked: u64 = read.iter().filter(was_asked).map(bytes).sum();
+    // Directories, and whose rows are where, are read before anything is asked for.
+    assert!(asked * 10 > all * 8, "{asked} bytes of {all} were asked for");
+}
