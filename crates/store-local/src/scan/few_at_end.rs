@@ -1,10 +1,10 @@
-//! Few rows of a block that several series share: of each those at the end that is read first.
+//! Few rows of a block that several series share, or of a memtable: of each series those at the end that is read first.
 //!
 //! The latest value of each of thousands is asked for whenever a map or a list of them is drawn. Series by series, each costs
 //! a walk to its block, a search for its end, and columns of one row, ten times what reading the row takes. Where the ends of
-//! the next series stand in one block they are read together.
+//! the next series stand in one block, or in a memtable, they are read together.
 //!
-//! Invariant: a series is read here only if this block has all rows that are wanted of it. The first that is not so, or whose
+//! Invariant: a series is read here only if that has all rows that are wanted of it. The first that is not so, or whose
 //! rows lack the values that are asked for, is read by itself.
 
 use std::ops::Range;
@@ -33,8 +33,8 @@ const SERIES_MIN: usize = 4;
 /// Where the rows of each series are so few, all of them are decoded faster than those at the end are looked for.
 const STRETCH_ROWS: usize = 512;
 
-/// Series of a memtable that are read at once; the first time.
-const MEMTABLE_SERIES: usize = 2048;
+/// Series that are read at once at most; of a memtable the first time.
+const SERIES_MAX: usize = 2048;
 const TRIED_SERIES: usize = 64;
 
 /// Cells that are read at once, about: few enough for a core's cache.
@@ -88,7 +88,8 @@ impl SeriesReader {
             [Source::Segment(_)] => self.ends_of_block(left, (at, time, few))?,
             [Source::Memtable(memtable)] => {
                 // Until it is known that they are there.
-                let most = if self.findings.few > 0 { MEMTABLE_SERIES } else { TRIED_SERIES };
+                let most = if self.findings.few > 0 { SERIES_MAX } else { TRIED_SERIES };
+                let most = most.min(series_at_once(memtable.places.columns(), few));
                 Some(ends_of_memtable(memtable, left, (time, most)))
             }
             _ => panic!("BUG: looks_for_ends was not asked"),
@@ -137,8 +138,7 @@ impl SeriesReader {
         let is_here =
             |(block, runs): &(Block, Arc<Runs>)| !are_elsewhere || has_long_runs(block, runs);
         let Some((block, runs)) = shared.filter(is_here) else { return Ok(None) };
-        let most = (CELLS_AT_ONCE / (segment.fields.len() + 1) / few).max(SERIES_MIN);
-        let mut wanted = next_in(&runs, left, most);
+        let mut wanted = next_in(&runs, left, series_at_once(segment.fields.len(), few));
         // The end of the first was looked for; the last may have rows in the block behind.
         if let [_, .., (_, rows)] = wanted.as_slice()
             && rows.end == block.rows()
@@ -158,6 +158,11 @@ impl SeriesReader {
         }
         Ok(Some(Ends { piece, runs: wanted, asked }))
     }
+}
+
+/// So many series are read at once, of each a few rows of some fields.
+fn series_at_once(fields: usize, few: usize) -> usize {
+    (CELLS_AT_ONCE / (fields + 1) / few).clamp(SERIES_MIN, SERIES_MAX)
 }
 
 /// The ends of the first of the series that are `left`.
