@@ -164,18 +164,15 @@ fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8
 }
 
 /// Whether strings of a page, of so many bytes in all, take about as long to read one here and one there as all of them, and are
-/// not much larger in a form in which they do not.
+/// not much larger with their lengths in a page of short pieces, in which they do not.
 ///
-/// Some are compressed together, of others what they are made of is counted from the first on, or codes are entropy-coded. A page
-/// of short pieces (strings with their lengths, or a dictionary if that is small) is such a form.
+/// Some are compressed together, of others what they are made of is counted from the first on. Codes of a dictionary may be slow too,
+/// but it says of all strings which are equal, and a piece only of its own.
 #[must_use]
 pub fn are_slow_apart(page: &[u8], text_bytes: usize) -> bool {
-    let is_small = text_bytes <= page.len().saturating_mul(TEXT_PER_BYTE);
-    match page.split_first() {
-        Some((&(id::STRINGS_LZ4 | id::STRINGS_ZSTD | id::STRINGS_TEMPLATES), _)) => is_small,
-        Some((&id::STRINGS_DICTIONARY, rest)) => dictionary::is_slow_apart(rest, is_small),
-        _ => false,
-    }
+    let is_slow =
+        matches!(page.first(), Some(&(id::STRINGS_LZ4 | id::STRINGS_ZSTD | id::STRINGS_TEMPLATES)));
+    is_slow && text_bytes <= page.len().saturating_mul(TEXT_PER_BYTE)
 }
 
 /// Text of more than so many times the bytes of its page is much larger.

@@ -16,7 +16,7 @@ const POLICY: Policy = Policy { partition_ns: 48 * HOUR_NS, ..testing::POLICY };
 const SERIES: u64 = 170;
 const ROWS: u64 = 1000;
 
-/// Four days, of which some series have the first three or fewer. `load` is always there, the others are not.
+/// Three days and a half, of which some series have the first two or fewer. `load` is always there, the others are not.
 fn rows_of(series: u64, are_regular: bool) -> Vec<Row> {
     let rows = match series % 23 {
         5 => 100,

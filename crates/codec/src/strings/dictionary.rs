@@ -50,16 +50,6 @@ pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A dictionary in each of many short pieces takes little if it has no more entries.
-const SMALL_ENTRIES: u64 = 64;
-
-/// Whether codes are entropy-coded, of a page without its id whose text or whose dictionary is small.
-pub(super) fn is_slow_apart(page: &[u8], is_small: bool) -> bool {
-    let mut reader = Reader::new(page);
-    let (Ok(entries), Ok(_)) = (reader.uvarint(), reader.length_prefixed()) else { return false };
-    (is_small || entries <= SMALL_ENTRIES) && crate::is_slow_in_parts(reader.rest())
-}
-
 /// The strings of a dictionary.
 struct Entries {
     entries: Vec<TextPlace>,

@@ -13,8 +13,7 @@ use crate::SegmentError;
 use crate::directory::Block;
 use crate::input::Malformed;
 
-/// Texts of so small a part of a page are read faster from short pieces, each from its own, than out of all of it. Of more it
-/// matters that those which are equal are so in all of a page's dictionary.
+/// Texts of so small a part of a page are read faster from short pieces, each from its own, than out of all of it.
 const APART_PART: usize = 128;
 
 impl SegmentReader {

@@ -94,6 +94,19 @@ impl ThawedPages {
     }
 }
 
+impl PageState {
+    /// The pieces of the page, which has so many rows, and the bytes of memory that they take if they were made now.
+    fn pieces_of(&self, rows: usize) -> (&Pieces, usize) {
+        let mut bytes_added = 0;
+        let pieces = self.pieces.get_or_init(|| {
+            let pieces = Pieces::new(rows);
+            bytes_added = pieces.memory_bytes();
+            pieces
+        });
+        (pieces, bytes_added)
+    }
+}
+
 /// Whether so many rows are a few of those of a page: then marks help, and pieces.
 pub(super) fn are_few(shape: PageShape, rows: usize) -> bool {
     rows * 2 <= shape.rows
@@ -180,12 +193,7 @@ impl<'a> Groups<'a> {
         if page.looks.fetch_add(1, Ordering::Relaxed) == 0 {
             return None;
         }
-        let mut bytes_added = 0;
-        let pieces = page.pieces.get_or_init(|| {
-            let pieces = Pieces::new(self.block.rows());
-            bytes_added = pieces.memory_bytes();
-            pieces
-        });
+        let (pieces, mut bytes_added) = page.pieces_of(self.block.rows());
         let done = read(pieces).map(|bytes| bytes_added += bytes);
         if bytes_added > 0 {
             self.grew(place, &group, bytes_added);
@@ -206,12 +214,7 @@ impl<'a> Groups<'a> {
             return Ok(None);
         }
         let whole = read()?;
-        let mut bytes_added = 0;
-        let pieces = page.pieces.get_or_init(|| {
-            let pieces = Pieces::new(self.block.rows());
-            bytes_added = pieces.memory_bytes();
-            pieces
-        });
+        let (pieces, mut bytes_added) = page.pieces_of(self.block.rows());
         bytes_added += pieces.keep_all(&whole);
         self.grew(place, &group, bytes_added);
         Ok(Some(whole))

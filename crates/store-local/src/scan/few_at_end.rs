@@ -15,20 +15,18 @@ use model::{Bitmap, SeriesId, TimeRange};
 use segment::{Block, Edge, Runs};
 use store::StoreError;
 
+use super::few_found::SERIES_MIN;
 use super::memtable_source::MemtableSource;
 use super::piece::Piece;
 use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
 use super::shared_block::ManyRows;
 use super::source::{SegmentSource, Source, same};
-use super::within_time::has_long_runs;
+use super::within_time::{CELLS_AT_ONCE, has_long_runs};
 use crate::error::segment_error;
 
 /// Of each series no more rows are few.
 const FEW_ROWS: u64 = 64;
-
-/// Fewer series are read one by one.
-const SERIES_MIN: usize = 4;
 
 /// Where the rows of each series are so few, all of them are decoded faster than those at the end are looked for.
 const STRETCH_ROWS: usize = 512;
@@ -36,9 +34,6 @@ const STRETCH_ROWS: usize = 512;
 /// Series that are read at once at most; of a memtable the first time.
 const SERIES_MAX: usize = 2048;
 const TRIED_SERIES: usize = 64;
-
-/// Cells that are read at once, about: few enough for a core's cache.
-const CELLS_AT_ONCE: usize = 1 << 13;
 
 /// What was read of some series.
 struct Ends {
@@ -88,21 +83,21 @@ impl SeriesReader {
             [Source::Segment(_)] => self.ends_of_block(left, (at, time, few))?,
             [Source::Memtable(memtable)] => {
                 // Until it is known that they are there.
-                let most = if self.findings.few > 0 { SERIES_MAX } else { TRIED_SERIES };
+                let most = if self.findings.were_few() { SERIES_MAX } else { TRIED_SERIES };
                 let most = most.min(series_at_once(memtable.places.columns(), few));
                 Some(ends_of_memtable(memtable, left, (time, most)))
             }
             _ => panic!("BUG: looks_for_ends was not asked"),
         };
         let Some(Ends { piece, mut runs, asked }) = ends else {
-            self.findings.many += 1;
+            self.findings.add(false);
             return Ok(None);
         };
         if asked < SERIES_MIN {
             return Ok(Some(ManyRows::none(asked.max(1))));
         }
         if runs.is_empty() {
-            self.findings.many += 1;
+            self.findings.add(false);
             return Ok(Some(ManyRows::none(1)));
         }
         // Those that lack a value may have it further from the end.
@@ -112,11 +107,7 @@ impl SeriesReader {
         };
         let done = runs.iter().take_while(|(_, rows)| has_enough(rows)).count();
         runs.truncate(done);
-        if done * 2 < asked {
-            self.findings.many += 1;
-        } else {
-            self.findings.few += 1;
-        }
+        self.findings.add(done * 2 >= asked);
         let rows = self.cut(piece, &runs, have.as_ref(), false);
         // The next one is another.
         let alone = usize::from(done < asked);

@@ -29,16 +29,26 @@ const FEW_OF_SHORT_TIME: usize = 2;
 const FEW_OF_SERIES: usize = 8;
 
 /// A block of fewer series is read one by one.
-const SERIES_MIN: usize = 4;
+pub(super) const SERIES_MIN: usize = 4;
 
 /// How often it was worth reading few rows of a block together, and how often not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Findings {
-    pub(super) few: u32,
-    pub(super) many: u32,
+    few: u32,
+    many: u32,
 }
 
 impl Findings {
+    /// Says whether it was worth it.
+    pub(super) fn add(&mut self, was_worth_it: bool) {
+        *(if was_worth_it { &mut self.few } else { &mut self.many }) += 1;
+    }
+
+    /// Whether it was worth it so far.
+    pub(super) fn were_few(self) -> bool {
+        self.few > 0
+    }
+
     /// Whether it is worth another look: one block may be unlike the others.
     pub(super) fn are_few(self) -> bool {
         self.many <= self.few + 1
@@ -87,12 +97,12 @@ impl SeriesReader {
         };
         let of_series: Vec<_> = wanted.runs.iter().map(|(_, rows)| rows.clone()).collect();
         let Some((selection, looked_at)) = segment.found_within(&block, &of_series, time)? else {
-            self.findings.many += 1;
+            self.findings.add(false);
             return Ok(None);
         };
         let found = selection.count_ones();
         if found * FEW_PART > looked_at || found > wanted.runs.len() * few_of_each {
-            self.findings.many += 1;
+            self.findings.add(false);
             return Ok(None);
         }
         segment.near = block.place();
@@ -104,7 +114,7 @@ impl SeriesReader {
             let kept = self.kept(&piece, (time, time));
             rows = self.cut(piece, &runs, kept.as_ref(), joins);
         }
-        self.findings.few += 1;
+        self.findings.add(true);
         let Wanted { done, unfinished, .. } = wanted;
         Ok(Some(ManyRows { rows, done, unfinished, ..ManyRows::default() }))
     }

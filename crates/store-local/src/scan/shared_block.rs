@@ -104,7 +104,7 @@ impl SeriesReader {
             return Ok(many);
         }
         if !self.reads_shared_blocks() {
-            return if self.may_gather() { self.gather(left) } else { Ok(self.none_but_ends()) };
+            return if self.may_gather() { self.gather(left) } else { Ok(self.none_together()) };
         }
         if self.looks_for_few()
             && self.behind.is_none()
@@ -119,7 +119,7 @@ impl SeriesReader {
             return Ok(many);
         }
         if !self.reads_whole_blocks() {
-            return Ok(self.none_but_ends());
+            return Ok(self.none_together());
         }
         let Some((_, first)) = left.iter().next() else { return Ok(ManyRows::none(1)) };
         let behind = self.behind.take();
@@ -132,8 +132,8 @@ impl SeriesReader {
         Ok(many)
     }
 
-    /// The next series is read by itself, or all that are left.
-    fn none_but_ends(&self) -> ManyRows {
+    /// None: the next series is read by itself if the ends of those behind it may be read together, if not several are.
+    fn none_together(&self) -> ManyRows {
         ManyRows::none(if self.looks_for_ends() { 1 } else { READ_ALONE })
     }
 

@@ -39,7 +39,7 @@ const CELLS_BESIDE_FILTERS: u64 = 1024;
 const RUN_ROWS_MIN: usize = 64;
 
 /// Cells that are read at once, about: few enough for a core's cache.
-const CELLS_AT_ONCE: usize = 1 << 13;
+pub(super) const CELLS_AT_ONCE: usize = 1 << 13;
 
 /// Series with blocks of their own that are read at once, about.
 const OWN_BLOCKS: usize = 8;
