@@ -150,7 +150,9 @@ mod tests {
             let (at, integers, ulps, any) = scalar;
             let (of, _) = steps[at.index(steps.len())];
             let about = float(base + of + integers);
-            let about = if ulps == 0 { about } else { f64::from_bits(about.to_bits().wrapping_add_signed(ulps)) };
+            // Next to zero are the smallest numbers of either sign, which its bits and one more or less are not.
+            let next = if ulps < 0 { f64::next_down } else { f64::next_up };
+            let about = (0..ulps.abs()).fold(about, |about, _| next(about));
             let scalar = any.unwrap_or(about);
             let holds = |left: &f64, right: &f64| left.partial_cmp(right).is_some_and(|order| comparison.holds(order));
             let found = compare_page_f64(&page(&a), a.len(), comparison, scalar).unwrap();
