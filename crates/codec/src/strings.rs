@@ -1,8 +1,8 @@
 //! Pages of strings: arbitrary bytes, addressed by offsets as in Arrow; decoded to places in a text, which equal
 //! strings may share.
 //!
-//! Encodings: one string; lengths and bytes; a dictionary and codes; lengths and compressed blocks; templates and what varies
-//! in them.
+//! Encodings: one string; lengths and bytes; hexadecimal digits; a dictionary and codes; lengths and compressed blocks; templates
+//! and what varies in them.
 //! Lengths and codes are integer pages, so that equal lengths and runs of codes cost next to
 //! nothing.
 //!
@@ -11,6 +11,7 @@
 
 mod blocks;
 mod dictionary;
+mod hex;
 mod search;
 mod templates;
 mod wanted;
@@ -123,16 +124,15 @@ fn encode_page(strings: Strings<'_>, effort: Effort, nesting: Nesting, out: &mut
         }
     }
     let start = out.len();
-    encode_plain_or_blocks(strings, effort, out);
+    let is_regular = encode_without_strings(strings, effort, out);
     let len = out.len() - start;
     let better = match nesting {
         Nesting::Innermost => None,
         // Codes answer a filter without touching the strings: a dictionary may be a little larger.
         _ => dictionary::encode(strings, effort).filter(|page| page.len() < len * 5 / 4),
     };
-    let is_compressed = out[start] == id::STRINGS_ZSTD;
     let better = match (better, nesting) {
-        (None, Nesting::Outermost) if is_compressed => {
+        (None, Nesting::Outermost) if is_regular && effort == Effort::Cold => {
             templates::encode(strings, effort).filter(|page| page.len() <= len)
         }
         (better, _) => better,
@@ -143,24 +143,58 @@ fn encode_page(strings: Strings<'_>, effort: Effort, nesting: Nesting, out: &mut
     }
 }
 
-/// What has no pages of strings in it.
-fn encode_plain_or_blocks(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8>) {
+/// Appends a page that has no pages of strings in it. Gives whether strings have something in common, so that templates may
+/// take less.
+fn encode_without_strings(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8>) -> bool {
+    let bytes = strings.concatenated();
+    let is_long = bytes.len() >= COMPRESS_BYTES_MIN;
+    let codec = (effort != Effort::Fast && is_long).then(|| blocks::Codec::of(effort));
+    let Some(hex) = hex::encode(strings) else {
+        return encode_plain_or_blocks(strings, effort, codec, out);
+    };
+    // That digits are noise takes a compressor long to find: the first block tells.
+    let is_noise = codec.is_some_and(|codec| {
+        let block = blocks::first(bytes);
+        let compressed = codec.compress(block).len() as u64;
+        hex.page.len() as u64 * block.len() as u64 <= compressed * bytes.len() as u64
+    });
+    let start = out.len();
+    if !is_noise {
+        encode_plain_or_blocks(strings, effort, codec, out);
+        // Digits are read, and looked for, as they are packed: they may be a little larger.
+        if hex.page.len() >= (out.len() - start) * 9 / 8 {
+            return out[start] != id::STRINGS_PLAIN;
+        }
+        out.truncate(start);
+    }
+    out.extend_from_slice(&hex.page);
+    // What has letters is no number.
+    !hex.has_letters
+}
+
+/// Appends a page of strings as they are, unless they are much shorter compressed; whether they are.
+fn encode_plain_or_blocks(
+    strings: Strings<'_>,
+    effort: Effort,
+    codec: Option<blocks::Codec>,
+    out: &mut Vec<u8>,
+) -> bool {
     let mut lengths = Vec::new();
     encode_u64(&strings.lengths(), effort, &mut lengths);
     let bytes = strings.concatenated();
-    if effort != Effort::Fast && bytes.len() >= COMPRESS_BYTES_MIN {
-        let codec = blocks::Codec::of(effort);
+    if let Some(codec) = codec {
         let compressed = codec.compress(bytes);
         if compressed.len() <= bytes.len() * 7 / 8 {
             out.push(codec.id());
             put_length_prefixed(out, &lengths);
             out.extend_from_slice(&compressed);
-            return;
+            return true;
         }
     }
     out.push(id::STRINGS_PLAIN);
     put_length_prefixed(out, &lengths);
     out.extend_from_slice(bytes);
+    false
 }
 
 /// Whether strings of a page, of so many bytes in all, take about as long to read one here and one there as all of them, and are
@@ -315,13 +349,14 @@ fn decode(
             let codec = blocks::Codec::from_id(id);
             codec.decompress(reader, total, &spans, output.bytes)
         }
+        id::STRINGS_HEX if count > 0 => hex::decode(reader, count, wanted, output),
         id::STRINGS_DICTIONARY if nesting < Nesting::Innermost && count > 0 => {
             dictionary::decode(reader, count, wanted, output)
         }
         id::STRINGS_TEMPLATES if nesting == Nesting::Outermost && count > 0 => {
             templates::decode(reader, count, wanted, output)
         }
-        id::STRINGS_CONSTANT | id::STRINGS_DICTIONARY | id::STRINGS_TEMPLATES => {
+        id::STRINGS_CONSTANT | id::STRINGS_HEX | id::STRINGS_DICTIONARY | id::STRINGS_TEMPLATES => {
             Err(DecodeError::Corrupt("a string page that may not be here"))
         }
         id => Err(DecodeError::WrongEncoding { id, expected: "strings" }),

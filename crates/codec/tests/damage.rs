@@ -27,7 +27,11 @@ fn page(kind: u8, n: usize, seed: u64, effort: Effort) -> Vec<u8> {
             let mut offsets = vec![0];
             let mut bytes = Vec::new();
             for value in integers.iter().take(300) {
-                let number = value.to_string();
+                let number = match kind {
+                    // Digits of one length, where all are.
+                    64..128 => format!("id-{value:016x}"),
+                    _ => value.to_string(),
+                };
                 bytes.extend_from_slice(number.as_bytes());
                 if kind >= 128 {
                     // Templates, where they pay.

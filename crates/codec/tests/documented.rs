@@ -72,6 +72,16 @@ fn strings() {
 }
 
 #[test]
+fn digits() {
+    let page = listed("values \"7c-B2F\", \"09-B01\", \"f4-B9A\"");
+    let (offsets, bytes) = ([0u32, 6, 12, 18], b"7c-B2F09-B01f4-B9A");
+    assert!(is_written(&page, |effort, out| codec::encode_strings(&offsets, bytes, effort, out)));
+    let (mut places, mut text) = (Vec::new(), Vec::new());
+    codec::decode_strings(&page, 3, 100, &mut places, &mut text).unwrap();
+    assert_eq!((places, &text[..]), (vec![(0, 6), (6, 6), (12, 6)], &bytes[..]));
+}
+
+#[test]
 fn templates() {
     let strings: Vec<String> =
         (0..64).map(|i| format!("disk {} is {i:02} % full", i % 2)).collect();

@@ -146,13 +146,16 @@ fn bits() {
 fn strings() {
     let lines = |n: u64| (0..n).map(|i| format!("GET /items/{} 200 OK", noise(i) % 9999)).collect();
     let few = (0..200u64).map(|i| format!("host_{}", noise(i) % 7)).collect();
-    let cases: [(&str, Effort, Vec<String>); 6] = [
+    let ids =
+        (0..50).map(|i| format!("{:08x}-{:07X}", noise(i + 1) as u32, noise(i) >> 36)).collect();
+    let cases: [(&str, Effort, Vec<String>); 7] = [
         ("strings-constant", Effort::Hot, vec!["same".into(); 9]),
         ("strings-plain", Effort::Fast, vec!["a".into(), String::new(), "c\0\u{e9}".into()]),
         ("strings-dictionary", Effort::Hot, few),
         ("strings-lz4", Effort::Hot, lines(300)),
         ("strings-zstd", Effort::Cold, lines(300)),
         ("strings-templates", Effort::Cold, lines(300)),
+        ("strings-hex", Effort::Hot, ids),
     ];
     for (name, effort, strings) in cases {
         let mut offsets = vec![0];

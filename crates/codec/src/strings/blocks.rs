@@ -20,6 +20,11 @@ const BLOCK_BYTES: usize = 1 << 17;
 /// The level at which compression stays several times faster than a disk writes.
 const ZSTD_LEVEL: i32 = 3;
 
+/// What is compressed first of some bytes.
+pub(super) fn first(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(BLOCK_BYTES)]
+}
+
 thread_local! {
     /// Making one takes as long as some ten kilobytes of text.
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =

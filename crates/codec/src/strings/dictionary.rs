@@ -1,7 +1,7 @@
 //! Strings as codes into a dictionary of the distinct ones, in order of first occurrence.
 //!
 //! Layout: the number of entries (uvarint), the length of the nested page of the entries (uvarint),
-//! that page (plain or compressed), an integer page of codes.
+//! that page (one without pages of strings in it), an integer page of codes.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use super::wanted::Wanted;
 use super::{
     Gathered, Nesting, Output, Strings, TextFinder, TextPlace, decode as decode_page,
-    encode_plain_or_blocks,
+    encode_without_strings,
 };
 use crate::{
     encoding::{Effort, id},
@@ -44,7 +44,7 @@ pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Vec<u8>> {
     let mut out = vec![id::STRINGS_DICTIONARY];
     put_uvarint(&mut out, code_of.len() as u64);
     let mut nested = Vec::new();
-    encode_plain_or_blocks(entries.strings(), effort, &mut nested);
+    encode_without_strings(entries.strings(), effort, &mut nested);
     put_length_prefixed(&mut out, &nested);
     encode_u64(&codes, effort, &mut out);
     Some(out)

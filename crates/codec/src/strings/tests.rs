@@ -42,7 +42,19 @@ fn columns() -> impl Strategy<Value = Vec<Vec<u8>>> {
         });
     let constant = (prop::collection::vec(any::<u8>(), 0..9), 1usize..100)
         .prop_map(|(string, n)| vec![string; n]);
-    prop_oneof![random, few, lines, messages, constant]
+    // One kind, or now and then another one between.
+    let ids = (0u8..5, prop::collection::vec((any::<u128>(), prop::bool::weighted(0.002)), 0..300))
+        .prop_map(|(kind, ids)| {
+            let id = |(id, is_other): &(u128, bool)| match (kind + u8::from(*is_other)) % 5 {
+                0 => format!("{id:032x}"),
+                1 => format!("{:08X}-{:03X}", id >> 96, id & 0xfff),
+                2 => format!("order-{:06}", id % 1_000_000),
+                3 => format!("{}{:x}", "long ".repeat(14), id & 15),
+                _ => format!("{:x}", id & 0xffff),
+            };
+            ids.iter().map(|of| id(of).into_bytes()).collect::<Vec<_>>()
+        });
+    prop_oneof![random, few, lines, messages, constant, ids]
 }
 
 /// The strings at some places.
@@ -270,7 +282,7 @@ fn texts_are_found_across_empty_words() {
         let mut all = Gathered::default();
         strings.iter().for_each(|string| all.push(string.as_bytes()));
         let mut page = Vec::new();
-        encode_plain_or_blocks(all.strings(), Effort::Fast, &mut page);
+        encode_without_strings(all.strings(), Effort::Fast, &mut page);
         page
     };
     let numbers = |numbers: &[u64]| {
