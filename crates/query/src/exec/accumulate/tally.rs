@@ -11,11 +11,11 @@
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
-use std::ops::Range;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use model::{Column, FieldType, Numbered, Scalar, Strings, TextPlace, Values};
+use model::{Column, FieldType, Scalar, Values};
 
+use self::by_text::SharedTexts;
 use self::spread::Spread;
 use self::texts::Texts;
 use super::kernels;
@@ -23,6 +23,7 @@ use super::slots::{BySlot, Run, SEVERAL, targets};
 use crate::functions::Function;
 use crate::functions::values::{self, Occurrences, Value};
 
+mod by_text;
 mod spread;
 mod texts;
 
@@ -119,22 +120,6 @@ struct Rows<'a> {
     times: &'a [i64],
     /// Forwards or backwards.
     are_in_order: bool,
-}
-
-/// The texts of a column whose rows share them.
-struct SharedTexts {
-    /// Of each row; less than there are `places`.
-    numbers: Vec<u64>,
-    places: Vec<TextPlace>,
-    /// What the tally calls the text at each place, once that was asked.
-    known: Vec<Option<u32>>,
-}
-
-impl SharedTexts {
-    fn new(Numbered { numbers, places }: Numbered) -> Self {
-        let numbers = numbers.into_iter().map(u64::from).collect();
-        Self { numbers, known: vec![None; places.len()], places }
-    }
 }
 
 impl Tally {
@@ -294,38 +279,6 @@ impl Tally {
         true
     }
 
-    /// Adds texts of a column, rows `range` of it, by numbers that are less than their texts.
-    fn add_shared_texts(
-        &mut self,
-        rows: Rows<'_>,
-        column: &Strings,
-        shared: &mut SharedTexts,
-        range: Range<usize>,
-    ) {
-        let SharedTexts { numbers, places, known } = shared;
-        let mut texts = std::mem::take(&mut self.texts);
-        let hasher = self.hasher.clone();
-        let mut text = |number: u64| {
-            let known = &mut known[number as usize];
-            let find = || texts.number(column.bytes_at(places[number as usize]), &hasher);
-            (*known.get_or_insert_with(find)).into()
-        };
-        let numbers = &numbers[range];
-        if !self.add_close(rows, numbers, |number| number, &mut text) {
-            for (number, time) in numbers.iter().zip(rows.times) {
-                self.add(rows.slot, text(*number), Occurrences::one(*time));
-            }
-        }
-        self.texts = texts;
-    }
-
-    fn add_texts<'t>(&mut self, slot: u32, texts: impl Iterator<Item = &'t [u8]>, times: &[i64]) {
-        for (text, time) in texts.zip(times) {
-            let number = self.texts.number(text, &self.hasher);
-            self.add(slot, number.into(), Occurrences::one(*time));
-        }
-    }
-
     /// Adds occurrences of a value.
     #[inline]
     fn add(&mut self, slot: u32, bits: u64, found: Occurrences) {
@@ -358,6 +311,13 @@ impl Tally {
     fn place(&mut self, new: Entry) -> u32 {
         if self.open != Some(new.slot) {
             self.turn_to(new.slot);
+        }
+        if self.is_only(new.slot) {
+            let at = new.bits as u32;
+            if at as usize == self.entries.len() {
+                self.entries.push(new);
+            }
+            return at;
         }
         let (input, entries, hasher) = (self.input, &mut self.entries, &self.hasher);
         let wanted = identity(input, new.bits);
@@ -418,7 +378,7 @@ impl Tally {
     /// Adds the values of another set: their slot `from` is `to` here.
     pub(crate) fn merge(&mut self, other: Self, slots: &[(usize, usize)]) {
         let target = targets(slots);
-        let Self { entries, spread, texts, .. } = other;
+        let Self { entries, spread, texts: of_other, .. } = other;
         if spread.is_some() && self.spread.is_none() {
             self.spread_out();
         }
@@ -430,15 +390,29 @@ impl Tally {
             (spread, _) => spread,
         };
         let of_parts = spread.into_iter().flat_map(Spread::into_entries);
-        for entry in of_parts.flatten().chain(entries) {
-            let bits = match self.input {
-                FieldType::String => {
-                    self.texts.number(texts.text(entry.bits).as_bytes(), &self.hasher).into()
-                }
-                _ => entry.bits,
-            };
-            self.add(target[entry.slot as usize], bits, entry.found);
+        let entries = of_parts.flatten().chain(entries);
+        let to = |entry: &Entry| target[entry.slot as usize];
+        if self.input != FieldType::String {
+            entries.for_each(|entry| self.add(to(&entry), entry.bits, entry.found));
+            return;
         }
+        let mut known = std::mem::take(&mut self.texts);
+        let (mut entries, mut some) = (entries, Vec::with_capacity(texts::TOGETHER));
+        loop {
+            some.clear();
+            some.extend(entries.by_ref().take(texts::TOGETHER));
+            if some.is_empty() {
+                break;
+            }
+            let of_texts = some.iter().map(|entry| of_other.text(entry.bits).as_bytes());
+            let mut rest = some.iter();
+            known.numbers(of_texts, &self.hasher.clone(), |numbers| {
+                for (number, entry) in numbers.iter().zip(&mut rest) {
+                    self.add(to(entry), (*number).into(), entry.found);
+                }
+            });
+        }
+        self.texts = known;
     }
 
     /// Puts what was added in order of slots, so that results can be asked for.
