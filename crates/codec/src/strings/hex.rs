@@ -136,23 +136,35 @@ impl<'a> Pattern<'a> {
         self.places.len().div_ceil(2)
     }
 
-    /// The digits of a text, if it is of the pattern.
-    fn pack(&self, text: &[u8]) -> Option<Vec<u8>> {
+    /// The digits of strings that have a text at a place, if strings of the pattern can.
+    fn pack(&self, text: &[u8], at: usize) -> Option<Digits> {
         let fits = |(byte, pattern): (&u8, &u8)| match *pattern {
             LOWER => DIGITS[*byte as usize] & IS_LOWER != 0,
             UPPER => DIGITS[*byte as usize] & IS_UPPER != 0,
             pattern => *byte == pattern,
         };
-        if text.len() != self.bytes.len() || !text.iter().zip(self.bytes).all(fits) {
+        if !text.iter().zip(self.bytes.get(at..at + text.len())?).all(fits) {
             return None;
         }
-        let mut packed = vec![0; self.stride()];
+        let mut digits = Digits { values: vec![0; self.stride()], known: vec![0; self.stride()] };
         for (digit, place) in self.places.iter().enumerate() {
-            let value = DIGITS[text[usize::from(*place)] as usize] & 15;
-            packed[digit / 2] |= if digit % 2 == 0 { value << 4 } else { value };
+            let Some(byte) = usize::from(*place).checked_sub(at).and_then(|at| text.get(at)) else {
+                continue;
+            };
+            let half = 4 - digit % 2 * 4;
+            digits.values[digit / 2] |= (DIGITS[*byte as usize] & 15) << half;
+            digits.known[digit / 2] |= 15 << half;
         }
-        Some(packed)
+        Some(digits)
     }
+}
+
+/// Digits that are looked for, packed.
+#[derive(Debug, PartialEq)]
+struct Digits {
+    values: Vec<u8>,
+    /// The bits of those that are; the others may be any.
+    known: Vec<u8>,
 }
 
 /// A page that was opened.
@@ -229,35 +241,45 @@ fn write_at(level: SimdLevel, pattern: &Pattern<'_>, packed: &[u8], out: &mut [u
     }
 }
 
-/// A bit for each string of the range whether it is one of some texts; `None`: something else is asked.
+/// A bit for each string of the range whether it is one of some texts, or begins or ends with one; `None`: something else is asked.
 pub(super) fn search(
     reader: Reader<'_>,
     count: usize,
     range: Range<usize>,
     finder: &TextFinder<'_>,
 ) -> Result<Option<Vec<u64>>> {
-    let Wants::Being = finder.wants else { return Ok(None) };
+    // Where a text of a length is in strings of another.
+    let place: fn(usize, usize) -> Option<usize> = match finder.wants {
+        Wants::Being => |text, string| (text == string).then_some(0),
+        Wants::Starting => |_, _| Some(0),
+        Wants::Ending => |text, string| string.checked_sub(text),
+        Wants::Having | Wants::Matching(_) => return Ok(None),
+    };
     let page = Page::read(reader, count)?;
+    let length = page.pattern.bytes.len();
     let mut bits = vec![0u64; range.len().div_ceil(64)];
     let packed = page.digits_of(range)?;
-    for text in finder.texts.iter().filter_map(|text| page.pattern.pack(text)) {
-        find(packed, &text, &mut bits);
+    for text in finder.texts {
+        if let Some(wanted) = place(text.len(), length).and_then(|at| page.pattern.pack(text, at)) {
+            find(packed, &wanted, &mut bits);
+        }
     }
     Ok(Some(bits))
 }
 
 /// Sets the bits of those of some strings' digits that are `wanted`.
-fn find(packed: &[u8], wanted: &[u8], bits: &mut [u64]) {
-    let stride = wanted.len();
-    let mask = if stride < 8 { (1u64 << (8 * stride)) - 1 } else { u64::MAX };
-    // Eight bytes of a string's digits mostly tell.
-    let first = word(wanted);
+fn find(packed: &[u8], Digits { values, known }: &Digits, bits: &mut [u64]) {
+    let stride = values.len();
+    // Eight bytes of a string's digits mostly tell: the first ones, or the last.
+    let from = if known[0] == 0 { stride.saturating_sub(8) } else { 0 };
+    let (value, mask) = (word(&values[from..]), word(&known[from..]));
     let strings = packed.len() / stride;
     for (at, bits) in bits.iter_mut().enumerate() {
         for string in at * 64..strings.min(at * 64 + 64) {
             let digits = &packed[string * stride..];
-            if word(digits) & mask == first && digits[..stride] == *wanted {
-                *bits |= 1 << (string % 64);
+            if word(&digits[from..]) & mask == value {
+                let is_it = digits.iter().zip(known).zip(values).all(|((d, k), v)| d & k == *v);
+                *bits |= u64::from(is_it) << (string % 64);
             }
         }
     }
@@ -318,11 +340,16 @@ mod tests {
                 prop_assert_eq!(str::from_utf8(&out).unwrap().to_owned(), strings.concat(), "{:?}", level);
             }
             for string in &strings {
-                let mut bits = [0];
-                find(page.packed, &page.pattern.pack(string.as_bytes()).unwrap(), &mut bits);
-                let are = strings.iter().map(|other| other == string);
-                let expected = are.rev().fold(0, |bits, is| bits << 1 | u64::from(is));
-                prop_assert_eq!(bits[0], expected);
+                // All of it, its beginning and its end.
+                for part in [0..string.len(), 0..string.len() / 3, string.len() / 2..string.len()] {
+                    let mut bits = [0];
+                    let text = &string[part.clone()];
+                    let wanted = page.pattern.pack(text.as_bytes(), part.start).unwrap();
+                    find(page.packed, &wanted, &mut bits);
+                    let are = strings.iter().map(|other| &other[part.clone()] == text);
+                    let expected = are.rev().fold(0, |bits, is| bits << 1 | u64::from(is));
+                    prop_assert_eq!(bits[0], expected, "{:?}", part);
+                }
             }
         }
     }
@@ -346,10 +373,14 @@ mod tests {
     #[test]
     fn texts_that_are_not_of_the_pattern_are_not_found() {
         let pattern = Pattern::new(b"id-\0\0\x01").unwrap();
-        assert_eq!(pattern.pack(b"id-a9F"), Some(vec![0xa9, 0xf0]));
-        for text in ["id-a9f", "id-A9F", "id_a9F", "id-a9", "id-a9F0", "id-g9F", ""] {
-            assert_eq!(pattern.pack(text.as_bytes()), None, "{text:?}");
+        let all = Digits { values: vec![0xa9, 0xf0], known: vec![0xff, 0xf0] };
+        assert_eq!(pattern.pack(b"id-a9F", 0), Some(all));
+        for text in ["id-a9f", "id-A9F", "id_a9F", "id-a9F0", "id-g9F"] {
+            assert_eq!(pattern.pack(text.as_bytes(), 0), None, "{text:?}");
         }
+        let end = Digits { values: vec![0x09, 0xf0], known: vec![0x0f, 0xf0] };
+        assert_eq!(pattern.pack(b"9F", 4), Some(end));
+        assert_eq!(pattern.pack(b"9F", 5), None);
     }
 
     #[test]
