@@ -241,19 +241,20 @@ fn write_at(level: SimdLevel, pattern: &Pattern<'_>, packed: &[u8], out: &mut [u
     }
 }
 
-/// A bit for each string of the range whether it is one of some texts, or begins or ends with one; `None`: something else is asked.
+/// A bit for each string of the range whether it is wanted.
 pub(super) fn search(
     reader: Reader<'_>,
     count: usize,
     range: Range<usize>,
     finder: &TextFinder<'_>,
-) -> Result<Option<Vec<u64>>> {
+) -> Result<Vec<u64>> {
     // Where a text of a length is in strings of another.
     let place: fn(usize, usize) -> Option<usize> = match finder.wants {
         Wants::Being => |text, string| (text == string).then_some(0),
         Wants::Starting => |_, _| Some(0),
         Wants::Ending => |text, string| string.checked_sub(text),
-        Wants::Having | Wants::Matching(_) => return Ok(None),
+        // Anywhere.
+        Wants::Having | Wants::Matching(_) => return search_text(reader, count, range, finder),
     };
     let page = Page::read(reader, count)?;
     let length = page.pattern.bytes.len();
@@ -264,8 +265,37 @@ pub(super) fn search(
             find(packed, &wanted, &mut bits);
         }
     }
-    Ok(Some(bits))
+    Ok(bits)
 }
+
+/// The same where strings have to be written to tell.
+fn search_text(
+    reader: Reader<'_>,
+    count: usize,
+    range: Range<usize>,
+    finder: &TextFinder<'_>,
+) -> Result<Vec<u64>> {
+    let page = Page::read(reader, count)?;
+    let (length, stride) = (page.pattern.bytes.len(), page.pattern.stride());
+    let mut text = vec![0; length * range.len().min(WRITTEN_TOGETHER)];
+    let mut bits = Vec::with_capacity(range.len().div_ceil(64));
+    for digits in page.digits_of(range)?.chunks(stride * WRITTEN_TOGETHER) {
+        let text = &mut text[..digits.len() / stride * length];
+        write_at(SimdLevel::detect(), &page.pattern, digits, text);
+        bits.extend(text.chunks(length * 64).map(|strings| {
+            // Most texts are in none of them, nor where two meet.
+            if !(finder.has_text)(strings) {
+                return 0;
+            }
+            let strings = strings.chunks_exact(length).rev();
+            strings.fold(0, |bits, string| bits << 1 | u64::from(finder.wants(string)))
+        }));
+    }
+    Ok(bits)
+}
+
+/// Strings that are written to be looked at, a multiple of 64: few enough for a core's cache.
+const WRITTEN_TOGETHER: usize = 256;
 
 /// Sets the bits of those of some strings' digits that are `wanted`.
 fn find(packed: &[u8], Digits { values, known }: &Digits, bits: &mut [u64]) {

@@ -83,7 +83,7 @@ pub fn search_strings(
             let bits = if finder.wants(reader.rest()) { u64::MAX } else { 0 };
             Ok(Some(filled(range.len(), bits)))
         }
-        id::STRINGS_HEX if count > 0 => hex::search(reader, count, range, finder),
+        id::STRINGS_HEX if count > 0 => hex::search(reader, count, range, finder).map(Some),
         id::STRINGS_DICTIONARY if count > 0 => {
             dictionary::search(reader, count, range, finder, max_bytes).map(Some)
         }

@@ -136,6 +136,7 @@ proptest! {
             Just(b"OK".to_vec()), Just(b"1 200 OK".to_vec()), Just(b" of 1".to_vec()), Just(b":07".to_vec()), Just(b"/1/v".to_vec()), Just(b" of".to_vec()), Just(b"user ".to_vec()), Just(b"status nu".to_vec()), Just(b"took 1".to_vec()), Just(b"view?s".to_vec()),
             Just(b"OK".to_vec()), Just(b"1 200 OK".to_vec()), Just(b" of 1".to_vec()), Just(b"9".to_vec()), Just(b"er a".to_vec()), Just(b"from 10.0.1".to_vec()),
             Just(b"ms, ".to_vec()), Just(b"na l".to_vec()), Just(b"q3_x".to_vec()), Just(b"\0".to_vec()),
+            Just(b"0f".to_vec()), Just(b"A-".to_vec()), Just(b"order-0".to_vec()), Just(b"der-".to_vec()), Just(b"g 0".to_vec()),
             prop::collection::vec(any::<u8>(), 0..3),
         ],
     ) {
