@@ -51,8 +51,8 @@ pub use int::{
 pub use patched::ExceptionPlace;
 pub use simd::simd_name;
 pub use strings::{
-    TextFinder, TextPlace, Wants, are_slow_apart, decode_selected_strings, decode_strings,
-    decode_strings_range, encode_strings, search_strings,
+    TextFinder, TextPlace, Wants, are_searched_apart, are_slow_apart, decode_selected_strings,
+    decode_strings, decode_strings_range, encode_strings, search_strings,
 };
 pub use together::{NumbersOut, PagePart, decode_together};
 

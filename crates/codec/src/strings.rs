@@ -21,7 +21,7 @@ mod tests;
 
 use std::ops::Range;
 
-pub use self::search::{TextFinder, Wants, search_strings};
+pub use self::search::{TextFinder, Wants, are_searched_apart, search_strings};
 use self::wanted::Wanted;
 use crate::{
     encoding::{Effort, id},

@@ -210,32 +210,29 @@ pub(super) fn decode(
     let (length, had) = (page.pattern.bytes.len(), output.bytes.len());
     let n_wanted = runs.iter().map(Range::len).sum::<usize>();
     output.check(length as u64 * n_wanted as u64)?;
-    let starts = (had..).step_by(length).take(n_wanted);
-    output.places.extend(starts.map(|start| (start as u32, length as u32)));
-    output.bytes.resize(had + length * n_wanted, 0);
-    let mut out = &mut output.bytes[had..];
+    let place = |string: usize| ((had + string * length) as u32, length as u32);
+    output.places.extend((0..n_wanted).map(place));
+    output.bytes.reserve(length * n_wanted);
     for run in runs {
-        let (here, rest) = out.split_at_mut(length * run.len());
-        write_at(SimdLevel::detect(), &page.pattern, page.digits_of(run)?, here);
-        out = rest;
+        append_at(SimdLevel::detect(), &page.pattern, page.digits_of(run)?, output.bytes);
     }
     Ok(())
 }
 
-/// Writes strings one behind the other.
-fn write_at(level: SimdLevel, pattern: &Pattern<'_>, packed: &[u8], out: &mut [u8]) {
+/// Appends strings.
+fn append_at(level: SimdLevel, pattern: &Pattern<'_>, packed: &[u8], out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
     if level == SimdLevel::Avx512 && pattern.bytes.len() <= x86::LENGTH_MAX {
-        x86::write(pattern, packed, out);
+        x86::append(pattern, packed, out);
         return;
     }
     let _ = level;
-    let strings = out.chunks_exact_mut(pattern.bytes.len());
-    for (string, packed) in strings.zip(packed.chunks_exact(pattern.stride())) {
-        string.copy_from_slice(pattern.bytes);
+    for packed in packed.chunks_exact(pattern.stride()) {
+        let start = out.len();
+        out.extend_from_slice(pattern.bytes);
         for (digit, place) in pattern.places.iter().enumerate() {
             let value = packed[digit / 2] >> (4 - digit % 2 * 4) & 15;
-            let character = &mut string[usize::from(*place)];
+            let character = &mut out[start + usize::from(*place)];
             *character = CHARACTERS[usize::from(*character)][usize::from(value)];
         }
     }
@@ -277,11 +274,11 @@ fn search_text(
 ) -> Result<Vec<u64>> {
     let page = Page::read(reader, count)?;
     let (length, stride) = (page.pattern.bytes.len(), page.pattern.stride());
-    let mut text = vec![0; length * range.len().min(WRITTEN_TOGETHER)];
+    let mut text = Vec::new();
     let mut bits = Vec::with_capacity(range.len().div_ceil(64));
     for digits in page.digits_of(range)?.chunks(stride * WRITTEN_TOGETHER) {
-        let text = &mut text[..digits.len() / stride * length];
-        write_at(SimdLevel::detect(), &page.pattern, digits, text);
+        text.clear();
+        append_at(SimdLevel::detect(), &page.pattern, digits, &mut text);
         bits.extend(text.chunks(length * 64).map(|strings| {
             // Most texts are in none of them, nor where two meet.
             if !(finder.has_text)(strings) {
@@ -365,9 +362,10 @@ mod tests {
             };
             let page = Page::read(Reader::new(&page), strings.len()).unwrap();
             for level in SimdLevel::available() {
-                let mut out = vec![7; strings[0].len() * strings.len()];
-                write_at(level, &page.pattern, page.packed, &mut out);
-                prop_assert_eq!(str::from_utf8(&out).unwrap().to_owned(), strings.concat(), "{:?}", level);
+                let mut out = b"before".to_vec();
+                append_at(level, &page.pattern, page.packed, &mut out);
+                let expected = format!("before{}", strings.concat());
+                prop_assert_eq!(str::from_utf8(&out).unwrap(), expected, "{:?}", level);
             }
             for string in &strings {
                 // All of it, its beginning and its end.

@@ -94,6 +94,12 @@ pub fn search_strings(
     }
 }
 
+/// Whether some strings of a page take as much shorter to search than all as they are fewer.
+#[must_use]
+pub fn are_searched_apart(page: &[u8]) -> bool {
+    matches!(page.first(), Some(&(id::STRINGS_CONSTANT | id::STRINGS_HEX)))
+}
+
 /// The first so many bits of copies of a word.
 fn filled(len: usize, word: u64) -> Vec<u64> {
     let mut words = vec![word; len.div_ceil(64)];

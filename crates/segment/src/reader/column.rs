@@ -366,6 +366,15 @@ pub(crate) fn decode_selected(
     Ok(())
 }
 
+/// Whether some entries of a page of texts take as much shorter to search than all as they are fewer: where any are missing all
+/// of them have to be counted.
+pub(crate) fn are_searched_apart(page: &[u8], shape: PageShape) -> bool {
+    let mut input = Input::new(page);
+    shape.count == shape.rows
+        && text_bytes(&mut input).is_ok()
+        && codec::are_searched_apart(input.rest())
+}
+
 /// A bit for each of the entries `rows` of a page of texts: whether it has a text that the finder wants, or, if such are not
 /// `wanted`, one that it does not. `None`: the page has to be decoded to tell.
 pub(crate) fn search(

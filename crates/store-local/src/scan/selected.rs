@@ -31,6 +31,8 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) struct Searched {
     block: Block,
+    /// Whether rows of it are searched by themselves.
+    is_apart: bool,
     asked_rows: usize,
     /// Which of its rows satisfy the filters, if it was searched; `None` therein: only decoded texts tell.
     found: Option<Option<Arc<Bitmap>>>,
@@ -204,8 +206,8 @@ impl SegmentSource {
         Ok(bits)
     }
 
-    /// Which rows of some parts of a block satisfy filters that are about texts: most of the work is one for all rows of a page, which
-    /// are often asked for series by series. `None`: they have to be decoded, or that is less work for as few as were asked
+    /// Which rows of some parts of a block satisfy filters that are about texts: most of the work is mostly one for all rows of a page,
+    /// which are often asked for series by series. `None`: they have to be decoded, or that is less work for as few as were asked
     /// for.
     fn bits_of_texts(
         &self,
@@ -219,9 +221,16 @@ impl SegmentSource {
         let of_parts = |whole: &Bitmap| parts.iter().map(|rows| bits(whole, rows)).collect();
         let mut last = self.searched.borrow_mut();
         if !last.as_ref().is_some_and(|last| same(&last.block, block)) {
-            *last = Some(Searched { block: block.clone(), asked_rows: 0, found: None });
+            let is_apart = self.reader.are_searched_apart(block, conditions);
+            let is_apart = is_apart.map_err(segment_error)?;
+            *last = Some(Searched { block: block.clone(), is_apart, asked_rows: 0, found: None });
         }
-        let Some(Searched { asked_rows, found, .. }) = &mut *last else { return Ok(None) };
+        let Some(Searched { is_apart, asked_rows, found, .. }) = &mut *last else {
+            return Ok(None);
+        };
+        if *is_apart {
+            return self.matching(block, parts, conditions);
+        }
         if let Some(found) = found {
             return Ok(found.as_deref().map(of_parts));
         }

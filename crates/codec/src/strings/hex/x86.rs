@@ -5,22 +5,29 @@ use std::arch::x86_64::{
     _mm512_mask_blend_epi8, _mm512_mask_shuffle_epi8, _mm512_mask_storeu_epi8,
     _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_srli_epi16,
 };
+use std::mem::MaybeUninit;
 
 use super::{CHARACTERS, Pattern, UPPER};
 
 /// Longer strings do not fit into a register.
 pub(super) const LENGTH_MAX: usize = 64;
 
-/// Writes strings one behind the other, as the portable loop does.
-pub(super) fn write(pattern: &Pattern<'_>, packed: &[u8], out: &mut [u8]) {
-    let length = pattern.bytes.len();
+/// Appends strings, as the portable loop does.
+pub(super) fn append(pattern: &Pattern<'_>, packed: &[u8], out: &mut Vec<u8>) {
+    let (length, stride) = (pattern.bytes.len(), pattern.stride());
     assert!(length <= LENGTH_MAX, "BUG: strings of {length} bytes in a register");
+    let added = packed.len() / stride * length;
+    out.reserve(added);
+    let room = &mut out.spare_capacity_mut()[..added];
     // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
-    unsafe { write_strings(pattern, packed, out) }
+    unsafe { write_strings(pattern, packed, room) }
+    // SAFETY: there is room for so many, and all of them were written: `length` bytes for each `stride` of the digits.
+    unsafe { out.set_len(out.len() + added) }
 }
 
+/// Writes strings one behind the other, all of `room`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn write_strings(pattern: &Pattern<'_>, packed: &[u8], out: &mut [u8]) {
+fn write_strings(pattern: &Pattern<'_>, packed: &[u8], room: &mut [MaybeUninit<u8>]) {
     let (length, stride) = (pattern.bytes.len(), pattern.stride());
     // Of each place which byte has its digit.
     let (mut byte_of, mut common) = ([0u8; LENGTH_MAX], [0u8; LENGTH_MAX]);
@@ -44,7 +51,7 @@ fn write_strings(pattern: &Pattern<'_>, packed: &[u8], out: &mut [u8]) {
     };
     let half = _mm512_set1_epi8(15);
     let (of_string, of_digits) = (low_bits(length), low_bits(stride));
-    for (string, digits) in out.chunks_exact_mut(length).zip(packed.chunks_exact(stride)) {
+    for (string, digits) in room.chunks_exact_mut(length).zip(packed.chunks_exact(stride)) {
         // SAFETY: the mask names the bytes of the slice.
         let digits = unsafe { _mm512_maskz_loadu_epi8(of_digits, digits.as_ptr().cast()) };
         let low = _mm512_permutexvar_epi8(byte_of, digits);
