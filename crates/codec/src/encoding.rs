@@ -87,8 +87,8 @@ encodings! {
     STRINGS_ZSTD = 0x64, "strings-zstd";
     /// Templates, and columns of the words that vary in them.
     STRINGS_TEMPLATES = 0x65, "strings-templates";
-    /// Hexadecimal digits, two a byte, at some places of strings that are alike in all others.
-    STRINGS_HEX = 0x66, "strings-hex";
+    /// Characters of an alphabet, bit-packed, at some places of strings that are alike in all others.
+    STRINGS_ALPHABET = 0x66, "strings-alphabet";
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
              20 float-decimal\n21 float-bits\n22 float-raw\n\
              40 bits-zeros\n41 bits-ones\n42 bits-plain\n43 bits-sparse\n44 bits-runs\n\
              60 strings-constant\n61 strings-plain\n62 strings-dictionary\n\
-             63 strings-lz4\n64 strings-zstd\n65 strings-templates\n66 strings-hex",
+             63 strings-lz4\n64 strings-zstd\n65 strings-templates\n66 strings-alphabet",
             "Encoding ids are on users' disks. Do not renumber or rename one: add a new id at the \
              end of its type, describe it in docs/formats/encodings.md, add a golden page, and \
              only then extend this list."

@@ -1,7 +1,7 @@
 //! Pages of strings: arbitrary bytes, addressed by offsets as in Arrow; decoded to places in a text, which equal
 //! strings may share.
 //!
-//! Encodings: one string; lengths and bytes; hexadecimal digits; a dictionary and codes; lengths and compressed blocks; templates
+//! Encodings: one string; lengths and bytes; characters of an alphabet; a dictionary and codes; lengths and compressed blocks; templates
 //! and what varies in them.
 //! Lengths and codes are integer pages, so that equal lengths and runs of codes cost next to
 //! nothing.
@@ -9,9 +9,9 @@
 //! Invariant: nothing is allocated for a decoded size before that size was checked against the
 //! caller's limit.
 
+mod alphabet;
 mod blocks;
 mod dictionary;
-mod hex;
 mod search;
 mod templates;
 mod wanted;
@@ -149,27 +149,27 @@ fn encode_without_strings(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8
     let bytes = strings.concatenated();
     let is_long = bytes.len() >= COMPRESS_BYTES_MIN;
     let codec = (effort != Effort::Fast && is_long).then(|| blocks::Codec::of(effort));
-    let Some(hex) = hex::encode(strings) else {
+    let Some(packed) = alphabet::encode(strings) else {
         return encode_plain_or_blocks(strings, effort, codec, out);
     };
-    // That digits are noise takes a compressor long to find: the first block tells.
+    // That characters are noise takes a compressor long to find: the first block tells.
     let is_noise = codec.is_some_and(|codec| {
         let block = blocks::first(bytes);
         let compressed = codec.compress(block).len() as u64;
-        hex.page.len() as u64 * block.len() as u64 <= compressed * bytes.len() as u64
+        packed.page.len() as u64 * block.len() as u64 <= compressed * bytes.len() as u64
     });
     let start = out.len();
     if !is_noise {
         encode_plain_or_blocks(strings, effort, codec, out);
-        // Digits are read, and looked for, as they are packed: they may be a little larger.
-        if hex.page.len() >= (out.len() - start) * 9 / 8 {
+        // Packed strings are read one by one, and looked for as they are: they may be a little larger.
+        if packed.page.len() >= (out.len() - start) * 9 / 8 {
             return out[start] != id::STRINGS_PLAIN;
         }
         out.truncate(start);
     }
-    out.extend_from_slice(&hex.page);
-    // What has letters is no number.
-    !hex.has_letters
+    out.extend_from_slice(&packed.page);
+    // Templates know numbers.
+    packed.are_digits
 }
 
 /// Appends a page of strings as they are, unless they are much shorter compressed; whether they are.
@@ -349,16 +349,17 @@ fn decode(
             let codec = blocks::Codec::from_id(id);
             codec.decompress(reader, total, &spans, output.bytes)
         }
-        id::STRINGS_HEX if count > 0 => hex::decode(reader, count, wanted, output),
+        id::STRINGS_ALPHABET if count > 0 => alphabet::decode(reader, count, wanted, output),
         id::STRINGS_DICTIONARY if nesting < Nesting::Innermost && count > 0 => {
             dictionary::decode(reader, count, wanted, output)
         }
         id::STRINGS_TEMPLATES if nesting == Nesting::Outermost && count > 0 => {
             templates::decode(reader, count, wanted, output)
         }
-        id::STRINGS_CONSTANT | id::STRINGS_HEX | id::STRINGS_DICTIONARY | id::STRINGS_TEMPLATES => {
-            Err(DecodeError::Corrupt("a string page that may not be here"))
-        }
+        id::STRINGS_CONSTANT
+        | id::STRINGS_ALPHABET
+        | id::STRINGS_DICTIONARY
+        | id::STRINGS_TEMPLATES => Err(DecodeError::Corrupt("a string page that may not be here")),
         id => Err(DecodeError::WrongEncoding { id, expected: "strings" }),
     }
 }

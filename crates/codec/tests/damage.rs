@@ -28,7 +28,7 @@ fn page(kind: u8, n: usize, seed: u64, effort: Effort) -> Vec<u8> {
             let mut bytes = Vec::new();
             for value in integers.iter().take(300) {
                 let number = match kind {
-                    // Digits of one length, where all are.
+                    // An alphabet, where all are such.
                     64..128 => format!("id-{value:016x}"),
                     _ => value.to_string(),
                 };

@@ -72,13 +72,13 @@ fn strings() {
 }
 
 #[test]
-fn digits() {
-    let page = listed("values \"7c-B2F\", \"09-B01\", \"f4-B9A\"");
-    let (offsets, bytes) = ([0u32, 6, 12, 18], b"7c-B2F09-B01f4-B9A");
+fn alphabets() {
+    let page = listed("values \"rack-ab\", \"rack-ca\", \"rack-bb\", \"rack-cc\"");
+    let (offsets, bytes) = ([0u32, 7, 14, 21, 28], b"rack-abrack-carack-bbrack-cc");
     assert!(is_written(&page, |effort, out| codec::encode_strings(&offsets, bytes, effort, out)));
     let (mut places, mut text) = (Vec::new(), Vec::new());
-    codec::decode_strings(&page, 3, 100, &mut places, &mut text).unwrap();
-    assert_eq!((places, &text[..]), (vec![(0, 6), (6, 6), (12, 6)], &bytes[..]));
+    codec::decode_strings(&page, 4, 100, &mut places, &mut text).unwrap();
+    assert_eq!((places, &text[..]), (vec![(0, 7), (7, 7), (14, 7), (21, 7)], &bytes[..]));
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn strings() {
         ("strings-lz4", Effort::Hot, lines(300)),
         ("strings-zstd", Effort::Cold, lines(300)),
         ("strings-templates", Effort::Cold, lines(300)),
-        ("strings-hex", Effort::Hot, ids),
+        ("strings-alphabet", Effort::Hot, ids),
     ];
     for (name, effort, strings) in cases {
         let mut offsets = vec![0];

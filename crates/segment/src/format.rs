@@ -21,10 +21,10 @@ const FEATURE_EDGES: u32 = 1;
 const FEATURE_TIGHT: u32 = 2;
 /// Incompatible feature: pages of strings can be templates.
 const FEATURE_TEMPLATES: u32 = 4;
-/// Incompatible feature: pages of strings can be hexadecimal digits.
-const FEATURE_HEX: u32 = 8;
+/// Incompatible feature: pages of strings can be characters of an alphabet.
+const FEATURE_ALPHABET: u32 = 8;
 /// Those that this version knows, and names in what it writes.
-const FEATURES: u32 = FEATURE_EDGES | FEATURE_TIGHT | FEATURE_TEMPLATES | FEATURE_HEX;
+const FEATURES: u32 = FEATURE_EDGES | FEATURE_TIGHT | FEATURE_TEMPLATES | FEATURE_ALPHABET;
 
 const HEADER_CRC_AT: usize = 28;
 pub(crate) const HEADER_LEN: usize = HEADER_CRC_AT + 4;

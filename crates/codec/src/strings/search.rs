@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{dictionary, hex, templates};
+use super::{alphabet, dictionary, templates};
 use crate::encoding::id;
 use crate::error::{Result, check_range};
 use crate::wire::Reader;
@@ -83,7 +83,9 @@ pub fn search_strings(
             let bits = if finder.wants(reader.rest()) { u64::MAX } else { 0 };
             Ok(Some(filled(range.len(), bits)))
         }
-        id::STRINGS_HEX if count > 0 => hex::search(reader, count, range, finder).map(Some),
+        id::STRINGS_ALPHABET if count > 0 => {
+            alphabet::search(reader, count, range, finder).map(Some)
+        }
         id::STRINGS_DICTIONARY if count > 0 => {
             dictionary::search(reader, count, range, finder, max_bytes).map(Some)
         }
@@ -97,7 +99,7 @@ pub fn search_strings(
 /// Whether some strings of a page take as much shorter to search than all as they are fewer.
 #[must_use]
 pub fn are_searched_apart(page: &[u8]) -> bool {
-    matches!(page.first(), Some(&(id::STRINGS_CONSTANT | id::STRINGS_HEX)))
+    matches!(page.first(), Some(&(id::STRINGS_CONSTANT | id::STRINGS_ALPHABET)))
 }
 
 /// The first so many bits of copies of a word.
