@@ -139,27 +139,33 @@ proptest! {
             Just(b"0f".to_vec()), Just(b"A-".to_vec()), Just(b"order-0".to_vec()), Just(b"der-".to_vec()), Just(b"g 0".to_vec()),
             prop::collection::vec(any::<u8>(), 0..3),
         ],
+        part in any::<prop::sample::Index>(),
     ) {
         let n = strings.len();
         let (page, _) = page_of(&strings, effort);
         let range = between(from, n);
         let has = |string: &[u8], text: &[u8]| text.is_empty() || string.windows(text.len()).any(|w| w == text);
         let whole = strings.get(range.start).cloned().unwrap_or_default();
+        let (head, tail) = whole.split_at(part.index(whole.len() + 1));
         let is_even = |string: &[u8]| string.len().is_multiple_of(2);
         let (has_text, has_whole) = (|string: &[u8]| has(string, &text), |string: &[u8]| has(string, &whole));
-        let finders: [TextFinder<'_>; 5] = [
+        let has_none = |_: &[u8]| panic!("where it is has been said");
+        let finders: [TextFinder<'_>; 8] = [
             TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Having },
             TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Starting },
             TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Ending },
             TextFinder { texts: &[&text], has_text: &has_text, wants: Wants::Matching(&is_even) },
             TextFinder { texts: &[&whole], has_text: &has_whole, wants: Wants::Being },
+            TextFinder { texts: &[&text, &whole, head], has_text: &has_none, wants: Wants::Being },
+            TextFinder { texts: &[head], has_text: &has_none, wants: Wants::Starting },
+            TextFinder { texts: &[tail, &whole], has_text: &has_none, wants: Wants::Ending },
         ];
         for finder in finders {
             let is_wanted = |string: &[u8]| match finder.wants {
                 Wants::Having => has_text(string),
-                Wants::Being => string == whole,
-                Wants::Starting => string.starts_with(&text),
-                Wants::Ending => string.ends_with(&text),
+                Wants::Being => finder.texts.contains(&string),
+                Wants::Starting => finder.texts.iter().any(|text| string.starts_with(text)),
+                Wants::Ending => finder.texts.iter().any(|text| string.ends_with(text)),
                 Wants::Matching(_) => has_text(string) && is_even(string),
             };
             let found = search_strings(&page, n, range.clone(), &finder, 1 << 20).unwrap();

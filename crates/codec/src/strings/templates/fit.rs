@@ -68,6 +68,81 @@ impl<'t> Fit<'t> {
         }
     }
 
+    /// The same where the text is all of the string.
+    pub(super) fn add_whole(
+        text: &'t [u8],
+        pieces: &[&[u8]],
+        (at, is_number): (usize, bool),
+        fits: &mut Vec<Self>,
+    ) {
+        let (before, after) = (pieces[at], pieces[at + 1]);
+        let (is_first, is_last) = (at == 0, at + 2 == pieces.len());
+        let begins = |start: &usize| {
+            text[..*start].ends_with(before) && (!is_first || *start == before.len())
+        };
+        let ends = |end: &usize| {
+            text[*end..].starts_with(after) && (!is_last || text.len() - *end == after.len())
+        };
+        for start in (0..text.len()).filter(begins) {
+            for end in (start + 1..=text.len()).filter(ends) {
+                Self::add_part(&text[start..end], Part::All, is_number, fits);
+            }
+        }
+    }
+
+    /// The ways in which a text may lie over the first word where it begins the string.
+    pub(super) fn add_first(
+        text: &'t [u8],
+        pieces: &[&[u8]],
+        is_number: bool,
+        fits: &mut Vec<Self>,
+    ) {
+        let Some(text) = text.strip_prefix(pieces[0]) else { return };
+        let after = pieces[1];
+        let is_last = pieces.len() == 2;
+        for end in 1..text.len() {
+            let rest = &text[end..];
+            let agrees = match rest.len() <= after.len() {
+                true => after.starts_with(rest),
+                false => !is_last && rest.starts_with(after),
+            };
+            if agrees {
+                Self::add_part(&text[..end], Part::All, is_number, fits);
+            }
+        }
+        Self::add_part(text, Part::Beginning, is_number, fits);
+    }
+
+    /// The same over the last word where it ends the string.
+    pub(super) fn add_last(
+        text: &'t [u8],
+        pieces: &[&[u8]],
+        is_number: bool,
+        fits: &mut Vec<Self>,
+    ) {
+        let Some(text) = text.strip_suffix(pieces[pieces.len() - 1]) else { return };
+        let before = pieces[pieces.len() - 2];
+        let is_first = pieces.len() == 2;
+        for start in 1..text.len() {
+            let rest = &text[..start];
+            let agrees = match rest.len() <= before.len() {
+                true => before.ends_with(rest),
+                false => !is_first && rest.ends_with(before),
+            };
+            if agrees {
+                Self::add_part(&text[start..], Part::All, is_number, fits);
+            }
+        }
+        Self::add_part(text, Part::End, is_number, fits);
+    }
+
+    /// Adds a way that does not decide.
+    fn add_part(text: &'t [u8], part: Part, is_number: bool, fits: &mut Vec<Self>) {
+        if !text.is_empty() && (!is_number || text.iter().all(u8::is_ascii_digit)) {
+            fits.push(Self { text, part, decides: false });
+        }
+    }
+
     /// Whether the text may lie over a word so.
     pub(super) fn lies_over(&self, word: &[u8]) -> bool {
         match self.part {
@@ -81,19 +156,15 @@ impl<'t> Fit<'t> {
     /// Adds those of some numbers, of which as many digits are shown at least, which the text may lie over so; not for a text within
     /// them.
     pub(super) fn select_numbers(&self, numbers: &[u64], digits_min: usize, found: &mut [bool]) {
-        let mut select = |holds: &dyn Fn(u64) -> bool| {
-            for (found, number) in found.iter_mut().zip(numbers) {
-                *found |= holds(*number);
-            }
-        };
         if self.part == Part::End && self.text.len() < DIGITS_MAX {
             let Some((modulus, rest)) = self.modulus() else { return };
             let shortest = if digits_min >= self.text.len() { 0 } else { modulus / 10 };
-            return select(&|number| number % modulus == rest && number >= shortest);
+            let holds = |number| number % modulus == rest && number >= shortest;
+            return select(numbers, found, holds);
         }
         for range in self.ranges(digits_min) {
             let (first, len) = (*range.start(), range.end() - range.start());
-            select(&|number| number.wrapping_sub(first) <= len);
+            select(numbers, found, |number| number.wrapping_sub(first) <= len);
         }
     }
 
@@ -122,6 +193,13 @@ impl<'t> Fit<'t> {
             Some(from..=from.saturating_add(all - 1))
         };
         more.map_while(range).collect()
+    }
+}
+
+/// Adds those of some numbers for which something holds.
+fn select(numbers: &[u64], found: &mut [bool], holds: impl Fn(u64) -> bool) {
+    for (found, number) in found.iter_mut().zip(numbers) {
+        *found |= holds(*number);
     }
 }
 

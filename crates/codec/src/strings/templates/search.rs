@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::fit::{Fit, Part};
-use super::{Padded, Page, Wanted, each_stretch};
+use super::{Column, Padded, Page, Wanted, each_stretch};
 use crate::error::Result;
 use crate::strings::TextPlace;
 use crate::strings::search::{TextFinder, Wants};
@@ -84,6 +84,7 @@ fn search_stretch(
                 Found::Some(look_closer(&page, code, all, finder, max_bytes)?)
             }
             Rule::Words(columns) => by_words(&page, code, &columns, finder, max_bytes)?,
+            Rule::AllWords(columns) => by_all_words(&page, code, &columns, finder, max_bytes)?,
         });
     }
     let mut passed = vec![0; found.len()];
@@ -135,6 +136,8 @@ enum Rule<'t> {
     Perhaps,
     /// Words in some columns decide, or tell which may be: of each its place, and how a text may lie over its words.
     Words(Vec<(usize, Vec<Fit<'t>>)>),
+    /// The same, but words of each of them have to be such ones.
+    AllWords(Vec<(usize, Vec<Fit<'t>>)>),
 }
 
 impl<'t> Rule<'t> {
@@ -146,17 +149,26 @@ impl<'t> Rule<'t> {
             return if finder.wants(pieces[0]) { Self::All } else { Self::None };
         }
         let (first, last) = (pieces[0], pieces[pieces.len() - 1]);
-        // A word beside a piece at an end may go on with what the piece begins.
-        let mut texts = finder.texts.iter();
+        let is_number = |at: usize| page.columns(code)[at].is_number();
+        let last_word = pieces.len() - 2;
+        let mut fits = Vec::new();
         match finder.wants {
+            // A word beside a piece at an end may go on with what the piece begins.
             Wants::Starting if finder.wants(first) => Self::All,
-            Wants::Starting if texts.any(|text| text.starts_with(first)) => Self::Perhaps,
-            Wants::Ending if finder.wants(last) => Self::All,
-            Wants::Ending if texts.any(|text| text.ends_with(last)) => Self::Perhaps,
-            Wants::Starting | Wants::Ending => Self::None,
-            Wants::Being if !texts.any(|text| text.starts_with(first) && text.ends_with(last)) => {
-                Self::None
+            Wants::Starting => {
+                let mut add =
+                    |text: &&'t [u8]| Fit::add_first(text, &pieces, is_number(0), &mut fits);
+                finder.texts.iter().for_each(&mut add);
+                Self::of_fits(vec![(0, fits)])
             }
+            Wants::Ending if finder.wants(last) => Self::All,
+            Wants::Ending => {
+                let is_number = is_number(last_word);
+                let mut add = |text: &&'t [u8]| Fit::add_last(text, &pieces, is_number, &mut fits);
+                finder.texts.iter().for_each(&mut add);
+                Self::of_fits(vec![(last_word, fits)])
+            }
+            Wants::Being => Self::of_all_words(page, code, &pieces, finder),
             Wants::Having if pieces.iter().any(|piece| (finder.has_text)(piece)) => Self::All,
             _ if pieces.iter().any(|piece| (finder.has_text)(piece)) => Self::Perhaps,
             _ => Self::of_words(page, code, &pieces, finder),
@@ -165,15 +177,38 @@ impl<'t> Rule<'t> {
 
     /// The same where no piece has a text.
     fn of_words(page: &Page<'_>, code: usize, pieces: &[&[u8]], finder: &TextFinder<'t>) -> Self {
-        let mut columns = Vec::new();
-        for (at, column) in page.columns(code).iter().enumerate() {
+        let of_column = |(at, column): (usize, &Column<'_>)| {
             let (mut fits, is_number) = (Vec::new(), column.is_number());
             finder.texts.iter().for_each(|text| Fit::add(text, pieces, (at, is_number), &mut fits));
-            if !fits.is_empty() {
-                columns.push((at, fits));
-            }
-        }
+            (at, fits)
+        };
+        Self::of_fits(page.columns(code).iter().enumerate().map(of_column).collect())
+    }
+
+    /// The same if some column has ways in which a text may lie over its words.
+    fn of_fits(mut columns: Vec<(usize, Vec<Fit<'t>>)>) -> Self {
+        columns.retain(|(_, fits)| !fits.is_empty());
         if columns.is_empty() { Self::None } else { Self::Words(columns) }
+    }
+
+    /// The same where texts are looked for that are strings as a whole.
+    fn of_all_words(
+        page: &Page<'_>,
+        code: usize,
+        pieces: &[&[u8]],
+        finder: &TextFinder<'t>,
+    ) -> Self {
+        let of_column = |(at, column): (usize, &Column<'_>)| {
+            let (mut fits, place) = (Vec::new(), (at, column.is_number()));
+            finder.texts.iter().for_each(|text| Fit::add_whole(text, pieces, place, &mut fits));
+            (at, fits)
+        };
+        let columns: Vec<_> = page.columns(code).iter().enumerate().map(of_column).collect();
+        // A word that is a text may be empty.
+        let is_ruled_out = |(at, fits): &(usize, Vec<Fit<'_>>)| {
+            fits.is_empty() && page.columns(code)[*at].is_number()
+        };
+        if columns.iter().any(is_ruled_out) { Self::None } else { Self::AllWords(columns) }
     }
 }
 
@@ -193,18 +228,10 @@ fn by_words(
     finder: &TextFinder<'_>,
     max_bytes: usize,
 ) -> Result<Found> {
-    let template = &page.templates[code];
-    let mut found = vec![false; template.within];
+    let mut found = vec![false; page.templates[code].within];
     let mut has_empty = false;
-    for (at, fits) in columns {
-        let (column, within) = (&page.columns(code)[*at], 0..template.within);
-        if column.is_number() && fits.iter().all(|fit| fit.part != Part::Within) {
-            let numbers = column.numbers(template, within)?;
-            fits.iter().for_each(|fit| fit.select_numbers(&numbers, column.digits_min, &mut found));
-        } else {
-            let words = column.words(template, within.clone(), within, max_bytes)?;
-            has_empty |= select_texts(words.into_texts(), fits, finder, &mut found);
-        }
+    for column in columns {
+        has_empty |= select(page, code, column, (finder, max_bytes), &mut found)?;
     }
     let mut fits = columns.iter().flat_map(|(_, fits)| fits);
     let decides =
@@ -214,6 +241,45 @@ fn by_words(
         true if decides => Found::Some(found),
         true => Found::Some(look_closer(page, code, found, finder, max_bytes)?),
     })
+}
+
+/// The same if each column has to have such a word.
+fn by_all_words(
+    page: &Page<'_>,
+    code: usize,
+    columns: &[(usize, Vec<Fit<'_>>)],
+    finder: &TextFinder<'_>,
+    max_bytes: usize,
+) -> Result<Found> {
+    let mut found = vec![true; page.templates[code].within];
+    for column in columns {
+        let mut of_column = vec![false; found.len()];
+        select(page, code, column, (finder, max_bytes), &mut of_column)?;
+        found.iter_mut().zip(&of_column).for_each(|(found, here)| *found &= here);
+        if !found.contains(&true) {
+            return Ok(Found::None);
+        }
+    }
+    Ok(Found::Some(look_closer(page, code, found, finder, max_bytes)?))
+}
+
+/// Adds those strings of a template of whose word in a column a text may have a part; whether there are empty words.
+fn select(
+    page: &Page<'_>,
+    code: usize,
+    (at, fits): &(usize, Vec<Fit<'_>>),
+    (finder, max_bytes): (&TextFinder<'_>, usize),
+    found: &mut [bool],
+) -> Result<bool> {
+    let template = &page.templates[code];
+    let (column, within) = (&page.columns(code)[*at], 0..template.within);
+    if column.is_number() && fits.iter().all(|fit| fit.part != Part::Within) {
+        let numbers = column.numbers(template, within)?;
+        fits.iter().for_each(|fit| fit.select_numbers(&numbers, column.digits_min, found));
+        return Ok(false);
+    }
+    let words = column.words(template, within.clone(), within, max_bytes)?;
+    Ok(select_texts(words.into_texts(), fits, finder, found))
 }
 
 /// Adds those words which a text may lie over, or in, and empty ones, over which no part of a text tells whether it lies. Whether
@@ -228,7 +294,7 @@ fn select_texts(
     let all_within = fits.iter().all(|fit| fit.part == Part::Within);
     // Words lie one after another: what is in none of them is in all of them at most where two meet.
     let has_empty = places.iter().any(|(_, len)| *len == 0);
-    if all_within && !has_empty && !(finder.has_text)(text.bytes()) {
+    if all_within && !has_empty && !(may_be_within && (finder.has_text)(text.bytes())) {
         return false;
     }
     let holds = |word: &[u8]| {
