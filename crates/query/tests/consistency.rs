@@ -176,6 +176,7 @@ fn tiny() -> QueryTuning {
         window_rows: 7,
         window_series_rows: 1,
         extreme_series_rows: 4,
+        beside_rows: 0,
     }
 }
 
@@ -246,6 +247,38 @@ proptest! {
         let mut other = with(&rows, options);
         other.context.threads = threads;
         other.context.tuning = QueryTuning { extreme_series_rows, ..tiny() };
+        prop_assert_eq!(other.short(&query), want, "{}", query);
+    }
+
+    #[test]
+    fn what_is_beside_a_point_does_not_depend_on_the_way(
+        rows in (1i32..4).prop_flat_map(rows),
+        (function, field) in (pick(&["max", "min", "first", "last"]), pick(&["i", "f", "b"])),
+        beside in pick(&["s", "f, h", "*", "b, r, s", "i::float, s", "i * 2", "x, s"]),
+        from in pick(&["m", "m", "n"]),
+        condition in pick(&[
+            "", "", " AND h = 'a'", " AND i > 0", " AND s = 'u' AND f < 1.5", " AND (r = 'x' OR i > 0)",
+        ]),
+        rest in pick(&[
+            "", " GROUP BY h", " GROUP BY time(20ns)", " GROUP BY time(7ns, 3ns), r fill(none)", " GROUP BY *, time(60ns)",
+        ]),
+        order in pick(&["", "", " ORDER BY time DESC", " LIMIT 2", " SLIMIT 1"]),
+        item_rows in 1usize..6,
+        (filters, rows_per_series, joins_series, ends) in any::<(bool, bool, bool, bool)>(),
+        threads in 1usize..3,
+    ) {
+        let times = "time >= -30 AND time < 150";
+        let query = format!("SELECT {function}({field}), {beside} FROM {from} WHERE {times}{condition}{rest}{order}");
+        let mut first = with(&rows, ReferenceOptions::default());
+        first.context.tuning.beside_rows = u64::MAX;
+        let want = first.short(&query);
+
+        let summaries = SummaryMode::Mixed;
+        let options =
+            ReferenceOptions { item_rows, summaries, filters, rows_per_series, joins_series, ends };
+        let mut other = with(&rows, options);
+        other.context.threads = threads;
+        other.context.tuning.beside_rows = 0;
         prop_assert_eq!(other.short(&query), want, "{}", query);
     }
 

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use model::{Column, ColumnBatch, FieldType, Reservation, SummaryBatch, TimeRange, Values};
+use model::{Column, ColumnBatch, FieldType, Reservation, Scalar, SummaryBatch, TimeRange, Values};
 
 use self::collect::{AuxColumn, Collect, Finished, Origin};
 use self::output::PointsOutput;
@@ -341,7 +341,7 @@ impl<'a> Accumulator<'a> {
         if self.states.iter().any(has_points) {
             let column = |source: &ColumnSource| match source {
                 // Looked up per series where it is needed.
-                ColumnSource::Tag { .. } => {
+                ColumnSource::Tag { .. } | ColumnSource::RowSeries | ColumnSource::RowTime => {
                     Cow::Owned(Column::new(Values::empty(FieldType::String)))
                 }
                 source => source.column(batch, table),
@@ -364,7 +364,8 @@ impl<'a> Accumulator<'a> {
                 State::Pick(pick) => {
                     pick.grow(slots);
                     let column = source.column(batch, table);
-                    let cells = |row: usize, series: u32| aux_cells(input, &aux, row, series);
+                    let cells =
+                        |row: usize, series: u32| aux_cells(input, (&aux, times), row, series);
                     let runs = (at as u32, self.runs.as_slice());
                     pick.add_rows(&column, times, runs, input.ascending, cells);
                 }
@@ -509,17 +510,26 @@ fn combination(combinations: &[Arc<[u32]>], origin: Origin) -> u32 {
 fn aux_column<'b>((source, column): (&ColumnSource, &'b Cow<'_, Column>)) -> AuxColumn<'b> {
     match source {
         ColumnSource::Tag { .. } => AuxColumn::Tag,
-        ColumnSource::Missing(_) => AuxColumn::Missing,
+        ColumnSource::Missing(_) | ColumnSource::RowSeries | ColumnSource::RowTime => {
+            AuxColumn::Missing
+        }
         ColumnSource::Column { .. } => AuxColumn::Column(column),
     }
 }
 
 /// The other cells of a row.
-fn aux_cells(input: &Input, aux: &[Cow<'_, Column>], row: usize, series: u32) -> Vec<Cell> {
+fn aux_cells(
+    input: &Input,
+    (aux, times): (&[Cow<'_, Column>], &[i64]),
+    row: usize,
+    series: u32,
+) -> Vec<Cell> {
     let of = |(source, column): (&ColumnSource, &Cow<'_, Column>)| match source {
         ColumnSource::Tag { at, blank } => input.tag_cell(*at, *blank, series),
         ColumnSource::Missing(_) => None,
         ColumnSource::Column { .. } => column.get(row),
+        ColumnSource::RowSeries => Some(Scalar::Unsigned(series.into())),
+        ColumnSource::RowTime => Some(Scalar::Integer(times[row])),
     };
     input.aux.iter().zip(aux).map(of).collect()
 }

@@ -5,11 +5,13 @@
 //! [`in_slices`].
 //!
 //! First and last values are read from the ends of series: see [`ends`]. A greatest or least value of all rows is known from
-//! summaries, and its time looked for: see [`extreme`]; of a few greatest or least what they are at least: see [`bounded`].
+//! summaries, and its time looked for: see [`extreme`]; of a few greatest or least what they are at least: see [`bounded`]. Other columns of few points are read when it is known which
+//! rows they are: see [`beside`].
 //!
 //! Transformed functions look at windows before the range. Functions that look equally far are
 //! computed together, in a pass over the rows of their range.
 
+mod beside;
 mod bounded;
 mod by_group;
 mod by_window;
@@ -327,6 +329,9 @@ impl Run<'_> {
             return Ok(vec![vec![point]]);
         }
         if alone && let Some(points) = bounded::points(self)? {
+            return Ok(points);
+        }
+        if alone && let Some(points) = beside::points(self, &groups)? {
             return Ok(points);
         }
         let range = self.read_range();

@@ -47,11 +47,20 @@ pub(crate) struct Input {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ColumnSource {
     /// A column of the batches, read as another type perhaps.
-    Column { at: usize, cast: Option<FieldType> },
+    Column {
+        at: usize,
+        cast: Option<FieldType>,
+    },
     /// A column of the series table. `blank`: an absent tag is an empty text, not a missing value.
-    Tag { at: usize, blank: bool },
+    Tag {
+        at: usize,
+        blank: bool,
+    },
     /// Nowhere.
     Missing(FieldType),
+    /// The ordinal of a row's series, and its time: what says which row it is.
+    RowSeries,
+    RowTime,
 }
 
 /// A condition that is evaluated for each row.
@@ -324,6 +333,31 @@ impl Input {
         Ok(self.scan.open(slice)?)
     }
 
+    /// What to ask for the columns that functions and the condition look at, and where these are then; `None`: there are no others.
+    pub(crate) fn without_aux(&self) -> Option<(ScanRequest, Vec<ColumnSource>, Option<Filter>)> {
+        let request = self.request.as_ref()?;
+        let mut kept: Vec<usize> = Vec::new();
+        let mut placed = |source: &ColumnSource| match source {
+            ColumnSource::Column { at, cast } => {
+                let place = kept.iter().position(|kept| kept == at).unwrap_or_else(|| {
+                    kept.push(*at);
+                    kept.len() - 1
+                });
+                ColumnSource::Column { at: place + 1, cast: *cast }
+            }
+            source => source.clone(),
+        };
+        let calls = self.calls.iter().map(&mut placed).collect();
+        let filter = self.filter.as_ref().map(|filter| Filter {
+            predicate: filter.predicate.clone(),
+            slots: filter.slots.iter().map(&mut placed).collect(),
+            shown: None,
+        });
+        let fields: Vec<_> = kept.iter().map(|at| request.fields[at - 1].clone()).collect();
+        let is_less = fields.len() < request.fields.len();
+        is_less.then(|| (ScanRequest { fields, ..request.clone() }, calls, filter))
+    }
+
     /// The rows of a batch that satisfy the condition.
     pub(crate) fn wanted_rows(&self, batch: ColumnBatch) -> ColumnBatch {
         let Some(filter) = &self.filter else { return batch };
@@ -387,6 +421,7 @@ impl ColumnSource {
                 Cow::Owned(tag_column(batch.rows, &batch.runs, &table.tags[*at], *blank))
             }
             Self::Missing(field_type) => Cow::Owned(missing(*field_type, batch.rows)),
+            Self::RowSeries | Self::RowTime => panic!("BUG: which row it is as a column"),
         }
     }
 }

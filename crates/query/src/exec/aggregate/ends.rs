@@ -89,7 +89,7 @@ pub(super) struct Seeker {
 fn columns(input: &Input) -> Vec<usize> {
     let column = |source: &ColumnSource| match source {
         ColumnSource::Column { at, .. } => Some(*at),
-        ColumnSource::Tag { .. } | ColumnSource::Missing(_) => None,
+        _ => None,
     };
     let mut columns: Vec<usize> = input.calls.iter().filter_map(column).collect();
     columns.sort_unstable();

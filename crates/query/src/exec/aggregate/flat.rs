@@ -10,7 +10,7 @@ use std::sync::Arc;
 use influxql::Fill;
 use model::{ColumnBatch, FieldType, Name, Reservation, SeriesHeader, Strings};
 
-use super::{Aggregate, Points};
+use super::{Aggregate, Points, beside};
 use crate::QueryError;
 use crate::exec::accumulate::flat::GroupRows;
 use crate::exec::rows::Block;
@@ -156,6 +156,10 @@ impl Aggregate {
         let run = self.run(&self.passes[0], unit);
         let read = run.groups_at_once(self.done);
         let groups = self.done..self.done + read;
+        if let Some(of_groups) = beside::points(&run, &groups)? {
+            let points = GroupPoints { of_groups, are_transformed: true };
+            return Ok((read, Read::Points(groups, points)));
+        }
         let state = run.read_state(groups.clone(), run.read_range(), None)?;
         let (fills, range) = (self.select.fill != Fill::None, self.select.range);
         let filled =
