@@ -87,7 +87,8 @@ pub struct QueryTuning {
     pub extreme_rows: u64,
     /// With more rows a series it is looked for series by series.
     pub extreme_series_rows: u64,
-    /// With so many rows for each point of a selector other columns are read of the points, once these are known.
+    /// With so many rows for each point of a selector, or more, other columns are read of the points, once these are known: about as
+    /// many texts are decoded in the time that a row takes to find.
     pub beside_rows: u64,
 }
 
@@ -106,7 +107,7 @@ impl Default for QueryTuning {
             window_series_rows: 1 << 10,
             extreme_rows: 1 << 16,
             extreme_series_rows: 1 << 13,
-            beside_rows: 1 << 12,
+            beside_rows: 1 << 11,
         }
     }
 }
