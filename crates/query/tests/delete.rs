@@ -1,5 +1,7 @@
 //! DELETE with conditions on fields: what a SELECT with the same condition shows is what goes.
 
+#[path = "support/meddled.rs"]
+mod meddled;
 #[path = "support/database.rs"]
 mod support;
 
@@ -7,18 +9,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use catalog::Catalog;
-use model::{
-    Budget, DatabaseId, Interrupt, MeasurementSchema, PolicyId, Scalar, SeriesKey, TimeRange,
-};
+use meddled::Moment;
+use model::{Budget, Interrupt, PolicyId, Scalar, SeriesKey};
 use proptest::prelude::*;
-use query::QueryContext;
-use store::reference::{ReferenceOptions, ReferenceStore};
+use store::reference::ReferenceOptions;
 use store::testing::{Row, read_all, write};
-use store::{
-    CatalogDocument, DeleteRequest, DeleteTarget, MetadataCursor, MetadataRequest, Metric, Policy,
-    Revision, Scan, ScanRequest, Store, StoreError, SwapOutcome, WriteOutcome, WriteRequest,
-};
+use store::{DeleteTarget, Policy};
 use support::{Database, NOW_NS};
 
 const LINES: &str = "
@@ -138,93 +134,24 @@ fn many_rows_go_in_parts() {
     assert_eq!(db.short("SELECT count(v), sum(v) FROM m"), "m: time count sum\n0 15000 45000");
 }
 
-/// A store in which somebody writes just before each delete.
-#[derive(Debug)]
-struct Meddled {
-    inner: ReferenceStore,
-    policy: Policy,
-    deletes: AtomicUsize,
-}
-
-impl Store for Meddled {
-    fn write(&self, request: &WriteRequest<'_>) -> Result<WriteOutcome, StoreError> {
-        self.inner.write(request)
-    }
-
-    fn scan(&self, request: &ScanRequest) -> Result<Box<dyn Scan>, StoreError> {
-        self.inner.scan(request)
-    }
-
-    fn metadata(&self, request: &MetadataRequest) -> Result<Box<dyn MetadataCursor>, StoreError> {
-        self.inner.metadata(request)
-    }
-
-    fn schema(
-        &self,
-        database: DatabaseId,
-        measurement: &str,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Arc<MeasurementSchema>>, StoreError> {
-        self.inner.schema(database, measurement, interrupt)
-    }
-
-    fn revision(&self, policy: PolicyId, time: TimeRange) -> Result<Option<Revision>, StoreError> {
-        self.inner.revision(policy, time)
-    }
-
-    fn delete(&self, request: &DeleteRequest) -> Result<(), StoreError> {
+#[test]
+fn rows_written_meanwhile_stay() {
+    let deletes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&deletes);
+    let db = meddled::database(Box::new(move |moment| {
+        let Moment::Deleting(request) = moment else { return Vec::new() };
         assert!(matches!(request.target, DeleteTarget::Matching(_)));
-        self.deletes.fetch_add(1, Ordering::Relaxed);
+        counted.fetch_add(1, Ordering::Relaxed);
         let nan = Row::new("m,h=a", &[("f", Scalar::Float(0.5))], 3);
         let same = Row::new("m,h=a", &[("f", Scalar::Float(7.0))], 1);
         let other = Row::new("m,h=a", &[("g", Scalar::Float(1.0))], 4);
-        write(&self.inner, self.policy, &[nan, same, other], NOW_NS)?;
-        self.inner.delete(request)
-    }
-
-    fn expire(&self, _: DatabaseId, _: PolicyId, _: i64) -> Result<u64, StoreError> {
-        Err(StoreError::Unsupported("expiry"))
-    }
-
-    fn catalog(&self) -> Result<CatalogDocument, StoreError> {
-        self.inner.catalog()
-    }
-
-    fn swap_catalog(&self, expected: u64, bytes: &[u8]) -> Result<SwapOutcome, StoreError> {
-        self.inner.swap_catalog(expected, bytes)
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        self.inner.metrics()
-    }
-
-    fn close(&self) -> Result<(), StoreError> {
-        self.inner.close()
-    }
-}
-
-#[test]
-fn rows_written_meanwhile_stay() {
-    let policy = Policy {
-        database: DatabaseId(1),
-        id: PolicyId(1),
-        partition_ns: 604_800_000_000_000,
-        retention_ns: None,
-    };
-    let deletes = AtomicUsize::new(0);
-    let store = Arc::new(Meddled { inner: ReferenceStore::new(), policy, deletes });
-    let shared: Arc<dyn Store> = Arc::<Meddled>::clone(&store);
-    let catalog = Arc::new(Catalog::open(Arc::clone(&shared)).unwrap());
-    catalog.create_database("t", None).unwrap();
-    assert_eq!(catalog.snapshot().resolve("t", None).unwrap().id, policy.id);
-    let mut context = QueryContext::new(shared, catalog, NOW_NS);
-    context.database = Some("t".to_owned());
-    let db = Database { context };
+        vec![nan, same, other]
+    }));
     let f = |time, f: f64| Row::new("m,h=a", &[("f", Scalar::Float(f))], time);
     // Bit for bit: what is not a number, and the zero that is negative.
     db.write_rows(&[f(1, 7.0), f(2, f64::NAN), f(3, f64::NAN), f(4, -0.0), f(5, 1.0)]);
     assert_eq!(db.short("DELETE FROM m WHERE f != 1"), "");
-    assert_eq!(store.deletes.load(Ordering::Relaxed), 1);
+    assert_eq!(deletes.load(Ordering::Relaxed), 1);
     let left: Vec<(i64, String)> =
         rows(&db, "m").iter().map(|row| (row.time_ns, format!("{:?}", row.fields))).collect();
     let field = |time, value: &str| (time, format!("[(\"f\", Float({value}))]"));

@@ -24,7 +24,11 @@ pub(crate) struct Database {
 impl Database {
     /// An empty database over a reference store.
     pub(crate) fn new(options: ReferenceOptions) -> Self {
-        let store: Arc<dyn Store> = Arc::new(ReferenceStore::with_options(options));
+        Self::over(Arc::new(ReferenceStore::with_options(options)))
+    }
+
+    /// An empty database over an empty store.
+    pub(crate) fn over(store: Arc<dyn Store>) -> Self {
         let catalog = Arc::new(Catalog::open(Arc::clone(&store)).expect("a fresh catalog"));
         catalog.create_database("t", None).expect("a legal name");
         let mut context = QueryContext::new(store, catalog, NOW_NS);

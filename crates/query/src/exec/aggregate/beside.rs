@@ -4,6 +4,7 @@
 //! Invariants
 //! - Both scans see the same rows: the store's revision is the same before the first is opened and after the second was.
 //! - A row is known by its series and its time.
+//! - Series are those that the unit has: nobody wrote a new one since its scan was opened. What was planned holds.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -53,6 +54,11 @@ pub(super) fn points(
         request: Some(narrow),
     };
     let unit = Unit::of_rows(input.name.clone(), vec![input]);
+    let has_grown = unit.extent.bounds() != run.unit.extent.bounds()
+        || !have_same_series(&unit.inputs[0], &run.unit.inputs[0]);
+    if has_grown {
+        return Ok(None);
+    }
     let found =
         Run { select: &select, recipe: &recipe, unit: &unit, combinations: Vec::new(), ..*run };
     let mut of_groups = found.read(groups.clone(), found.read_range(), None)?;
@@ -71,6 +77,13 @@ pub(super) fn points(
         }
     }
     Ok(Some(of_groups))
+}
+
+/// Whether series of the same numbers have the same tags.
+fn have_same_series(a: &Input, b: &Input) -> bool {
+    let (a, b) = (a.scan.series(), b.scan.series());
+    let mut tags = a.tags.iter().zip(&b.tags);
+    a.len == b.len && tags.all(|(a, b)| a.codes == b.codes && a.values == b.values)
 }
 
 /// What the only scan of `run` was asked for, if the points of one selector are wanted with fields of their rows, few of many
