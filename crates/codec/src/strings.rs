@@ -149,7 +149,7 @@ fn encode_without_strings(strings: Strings<'_>, effort: Effort, out: &mut Vec<u8
     let bytes = strings.concatenated();
     let is_long = bytes.len() >= COMPRESS_BYTES_MIN;
     let codec = (effort != Effort::Fast && is_long).then(|| blocks::Codec::of(effort));
-    let Some(packed) = alphabet::encode(strings) else {
+    let Some(packed) = alphabet::encode(strings, effort) else {
         return encode_plain_or_blocks(strings, effort, codec, out);
     };
     // That characters are noise takes a compressor long to find: the first block tells.

@@ -28,8 +28,11 @@ fn page(kind: u8, n: usize, seed: u64, effort: Effort) -> Vec<u8> {
             let mut bytes = Vec::new();
             for value in integers.iter().take(300) {
                 let number = match kind {
-                    // An alphabet, where all are such.
-                    64..128 => format!("id-{value:016x}"),
+                    // An alphabet, where all are such, with heads or without.
+                    64..96 => format!("id-{value:016x}"),
+                    96..128 => {
+                        format!("id-{value:016x}-{:04x}", value.wrapping_mul(0x9e37_79b9) as u16)
+                    }
                     _ => value.to_string(),
                 };
                 bytes.extend_from_slice(number.as_bytes());

@@ -11,7 +11,7 @@ use meddled::{Moment, database};
 use model::Scalar;
 use store::testing::Row;
 
-const WITHOUT: &str = "m,h=b: time max s\n20 5 five\nm,h=c: time max s\n20 2 two";
+const WITHOUT: &str = "m,h=b: time max s\n20 5 \"five\"\nm,h=c: time max s\n20 2 \"two\"";
 
 fn row(host: &str, time: i64, value: i64, text: &str) -> Row {
     let fields = [("v", Scalar::Integer(value)), ("s", Scalar::String(text.into()))];
@@ -32,13 +32,13 @@ fn greatest(late: fn() -> Row, at: usize) -> String {
 
 #[test]
 fn rows_written_meanwhile_are_shown_whole_or_not_at_all() {
-    let greater = "m,h=b: time max s\n15 9 nine\nm,h=c: time max s\n20 2 two";
+    let greater = "m,h=b: time max s\n15 9 \"nine\"\nm,h=c: time max s\n20 2 \"two\"";
     let answers = |late: fn() -> Row| (0..4).map(move |at| greatest(late, at));
     for answer in answers(|| row("b", 15, 9, "nine")) {
         assert!([WITHOUT, greater].contains(&answer.as_str()), "{answer}");
     }
     // Series before others, whose numbers are others then.
-    let first = format!("m,h=a: time max s\n15 9 nine\n{WITHOUT}");
+    let first = format!("m,h=a: time max s\n15 9 \"nine\"\n{WITHOUT}");
     for answer in answers(|| row("a", 15, 9, "nine")) {
         assert!([WITHOUT, &first].contains(&answer.as_str()), "{answer}");
     }

@@ -253,7 +253,10 @@ proptest! {
     #[test]
     fn what_is_beside_a_point_does_not_depend_on_the_way(
         rows in (1i32..4).prop_flat_map(rows),
-        (function, field) in (pick(&["max", "min", "first", "last"]), pick(&["i", "f", "b"])),
+        point in pick(&[
+            "max(i)", "min(f)", "max(b)", "first(i)", "last(f)", "last(b)", "percentile(i, 60)", "percentile(f, 5)",
+            "top(i, 3)", "top(f, h, 2)", "bottom(f, 2)", "bottom(i, r, h, 3)", "sample(i, 1000)", "sample(b, 1000)",
+        ]),
         beside in pick(&["s", "f, h", "*", "b, r, s", "i::float, s", "i * 2", "x, s"]),
         from in pick(&["m", "m", "n"]),
         condition in pick(&[
@@ -268,7 +271,7 @@ proptest! {
         threads in 1usize..3,
     ) {
         let times = "time >= -30 AND time < 150";
-        let query = format!("SELECT {function}({field}), {beside} FROM {from} WHERE {times}{condition}{rest}{order}");
+        let query = format!("SELECT {point}, {beside} FROM {from} WHERE {times}{condition}{rest}{order}");
         let mut first = with(&rows, ReferenceOptions::default());
         first.context.tuning.beside_rows = u64::MAX;
         let want = first.short(&query);

@@ -2,28 +2,34 @@
 //! hexadecimal digits or in base 32 or 64.
 //!
 //! Such characters are noise, of which a compressor saves no more than the bits that nobody uses, and which it takes long for.
-//! Here each takes as many bits as the page's alphabet needs, a string is found by its number, and looked for as it is packed.
+//! Here each takes as many bits as the page's alphabet needs, a string is found by its number, and looked for as it is packed
+//! (`search`). Some begin with a time, which is no noise: numbers that ascend, mostly (`heads`).
 //!
 //! Layout: the length of a string (uvarint); what is at each of its places: the byte that all strings have there, or [`VARIES`];
-//! the number of characters that stand where strings vary (one byte), and these, ascending; then the strings, each from a byte
-//! on: for each of its places that varies the number of its character in the alphabet, in as many bits as the highest number
-//! has, the first in the lowest bits. Bits that are left over are zero.
+//! the number of characters that stand where strings vary (one byte), and these, ascending; the number of places that heads
+//! have (one byte), the first ones of those where strings vary, and, if it is not 0, the heads, an integer page after its length:
+//! of each string its characters' numbers there, in as many bits each as the highest number has, the last in the lowest bits;
+//! then the strings, each from a byte on: for each other place that varies the number of its character, in as many bits, the
+//! first in the lowest bits. Bits that are left over are zero.
 
+mod heads;
+mod search;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;
 
 use std::ops::Range;
 
-use super::search::{TextFinder, Wants};
+use self::heads::Heads;
+pub(super) use self::search::search;
 use super::wanted::Wanted;
 use super::{Output, Strings};
 use crate::{
     bitpack::bits_of,
-    encoding::id,
+    encoding::{Effort, id},
     error::{DecodeError, Result},
     simd::SimdLevel,
-    wire::{Reader, put_uvarint},
+    wire::{Reader, put_length_prefixed, put_uvarint},
 };
 
 /// A place where strings vary.
@@ -46,19 +52,32 @@ pub(super) struct Encoded {
 }
 
 /// A page, if strings are such ones and differ.
-pub(super) fn encode(strings: Strings<'_>) -> Option<Encoded> {
+pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Encoded> {
     let (pattern, alphabet) = shape_of(strings)?;
-    let shape = Shape::new(&pattern, &alphabet).ok()?;
+    let mut shape = Shape::new(&pattern, &alphabet).ok()?;
     let mut page = vec![id::STRINGS_ALPHABET];
     put_uvarint(&mut page, pattern.len() as u64);
     page.extend_from_slice(&pattern);
     page.push(alphabet.len() as u8);
     page.extend_from_slice(&alphabet);
+    if let Some((places, heads)) = heads::encode(strings, &shape, effort) {
+        shape.head_places = places;
+        page.push(places as u8);
+        put_length_prefixed(&mut page, &heads);
+    } else {
+        page.push(0);
+    }
+    pack(strings, &shape, &mut page);
+    Some(Encoded { page, are_digits: alphabet.iter().all(u8::is_ascii_digit) })
+}
+
+/// Appends strings packed, without their heads.
+fn pack(strings: Strings<'_>, shape: &Shape<'_>, page: &mut Vec<u8>) {
     page.reserve(strings.len() * shape.stride());
     let numbers = shape.numbers();
     for string in strings.iter() {
         let (mut word, mut filled) = (0u64, 0);
-        for place in &shape.places {
+        for place in shape.packed_places() {
             let number = numbers[string[usize::from(*place)] as usize];
             word |= u64::from(number) << filled;
             filled += shape.width;
@@ -69,7 +88,6 @@ pub(super) fn encode(strings: Strings<'_>) -> Option<Encoded> {
         }
         page.extend_from_slice(&word.to_le_bytes()[..filled.div_ceil(8) as usize]);
     }
-    Some(Encoded { page, are_digits: alphabet.iter().all(u8::is_ascii_digit) })
 }
 
 /// What is at each place of all strings, and which characters are where they vary.
@@ -117,6 +135,8 @@ struct Shape<'a> {
     alphabet: &'a [u8],
     /// The places that vary.
     places: Vec<u16>,
+    /// How many of them heads have.
+    head_places: usize,
     /// Bits of a character.
     width: u32,
 }
@@ -131,12 +151,29 @@ impl<'a> Shape<'a> {
             return Err(DecodeError::Corrupt("what strings of one length are made of"));
         }
         let width = bits_of(alphabet.len() as u64 - 1);
-        Ok(Self { pattern, alphabet, places, width })
+        Ok(Self { pattern, alphabet, places, head_places: 0, width })
     }
 
-    /// Bytes of a string.
+    /// The places that heads do not have.
+    fn packed_places(&self) -> &[u16] {
+        &self.places[self.head_places..]
+    }
+
+    /// The places of a head, and by how many bits the number of each is shifted there.
+    fn places_of_head(&self) -> impl Iterator<Item = (usize, u32)> {
+        let places = self.places[..self.head_places].iter();
+        let shifts = (0..self.head_places as u32).rev().map(|behind| behind * self.width);
+        places.map(|place| usize::from(*place)).zip(shifts)
+    }
+
+    /// Bits of a packed string.
+    fn packed_bits(&self) -> usize {
+        self.packed_places().len() * self.width as usize
+    }
+
+    /// Bytes of a packed string.
     fn stride(&self) -> usize {
-        (self.places.len() * self.width as usize).div_ceil(8)
+        self.packed_bits().div_ceil(8)
     }
 
     /// The number of each character.
@@ -147,45 +184,12 @@ impl<'a> Shape<'a> {
         }
         numbers
     }
-
-    /// What strings have that have a text at a place, if strings of the shape can.
-    fn pack(&self, text: &[u8], at: usize) -> Option<Packed> {
-        let fits = |(byte, pattern): (&u8, &u8)| match *pattern {
-            VARIES => self.alphabet.binary_search(byte).is_ok(),
-            pattern => *byte == pattern,
-        };
-        if !text.iter().zip(self.pattern.get(at..at + text.len())?).all(fits) {
-            return None;
-        }
-        let mut packed = Packed { bits: vec![0; self.stride()], known: vec![0; self.stride()] };
-        let (numbers, mask) = (self.numbers(), (1u16 << self.width) - 1);
-        for (bit, place) in (0..).step_by(self.width as usize).zip(&self.places) {
-            let Some(byte) = usize::from(*place).checked_sub(at).and_then(|at| text.get(at)) else {
-                continue;
-            };
-            let put = |bytes: &mut [u8], number: u16| {
-                let [low, high] = (number << (bit % 8)).to_le_bytes();
-                bytes[bit / 8] |= low;
-                bytes.iter_mut().skip(bit / 8 + 1).take(1).for_each(|byte| *byte |= high);
-            };
-            put(&mut packed.bits, numbers[*byte as usize].into());
-            put(&mut packed.known, mask);
-        }
-        Some(packed)
-    }
-}
-
-/// What is looked for, as strings are packed.
-#[derive(Debug, PartialEq)]
-struct Packed {
-    bits: Vec<u8>,
-    /// Which of these bits are; the others may be any.
-    known: Vec<u8>,
 }
 
 /// A page that was opened.
 struct Page<'a> {
     shape: Shape<'a>,
+    heads: Heads<'a>,
     packed: &'a [u8],
 }
 
@@ -197,17 +201,19 @@ impl<'a> Page<'a> {
         }
         let pattern = reader.take(length as usize)?;
         let characters = reader.u8()?;
-        let shape = Shape::new(pattern, reader.take(characters.into())?)?;
+        let mut shape = Shape::new(pattern, reader.take(characters.into())?)?;
+        shape.head_places = reader.u8()?.into();
+        let heads = Heads::read(&mut reader, &shape, count)?;
         let packed = reader.take(count * shape.stride())?;
         reader.finish()?;
-        Ok(Self { shape, packed })
+        Ok(Self { shape, heads, packed })
     }
 
     /// Some strings, packed.
     fn strings(&self, strings: Range<usize>) -> Result<&'a [u8]> {
         let stride = self.shape.stride();
         let packed = &self.packed[strings.start * stride..strings.end * stride];
-        let left = stride * 8 - self.shape.places.len() * self.shape.width as usize;
+        let left = stride * 8 - self.shape.packed_bits();
         let unused = !(u8::MAX >> left);
         if left > 0 && packed.chunks_exact(stride).any(|of_one| of_one[stride - 1] & unused != 0) {
             return Err(DecodeError::Corrupt("a character more than strings have"));
@@ -225,6 +231,11 @@ pub(super) fn decode(
 ) -> Result<()> {
     let page = Page::read(reader, count)?;
     let runs = wanted.runs();
+    let mut heads = page.heads.of(wanted.range())?;
+    if !heads.is_empty() {
+        wanted.keep(&mut heads);
+    }
+    let mut heads = heads.as_slice();
     let (length, had) = (page.shape.pattern.len(), output.bytes.len());
     let n_wanted = runs.iter().map(Range::len).sum::<usize>();
     output.check(length as u64 * n_wanted as u64)?;
@@ -232,119 +243,49 @@ pub(super) fn decode(
     output.places.extend((0..n_wanted).map(place));
     output.bytes.reserve(length * n_wanted);
     for run in runs {
-        append_at(SimdLevel::detect(), &page.shape, page.strings(run)?, output.bytes)?;
+        let of_run = heads.split_off(..run.len().min(heads.len())).unwrap_or_default();
+        append(&page.shape, (of_run, page.strings(run)?), output.bytes)?;
     }
     Ok(())
 }
 
+/// Strings without their heads, and these; none if they have none.
+type Parts<'a> = (&'a [u64], &'a [u8]);
+
 /// Appends strings.
-fn append_at(level: SimdLevel, shape: &Shape<'_>, packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
+    append_at(SimdLevel::detect(), shape, parts, out)
+}
+
+fn append_at(
+    level: SimdLevel,
+    shape: &Shape<'_>,
+    parts @ (heads, packed): Parts<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     if level == SimdLevel::Avx512 {
-        return x86::append(shape, packed, out);
+        return x86::append(shape, parts, out);
     }
-    let _ = level;
+    let _ = (level, parts);
     let (width, mask) = (shape.width as usize, (1u16 << shape.width) - 1);
-    for packed in packed.chunks_exact(shape.stride()) {
+    let character = |number: u16| shape.alphabet.get(usize::from(number)).copied().ok_or(OUTSIDE);
+    for (at, packed) in packed.chunks_exact(shape.stride()).enumerate() {
         let start = out.len();
         out.extend_from_slice(shape.pattern);
-        for (bit, place) in (0..).step_by(width).zip(&shape.places) {
+        for (place, shift) in shape.places_of_head() {
+            out[start + place] = character((heads[at] >> shift) as u16 & mask)?;
+        }
+        for (bit, place) in (0..).step_by(width).zip(shape.packed_places()) {
             let window = [packed[bit / 8], packed.get(bit / 8 + 1).copied().unwrap_or(0)];
             let number = u16::from_le_bytes(window) >> (bit % 8) & mask;
-            let Some(character) = shape.alphabet.get(usize::from(number)) else {
-                return Err(OUTSIDE);
-            };
-            out[start + usize::from(*place)] = *character;
+            out[start + usize::from(*place)] = character(number)?;
         }
     }
     Ok(())
 }
 
 const OUTSIDE: DecodeError = DecodeError::Corrupt("a character outside the alphabet");
-
-/// A bit for each string of the range whether it is wanted.
-pub(super) fn search(
-    reader: Reader<'_>,
-    count: usize,
-    range: Range<usize>,
-    finder: &TextFinder<'_>,
-) -> Result<Vec<u64>> {
-    // Where a text of a length is in strings of another.
-    let place: fn(usize, usize) -> Option<usize> = match finder.wants {
-        Wants::Being => |text, string| (text == string).then_some(0),
-        Wants::Starting => |_, _| Some(0),
-        Wants::Ending => |text, string| string.checked_sub(text),
-        // Anywhere.
-        Wants::Having | Wants::Matching(_) => return search_text(reader, count, range, finder),
-    };
-    let page = Page::read(reader, count)?;
-    let length = page.shape.pattern.len();
-    let mut bits = vec![0u64; range.len().div_ceil(64)];
-    let packed = page.strings(range)?;
-    for text in finder.texts {
-        if let Some(wanted) = place(text.len(), length).and_then(|at| page.shape.pack(text, at)) {
-            find(packed, &wanted, &mut bits);
-        }
-    }
-    Ok(bits)
-}
-
-/// The same where strings have to be written to tell.
-fn search_text(
-    reader: Reader<'_>,
-    count: usize,
-    range: Range<usize>,
-    finder: &TextFinder<'_>,
-) -> Result<Vec<u64>> {
-    let page = Page::read(reader, count)?;
-    let (length, stride) = (page.shape.pattern.len(), page.shape.stride());
-    let mut text = Vec::new();
-    let mut bits = Vec::with_capacity(range.len().div_ceil(64));
-    for packed in page.strings(range)?.chunks(stride * WRITTEN_TOGETHER) {
-        text.clear();
-        append_at(SimdLevel::detect(), &page.shape, packed, &mut text)?;
-        bits.extend(text.chunks(length * 64).map(|strings| {
-            // Most texts are in none of them, nor where two meet.
-            if !(finder.has_text)(strings) {
-                return 0;
-            }
-            let strings = strings.chunks_exact(length).rev();
-            strings.fold(0, |bits, string| bits << 1 | u64::from(finder.wants(string)))
-        }));
-    }
-    Ok(bits)
-}
-
-/// Strings that are written to be looked at, a multiple of 64: few enough for a core's cache.
-const WRITTEN_TOGETHER: usize = 256;
-
-/// Sets the bits of those of some packed strings that are `wanted`.
-fn find(packed: &[u8], wanted: &Packed, bits: &mut [u64]) {
-    let stride = wanted.bits.len();
-    // Eight bytes of a string mostly tell: the first ones, or the last.
-    let from = if wanted.known[0] == 0 { stride.saturating_sub(8) } else { 0 };
-    let (value, mask) = (word(&wanted.bits[from..]), word(&wanted.known[from..]));
-    let strings = packed.len() / stride;
-    for (at, bits) in bits.iter_mut().enumerate() {
-        for string in at * 64..strings.min(at * 64 + 64) {
-            let of_one = &packed[string * stride..];
-            if word(&of_one[from..]) & mask == value {
-                let mut bytes = of_one.iter().zip(&wanted.known).zip(&wanted.bits);
-                let is_it = bytes.all(|((byte, known), bits)| byte & known == *bits);
-                *bits |= u64::from(is_it) << (string % 64);
-            }
-        }
-    }
-}
-
-/// The first eight of some bytes; zeros behind them if they are fewer.
-#[inline]
-fn word(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(bytes) => u64::from_le_bytes(*bytes),
-        None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -509,10 +509,10 @@ fn combination(combinations: &[Arc<[u32]>], origin: Origin) -> u32 {
 
 fn aux_column<'b>((source, column): (&ColumnSource, &'b Cow<'_, Column>)) -> AuxColumn<'b> {
     match source {
-        ColumnSource::Tag { .. } => AuxColumn::Tag,
-        ColumnSource::Missing(_) | ColumnSource::RowSeries | ColumnSource::RowTime => {
-            AuxColumn::Missing
+        ColumnSource::Tag { .. } | ColumnSource::RowSeries | ColumnSource::RowTime => {
+            AuxColumn::Known
         }
+        ColumnSource::Missing(_) => AuxColumn::Missing,
         ColumnSource::Column { .. } => AuxColumn::Column(column),
     }
 }

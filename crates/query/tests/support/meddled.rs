@@ -36,7 +36,8 @@ struct Meddled {
 pub(crate) fn database(meddle: Meddle) -> Database {
     let store = Arc::new(Meddled { inner: ReferenceStore::new(), meddle });
     let db = Database::over(store);
-    assert_eq!(db.context.catalog.snapshot().resolve("t", None).unwrap().id, POLICY.id);
+    let first = db.context.catalog.snapshot().resolve("t", None).expect("the database exists").id;
+    assert_eq!(first, POLICY.id);
     db
 }
 

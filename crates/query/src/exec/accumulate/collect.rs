@@ -42,7 +42,7 @@ pub(crate) struct Collect {
     /// None where nobody asks for them.
     times: Vec<i64>,
     values: Column,
-    /// Other columns of the rows; a column that is a tag stays empty.
+    /// Other columns of the rows; one that is known by where a row came from stays empty.
     aux: Vec<Column>,
     draws: Vec<u64>,
     source: Draws,
@@ -75,11 +75,11 @@ pub(crate) struct Origin {
     pub series: u32,
 }
 
-/// The other columns of a batch: a column, nothing, or a tag (which [`Origin`] leads to).
+/// The other columns of a batch: a column, nothing, or what a row's [`Origin`] and time tell.
 pub(crate) enum AuxColumn<'a> {
     Column(&'a Column),
     Missing,
-    Tag,
+    Known,
 }
 
 /// What keeps apart rows that `top()` and `bottom()` take one of.
@@ -215,7 +215,7 @@ impl Collect {
             match theirs {
                 AuxColumn::Column(theirs) => append(mine, &column::slice(theirs, from..to)),
                 AuxColumn::Missing => mine.extend_missing(to - from),
-                AuxColumn::Tag => {}
+                AuxColumn::Known => {}
             }
         }
     }

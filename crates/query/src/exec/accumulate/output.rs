@@ -1,6 +1,6 @@
 //! From the state of groups to points, in the order of the result.
 
-use model::{Column, FieldType, Values};
+use model::{Column, FieldType, Scalar, Values};
 
 use super::collect::{Finished, Origin};
 use super::pick::Pick;
@@ -157,6 +157,8 @@ impl PointsOutput<'_> {
                 for (at, column) in points.aux.iter_mut().enumerate() {
                     let cell = match input.aux[at] {
                         ColumnSource::Tag { at, blank } => input.tag_cell(at, blank, origin.series),
+                        ColumnSource::RowSeries => Some(Scalar::Unsigned(origin.series.into())),
+                        ColumnSource::RowTime => Some(Scalar::Integer(finished.time(row))),
                         _ => finished.aux(at).get(row as usize),
                     };
                     column.push(cell.as_ref());

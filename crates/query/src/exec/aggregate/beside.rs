@@ -59,8 +59,8 @@ pub(super) fn points(
     if has_grown {
         return Ok(None);
     }
-    let found =
-        Run { select: &select, recipe: &recipe, unit: &unit, combinations: Vec::new(), ..*run };
+    let combinations = run.combinations.clone();
+    let found = Run { select: &select, recipe: &recipe, unit: &unit, combinations, ..*run };
     let mut of_groups = found.read(groups.clone(), found.read_range(), None)?;
     let rows: Vec<(u32, i64)> = of_groups.iter().flatten().flat_map(rows_of).collect();
     let mut cells = cells(run, &*whole, &rows)?.into_iter();
@@ -95,19 +95,22 @@ fn asked<'a>(run: &Run<'a>, groups: &Range<usize>) -> Option<&'a ScanRequest> {
         return None;
     };
     let [input] = run.unit.inputs.as_slice() else { return None };
-    let is_selector = match call.function {
-        Function::Max | Function::Min => true,
+    let of_window = match &call.function {
+        Function::Max | Function::Min | Function::Percentile(_) => 1,
         // Otherwise they are at the ends of series.
-        Function::First | Function::Last => select.windows.is_some(),
-        _ => false,
+        Function::First | Function::Last if select.windows.is_some() => 1,
+        Function::Sample(count) => *count,
+        Function::Top(ranked) | Function::Bottom(ranked) => ranked.count,
+        _ => return None,
     };
     let is_field = |source: &ColumnSource| matches!(source, ColumnSource::Column { .. });
-    let is_plain = is_selector && call.transforms.is_empty() && input.aux.iter().any(is_field);
+    let is_plain = call.transforms.is_empty() && input.aux.iter().any(is_field);
     let is_whole = *groups == (0..run.unit.groups.len())
         && (select.series_limit, select.series_offset) == (0, 0)
         // Where points are counted none are read twice.
         && run.context.limits.max_select_point == 0;
-    let points = run.windows_within(run.read_range()).saturating_mul(groups.len() as u64);
+    let slots = run.windows_within(run.read_range()).saturating_mul(groups.len() as u64);
+    let points = slots.saturating_mul(of_window as u64);
     let is_text = |aux: &AuxPlan| aux.kind == ColumnKind::Field(FieldType::String);
     let part = if select.aux.iter().any(is_text) { 1 } else { NUMBERS_PART };
     let rows_each = run.context.tuning.beside_rows.saturating_mul(part);
