@@ -41,8 +41,8 @@ const LENGTH_MAX: usize = 256;
 /// The most characters: what a register holds, and as many as six bits tell apart.
 const CHARACTERS_MAX: usize = 64;
 
-/// Strings between two looks at whether it is worth going on.
-const LOOKED_AT_TOGETHER: usize = 64;
+/// So many strings mostly have all characters, and tell whether these are few.
+const SAMPLED: usize = 64;
 
 /// What [`encode`] made.
 pub(super) struct Encoded {
@@ -53,7 +53,11 @@ pub(super) struct Encoded {
 
 /// A page, if strings are such ones and differ.
 pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Encoded> {
-    let (pattern, alphabet) = shape_of(strings)?;
+    encode_at(SimdLevel::detect(), strings, effort)
+}
+
+fn encode_at(level: SimdLevel, strings: Strings<'_>, effort: Effort) -> Option<Encoded> {
+    let (pattern, alphabet) = shape_of(level, strings)?;
     let mut shape = Shape::new(&pattern, &alphabet).ok()?;
     let mut page = vec![id::STRINGS_ALPHABET];
     put_uvarint(&mut page, pattern.len() as u64);
@@ -67,15 +71,20 @@ pub(super) fn encode(strings: Strings<'_>, effort: Effort) -> Option<Encoded> {
     } else {
         page.push(0);
     }
-    pack(strings, &shape, &mut page);
+    pack_at(level, strings.concatenated(), &shape, &mut page);
     Some(Encoded { page, are_digits: alphabet.iter().all(u8::is_ascii_digit) })
 }
 
-/// Appends strings packed, without their heads.
-fn pack(strings: Strings<'_>, shape: &Shape<'_>, page: &mut Vec<u8>) {
-    page.reserve(strings.len() * shape.stride());
+/// Appends strings, which lie one behind the other, packed without their heads.
+fn pack_at(level: SimdLevel, text: &[u8], shape: &Shape<'_>, page: &mut Vec<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    if level == SimdLevel::Avx512 && shape.alphabet.is_ascii() {
+        return x86::pack(text, shape, page);
+    }
+    let _ = level;
+    page.reserve(text.len() / shape.pattern.len() * shape.stride());
     let numbers = shape.numbers();
-    for string in strings.iter() {
+    for string in text.chunks_exact(shape.pattern.len()) {
         let (mut word, mut filled) = (0u64, 0);
         for place in shape.packed_places() {
             let number = numbers[string[usize::from(*place)] as usize];
@@ -91,34 +100,27 @@ fn pack(strings: Strings<'_>, shape: &Shape<'_>, page: &mut Vec<u8>) {
 }
 
 /// What is at each place of all strings, and which characters are where they vary.
-fn shape_of(strings: Strings<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+fn shape_of(level: SimdLevel, strings: Strings<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let first = strings.iter().next()?;
-    let length = first.len();
+    let (length, text) = (first.len(), strings.concatenated());
     if !(1..=LENGTH_MAX).contains(&length)
-        || strings.concatenated().len() != length * strings.len()
+        || text.len() != length * strings.len()
         || strings.iter().any(|string| string.len() != length)
     {
         return None;
     }
     // In which bits strings differ from the first one, place by place.
-    let mut differ = [0u8; LENGTH_MAX];
-    let differ = &mut differ[..length];
-    let mut used = [false; 256];
-    for together in strings.concatenated().chunks(length * LOOKED_AT_TOGETHER) {
-        for string in together.chunks_exact(length) {
-            let places = differ.iter_mut().zip(string).zip(first);
-            places.for_each(|((differ, byte), first)| *differ |= byte ^ first);
-        }
-        // A place may come to vary later, with what it has here in all strings: that of the first one.
-        for string in together.chunks_exact(length) {
-            let places = differ.iter().zip(string);
-            places.for_each(|(differ, byte)| used[*byte as usize] |= *differ != 0);
-        }
-        let varying = differ.iter().zip(first).filter(|(differ, _)| **differ != 0);
-        varying.for_each(|(_, first)| used[*first as usize] = true);
-        if used.iter().filter(|is_used| **is_used).count() > CHARACTERS_MAX {
-            return None;
-        }
+    let mut differ = vec![0u8; length];
+    for string in text.chunks_exact(length) {
+        let places = differ.iter_mut().zip(string).zip(first);
+        places.for_each(|((differ, byte), first)| *differ |= byte ^ first);
+    }
+    let mut used = characters(&text[..text.len().min(length * SAMPLED)], &differ);
+    if used.iter().filter(|is_used| **is_used).count() > CHARACTERS_MAX {
+        return None;
+    }
+    if !are_all_known_at(level, text, &differ, &used) {
+        used = characters(text, &differ);
     }
     let pattern = differ.iter().zip(first).map(|(differ, byte)| match (*differ, *byte) {
         (0, VARIES) => None,
@@ -127,6 +129,26 @@ fn shape_of(strings: Strings<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     });
     let alphabet = (0..=u8::MAX).filter(|byte| used[*byte as usize]).collect();
     Some((pattern.collect::<Option<_>>()?, alphabet))
+}
+
+/// Which bytes strings have where they differ.
+fn characters(text: &[u8], differ: &[u8]) -> [bool; 256] {
+    let mut used = [false; 256];
+    for string in text.chunks_exact(differ.len()) {
+        let places = differ.iter().zip(string);
+        places.for_each(|(differ, byte)| used[*byte as usize] |= *differ != 0);
+    }
+    used
+}
+
+/// Whether it is clear without a look at each byte that strings have no others where they differ.
+fn are_all_known_at(level: SimdLevel, text: &[u8], differ: &[u8], known: &[bool; 256]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if level == SimdLevel::Avx512 {
+        return x86::are_all_known(text, differ, known);
+    }
+    let _ = (level, differ, known);
+    text.is_empty()
 }
 
 /// What strings have in common, and what they can have where they vary.

@@ -83,17 +83,18 @@ pub(super) fn search(
     let Entries { entries, text } = Entries::decode(&mut reader, count, max_bytes)?;
     let is_wanted =
         |(start, len): &TextPlace| finder.wants(&text[*start as usize..][..*len as usize]);
-    let found: Vec<bool> = entries.iter().map(is_wanted).collect();
+    let found: Vec<u8> = entries.iter().map(|entry| is_wanted(entry).into()).collect();
     let mut codes = Vec::new();
     decode_u64_range(reader.rest(), count, range, &mut codes)?;
-    let mut bits = vec![0u64; codes.len().div_ceil(64)];
-    for (row, code) in codes.iter().enumerate() {
-        let Some(holds) = found.get(*code as usize) else {
-            return Err(DecodeError::Corrupt("code outside the dictionary"));
-        };
-        bits[row / 64] |= u64::from(*holds) << (row % 64);
+    if codes.iter().fold(0, |most, code| most.max(*code)) >= found.len() as u64 {
+        return Err(DecodeError::Corrupt("code outside the dictionary"));
     }
-    Ok(bits)
+    // A word is put together in a register: one in memory would be waited for with each string.
+    let of_word = |codes: &[u64]| {
+        let of_codes = codes.iter().map(|code| u64::from(found[*code as usize]));
+        of_codes.zip(0..).fold(0, |word, (is_wanted, at)| word | is_wanted << at)
+    };
+    Ok(codes.chunks(64).map(of_word).collect())
 }
 
 pub(super) fn decode(

@@ -9,7 +9,14 @@ use super::*;
 fn page_of(strings: &[String]) -> Option<Vec<u8>> {
     let mut all = Gathered::default();
     strings.iter().for_each(|string| all.push(string.as_bytes()));
-    encode(all.strings(), Effort::Cold).map(|encoded| encoded.page[1..].to_vec())
+    let of_level = |level| {
+        encode_at(level, all.strings(), Effort::Cold).map(|encoded| encoded.page[1..].to_vec())
+    };
+    let page = of_level(SimdLevel::Portable);
+    for level in SimdLevel::available() {
+        assert_eq!(of_level(level), page, "{level:?}");
+    }
+    page
 }
 
 fn owned(strings: &[&str]) -> Vec<String> {
@@ -103,6 +110,7 @@ fn strings_of_other_kinds_are_refused() {
     let is_made = |strings: &[&str]| page_of(&owned(strings)).is_some();
     assert!(is_made(&["id 0a", "id b9"]));
     assert!(is_made(&["idx", "Idy"]), "any characters, if they are few");
+    assert!(is_made(&["\u{e9}x", "\u{ea}y", "\u{e9}y"]), "of eight bits, too");
     assert!(!is_made(&["id 0a", "id 0ab"]), "of other lengths");
     assert!(!is_made(&["\0 0a", "\0 0b"]), "which is what a place that varies looks like");
     assert!(!is_made(&["ab", "ab"]), "which do not differ");

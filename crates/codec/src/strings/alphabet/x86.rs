@@ -1,18 +1,22 @@
-//! Writing strings of an alphabet with AVX-512, 64 places of a string at once.
+//! Writing and packing strings of an alphabet with AVX-512, 64 places of a string at once.
 //!
-//! Eight places that follow one another have at most 48 bits, which are in the eight bytes from where the first of them is: a
+//! To write: eight places that follow one another have at most 48 bits, which are in the eight bytes from where the first of them is: a
 //! byte shuffle brings these into a lane, a shift for each byte of the lane its character's number into it. The number's
 //! character is looked up in a register. Of places that heads have a shift brings the number out of the head, which each lane has.
+//!
+//! To pack: each byte's number is looked up in two registers, and the bits of eight numbers at a time are put side by side.
 
 use std::arch::x86_64::{
     __m512i, _mm512_and_si512, _mm512_cmpge_epu8_mask, _mm512_loadu_si512, _mm512_mask_blend_epi8,
     _mm512_mask_multishift_epi64_epi8, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8,
-    _mm512_multishift_epi64_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi64,
+    _mm512_movepi8_mask, _mm512_multishift_epi64_epi8, _mm512_permutex2var_epi8,
+    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi64, _mm512_storeu_si512,
+    _mm512_test_epi8_mask, _pext_u64,
 };
 use std::iter;
 use std::mem::MaybeUninit;
 
-use super::{CHARACTERS_MAX, OUTSIDE, Parts, Shape, VARIES};
+use super::{CHARACTERS_MAX, LENGTH_MAX, OUTSIDE, Parts, Shape, VARIES};
 use crate::error::Result;
 
 /// Places, and bytes of a register.
@@ -109,25 +113,18 @@ fn write_part(
 ) -> bool {
     let mut characters = [0; CHARACTERS_MAX];
     characters[..shape.alphabet.len()].copy_from_slice(shape.alphabet);
-    let load = |bytes: &[u8; LANES]| -> __m512i {
-        // SAFETY: a whole register.
-        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-    };
     let (shuffle, shift) = (load(&part.shuffle), load(&part.shift));
     let (common, characters) = (load(&part.common), load(&characters));
     let mask = _mm512_set1_epi8((1i8 << shape.width) - 1);
     let behind = _mm512_set1_epi8(shape.alphabet.len() as i8);
     let of_places = low_bits(part.end - part.start);
-    let of_bytes = low_bits(part.bytes.1 - part.bytes.0);
     let strings = room.chunks_exact_mut(shape.pattern.len());
     let mut outside = 0;
     let heads = heads.iter().copied().chain(iter::repeat(0));
     for ((string, packed), head) in strings.zip(packed.chunks_exact(shape.stride())).zip(heads) {
         let (string, packed) =
             (&mut string[part.start..part.end], &packed[part.bytes.0..part.bytes.1]);
-        // SAFETY: the mask names the bytes of the slice.
-        let bytes = unsafe { _mm512_maskz_loadu_epi8(of_bytes, packed.as_ptr().cast()) };
-        let lanes = _mm512_permutexvar_epi8(shuffle, bytes);
+        let lanes = _mm512_permutexvar_epi8(shuffle, load_some(packed));
         let numbers = _mm512_multishift_epi64_epi8(shift, lanes);
         let head = _mm512_set1_epi64(head.cast_signed());
         let numbers = _mm512_mask_multishift_epi64_epi8(numbers, part.of_head, shift, head);
@@ -135,10 +132,116 @@ fn write_part(
         outside |= _mm512_cmpge_epu8_mask(numbers, behind);
         let text = _mm512_permutexvar_epi8(numbers, characters);
         let text = _mm512_mask_blend_epi8(part.varies, common, text);
-        // SAFETY: as above.
+        // SAFETY: the mask names the bytes of the slice.
         unsafe { _mm512_mask_storeu_epi8(string.as_mut_ptr().cast(), of_places, text) };
     }
     outside & part.varies != 0
+}
+
+/// Whether strings have known bytes alone where they differ. "No" may be said of bytes of eight bits.
+pub(super) fn are_all_known(text: &[u8], differ: &[u8], known: &[bool; 256]) -> bool {
+    let known = known.map(|is_known| if is_known { u8::MAX } else { 0 });
+    // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
+    unsafe { have_all_known(text, differ, &known) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn have_all_known(text: &[u8], differ: &[u8], known: &[u8; 256]) -> bool {
+    let (low, high) = registers(known);
+    let varies = |places: &[u8]| {
+        places.iter().rev().fold(0u64, |bits, differ| bits << 1 | u64::from(*differ != 0))
+    };
+    let parts: Vec<u64> = differ.chunks(LANES).map(varies).collect();
+    let mut are_unknown = 0;
+    for string in text.chunks_exact(differ.len()) {
+        for (part, varies) in string.chunks(LANES).zip(&parts) {
+            let bytes = load_some(part);
+            let known = _mm512_permutex2var_epi8(low, bytes, high);
+            let are_known = _mm512_test_epi8_mask(known, known) & !_mm512_movepi8_mask(bytes);
+            are_unknown |= varies & !are_known;
+        }
+    }
+    are_unknown == 0
+}
+
+/// Eight places of a string.
+struct Lane {
+    start: usize,
+    /// The bits of numbers that are packed, and how many.
+    bits: u64,
+    count: u32,
+}
+
+/// Appends strings packed, as the portable loop does. Characters have seven bits.
+pub(super) fn pack(text: &[u8], shape: &Shape<'_>, page: &mut Vec<u8>) {
+    let of_number = (1u64 << shape.width) - 1;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for place in shape.packed_places() {
+        let (start, at) = (usize::from(*place) / 8 * 8, place % 8);
+        if lanes.last().is_none_or(|lane| lane.start != start) {
+            lanes.push(Lane { start, bits: 0, count: 0 });
+        }
+        if let Some(lane) = lanes.last_mut() {
+            lane.bits |= of_number << (8 * at);
+            lane.count += shape.width;
+        }
+    }
+    let strings = text.len() / shape.pattern.len();
+    let start = page.len();
+    let end = start + strings * shape.stride();
+    // Words are written whole.
+    page.resize(end + size_of::<u64>(), 0);
+    // SAFETY: the caller dispatches here only when AVX-512 with VBMI, and before it BMI2, was detected.
+    unsafe { pack_strings(text, shape, &lanes, &mut page[start..]) };
+    page.truncate(end);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
+fn pack_strings(text: &[u8], shape: &Shape<'_>, lanes: &[Lane], room: &mut [u8]) {
+    let (low, high) = registers(&shape.numbers());
+    let mut numbers = [0u8; LENGTH_MAX];
+    let strings = text.chunks_exact(shape.pattern.len());
+    for (string, at) in strings.zip((0..).step_by(shape.stride())) {
+        for (part, numbers) in string.chunks(LANES).zip(numbers.chunks_exact_mut(LANES)) {
+            let of_part = _mm512_permutex2var_epi8(low, load_some(part), high);
+            // SAFETY: a whole register.
+            unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), of_part) };
+        }
+        let (mut word, mut filled, mut at) = (0u64, 0, at);
+        for lane in lanes {
+            let eight = numbers[lane.start..].first_chunk().expect("BUG: lanes are within strings");
+            // With those before at most 55 bits.
+            word |= _pext_u64(u64::from_le_bytes(*eight), lane.bits) << filled;
+            filled += lane.count;
+            room[at..at + size_of::<u64>()].copy_from_slice(&word.to_le_bytes());
+            at += (filled / 8) as usize;
+            (word, filled) = (word >> (filled / 8 * 8), filled % 8);
+        }
+    }
+}
+
+/// The first 128 bytes.
+#[target_feature(enable = "avx512f")]
+fn registers(bytes: &[u8; 256]) -> (__m512i, __m512i) {
+    // SAFETY: two whole registers, of four.
+    unsafe {
+        let first = bytes.as_ptr().cast::<__m512i>();
+        (_mm512_loadu_si512(first), _mm512_loadu_si512(first.add(1)))
+    }
+}
+
+/// A register's bytes.
+#[target_feature(enable = "avx512f")]
+fn load(bytes: &[u8; LANES]) -> __m512i {
+    // SAFETY: a whole register.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// At most so many, and zeros behind them.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn load_some(bytes: &[u8]) -> __m512i {
+    // SAFETY: the mask names the bytes of the slice.
+    unsafe { _mm512_maskz_loadu_epi8(low_bits(bytes.len()), bytes.as_ptr().cast()) }
 }
 
 /// So many of the low bits, at most 64.
