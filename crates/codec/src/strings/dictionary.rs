@@ -15,7 +15,8 @@ use super::{
 use crate::{
     encoding::{Effort, id},
     error::{DecodeError, Result},
-    int::{decode_u64_range, encode_u64},
+    int::{decode as decode_ints, decode_u64_range, encode_u64},
+    simd::multiversion,
     wire::{Reader, put_length_prefixed, put_uvarint},
 };
 
@@ -84,17 +85,36 @@ pub(super) fn search(
     let is_wanted =
         |(start, len): &TextPlace| finder.wants(&text[*start as usize..][..*len as usize]);
     let found: Vec<u8> = entries.iter().map(|entry| is_wanted(entry).into()).collect();
-    let mut codes = Vec::new();
-    decode_u64_range(reader.rest(), count, range, &mut codes)?;
-    if codes.iter().fold(0, |most, code| most.max(*code)) >= found.len() as u64 {
+    let mut bits = vec![0u64; range.len().div_ceil(64)];
+    let (mut row, mut are_outside) = (0, false);
+    decode_ints(reader.rest(), count, range, None, &mut |codes| {
+        are_outside |= look_up(codes, &found, row, &mut bits);
+        row += codes.len();
+    })?;
+    if are_outside {
         return Err(DecodeError::Corrupt("code outside the dictionary"));
     }
-    // A word is put together in a register: one in memory would be waited for with each string.
-    let of_word = |codes: &[u64]| {
-        let of_codes = codes.iter().map(|code| u64::from(found[*code as usize]));
-        of_codes.zip(0..).fold(0, |word, (is_wanted, at)| word | is_wanted << at)
-    };
-    Ok(codes.chunks(64).map(of_word).collect())
+    Ok(bits)
+}
+
+multiversion! {
+    /// Sets the bits from one on of those codes that are `found`. Whether there was another code than these have.
+    fn look_up / look_up_at(codes: &[u64], found: &[u8], from: usize, bits: &mut [u64]) -> bool {
+        let (mut row, mut rest, mut most) = (from, codes, 0);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(64 - row % 64));
+            // Put together in a register: what is in memory would be waited for with each string.
+            let mut word = 0;
+            for (code, at) in now.iter().zip(0..) {
+                most = most.max(*code);
+                word |= u64::from(found.get(*code as usize).copied().unwrap_or(0)) << at;
+            }
+            bits[row / 64] |= word << (row % 64);
+            row += now.len();
+            rest = later;
+        }
+        most >= found.len() as u64
+    }
 }
 
 pub(super) fn decode(
