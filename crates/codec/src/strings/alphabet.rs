@@ -6,11 +6,11 @@
 //! (`search`). Some begin with a time, which is no noise: numbers that ascend, mostly (`heads`).
 //!
 //! Layout: the length of a string (uvarint); what is at each of its places: the byte that all strings have there, or [`VARIES`];
-//! the number of characters that stand where strings vary (one byte), and these, ascending; the number of places that heads
-//! have (one byte), the first ones of those where strings vary, and, if it is not 0, the heads, an integer page after its length:
-//! of each string its characters' numbers there, in as many bits each as the highest number has, the last in the lowest bits;
-//! then the strings, each from a byte on: for each other place that varies the number of its character, in as many bits, the
-//! first in the lowest bits. Bits that are left over are zero.
+//! the number of characters that stand where strings vary (one byte), and these, ascending; the number of words that heads
+//! have (one byte), and for each an integer page, after its length: of each string its characters' numbers at the places that
+//! vary, at the first ones for the first word and so on, as many as 64 bits hold, each in as many bits as the highest number has,
+//! the last in the lowest bits; then the strings, each from a byte on: for each other place that varies the number of its
+//! character, in as many bits, the first in the lowest bits. Bits that are left over are zero.
 
 mod heads;
 mod search;
@@ -64,19 +64,19 @@ fn encode_at(level: SimdLevel, strings: Strings<'_>, effort: Effort) -> Option<E
     page.extend_from_slice(&pattern);
     page.push(alphabet.len() as u8);
     page.extend_from_slice(&alphabet);
-    if let Some((places, heads)) = heads::encode(strings, &shape, effort) {
-        shape.head_places = places;
-        page.push(places as u8);
-        put_length_prefixed(&mut page, &heads);
-    } else {
-        page.push(0);
-    }
+    let heads = heads::encode(strings, &shape, effort);
+    shape.head_words = heads.len();
+    page.push(heads.len() as u8);
+    heads.iter().for_each(|of_word| put_length_prefixed(&mut page, of_word));
     pack_at(level, strings.concatenated(), &shape, &mut page);
     Some(Encoded { page, are_digits: alphabet.iter().all(u8::is_ascii_digit) })
 }
 
 /// Appends strings, which lie one behind the other, packed without their heads.
 fn pack_at(level: SimdLevel, text: &[u8], shape: &Shape<'_>, page: &mut Vec<u8>) {
+    if shape.packed_places().is_empty() {
+        return;
+    }
     #[cfg(target_arch = "x86_64")]
     if level == SimdLevel::Avx512 && shape.alphabet.is_ascii() {
         return x86::pack(text, shape, page);
@@ -157,8 +157,8 @@ struct Shape<'a> {
     alphabet: &'a [u8],
     /// The places that vary.
     places: Vec<u16>,
-    /// How many of them heads have.
-    head_places: usize,
+    /// Words of a head.
+    head_words: usize,
     /// Bits of a character.
     width: u32,
 }
@@ -173,19 +173,29 @@ impl<'a> Shape<'a> {
             return Err(DecodeError::Corrupt("what strings of one length are made of"));
         }
         let width = bits_of(alphabet.len() as u64 - 1);
-        Ok(Self { pattern, alphabet, places, head_places: 0, width })
+        Ok(Self { pattern, alphabet, places, head_words: 0, width })
+    }
+
+    /// The places of a word.
+    fn word_places(&self) -> usize {
+        (u64::BITS / self.width) as usize
+    }
+
+    /// How many of the places that vary heads have.
+    fn head_places(&self) -> usize {
+        self.places.len().min(self.head_words * self.word_places())
     }
 
     /// The places that heads do not have.
     fn packed_places(&self) -> &[u16] {
-        &self.places[self.head_places..]
+        &self.places[self.head_places()..]
     }
 
-    /// The places of a head, and by how many bits the number of each is shifted there.
-    fn places_of_head(&self) -> impl Iterator<Item = (usize, u32)> {
-        let places = self.places[..self.head_places].iter();
-        let shifts = (0..self.head_places as u32).rev().map(|behind| behind * self.width);
-        places.map(|place| usize::from(*place)).zip(shifts)
+    /// The places of a word of heads, and by how many bits the number of each is shifted there.
+    fn places_of_word(&self, word: usize) -> impl Iterator<Item = (usize, u32)> {
+        let places = self.places.chunks(self.word_places()).nth(word).unwrap_or_default();
+        let shifts = (0..places.len() as u32).rev().map(|behind| behind * self.width);
+        places.iter().map(|place| usize::from(*place)).zip(shifts)
     }
 
     /// Bits of a packed string.
@@ -224,7 +234,7 @@ impl<'a> Page<'a> {
         let pattern = reader.take(length as usize)?;
         let characters = reader.u8()?;
         let mut shape = Shape::new(pattern, reader.take(characters.into())?)?;
-        shape.head_places = reader.u8()?.into();
+        shape.head_words = reader.u8()?.into();
         let heads = Heads::read(&mut reader, &shape, count)?;
         let packed = reader.take(count * shape.stride())?;
         reader.finish()?;
@@ -253,11 +263,8 @@ pub(super) fn decode(
 ) -> Result<()> {
     let page = Page::read(reader, count)?;
     let runs = wanted.runs();
-    let mut heads = page.heads.of(wanted.range())?;
-    if !heads.is_empty() {
-        wanted.keep(&mut heads);
-    }
-    let mut heads = heads.as_slice();
+    let words = page.heads.of(wanted)?;
+    let mut words = words.as_slice();
     let (length, had) = (page.shape.pattern.len(), output.bytes.len());
     let n_wanted = runs.iter().map(Range::len).sum::<usize>();
     output.check(length as u64 * n_wanted as u64)?;
@@ -265,14 +272,29 @@ pub(super) fn decode(
     output.places.extend((0..n_wanted).map(place));
     output.bytes.reserve(length * n_wanted);
     for run in runs {
-        let of_run = heads.split_off(..run.len().min(heads.len())).unwrap_or_default();
-        append(&page.shape, (of_run, page.strings(run)?), output.bytes)?;
+        let of_run = words.split_off(..run.len() * page.shape.head_words).unwrap_or_default();
+        let parts = Parts { strings: run.len(), words: of_run, packed: page.strings(run)? };
+        append(&page.shape, parts, output.bytes)?;
     }
     Ok(())
 }
 
-/// Strings without their heads, and these; none if they have none.
-type Parts<'a> = (&'a [u64], &'a [u8]);
+/// Some strings: the words of their heads, string by string, and the rest of them packed.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    strings: usize,
+    words: &'a [u64],
+    packed: &'a [u8],
+}
+
+impl Parts<'_> {
+    /// The parts of a string.
+    #[inline]
+    fn of(&self, string: usize, shape: &Shape<'_>, stride: usize) -> (&[u64], &[u8]) {
+        let words = &self.words[string * shape.head_words..][..shape.head_words];
+        (words, &self.packed[string * stride..][..stride])
+    }
+}
 
 /// Appends strings.
 fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -282,21 +304,24 @@ fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> 
 fn append_at(
     level: SimdLevel,
     shape: &Shape<'_>,
-    parts @ (heads, packed): Parts<'_>,
+    parts: Parts<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     if level == SimdLevel::Avx512 {
         return x86::append(shape, parts, out);
     }
-    let _ = (level, parts);
-    let (width, mask) = (shape.width as usize, (1u16 << shape.width) - 1);
+    let _ = level;
+    let (width, stride, mask) = (shape.width as usize, shape.stride(), (1u16 << shape.width) - 1);
     let character = |number: u16| shape.alphabet.get(usize::from(number)).copied().ok_or(OUTSIDE);
-    for (at, packed) in packed.chunks_exact(shape.stride()).enumerate() {
+    for string in 0..parts.strings {
+        let (words, packed) = parts.of(string, shape, stride);
         let start = out.len();
         out.extend_from_slice(shape.pattern);
-        for (place, shift) in shape.places_of_head() {
-            out[start + place] = character((heads[at] >> shift) as u16 & mask)?;
+        for (word, at) in words.iter().zip(0..) {
+            for (place, shift) in shape.places_of_word(at) {
+                out[start + place] = character((word >> shift) as u16 & mask)?;
+            }
         }
         for (bit, place) in (0..).step_by(width).zip(shape.packed_places()) {
             let window = [packed[bit / 8], packed.get(bit / 8 + 1).copied().unwrap_or(0)];

@@ -103,7 +103,7 @@ pub fn are_searched_apart(page: &[u8]) -> bool {
 }
 
 /// The first so many bits of copies of a word.
-fn filled(len: usize, word: u64) -> Vec<u64> {
+pub(super) fn filled(len: usize, word: u64) -> Vec<u64> {
     let mut words = vec![word; len.div_ceil(64)];
     if let Some(last) = words.last_mut().filter(|_| !len.is_multiple_of(64)) {
         *last &= (1 << (len % 64)) - 1;

@@ -1,79 +1,86 @@
 //! The first characters of strings as numbers: those of identifiers that begin with a time (`ULID`, `UUIDv7`, `ObjectId`, `KSUID`)
-//! ascend with it, so that an integer page has fewer bits for them, and a compressor as well.
+//! ascend with it, so that an integer page has fewer bits for them, and a compressor as well. So it may go on, with a process,
+//! and what that counts.
 //!
-//! A number is what its characters' numbers are put together, the first one in the highest bits: in order as the strings are.
+//! A word is what its characters' numbers are put together, the first one in the highest bits: in order as the strings are.
 
-use std::ops::Range;
-
-use super::{Shape, Strings};
+use super::{Shape, Strings, Wanted};
 use crate::encoding::Effort;
 use crate::error::{DecodeError, Result};
 use crate::int::{decode_u64_range, encode_u64};
 use crate::wire::Reader;
 
-/// So many strings tell whether heads are worth it: those that are noise are not all looked at.
+/// So many strings tell whether a word is worth it: those that are noise are not all looked at.
 const SAMPLED: usize = 128;
 
-/// How many of the places that vary heads have, and a page of these, if that is shorter than to pack them.
-pub(super) fn encode(
-    strings: Strings<'_>,
-    shape: &Shape<'_>,
-    effort: Effort,
-) -> Option<(usize, Vec<u8>)> {
-    let places = (u64::BITS / shape.width) as usize;
-    if places >= shape.places.len() {
-        // Where no noise follows, it is no time that they begin with.
-        return None;
-    }
+/// A page for each of the first words, as far as these are shorter than to pack them.
+pub(super) fn encode(strings: Strings<'_>, shape: &Shape<'_>, effort: Effort) -> Vec<Vec<u8>> {
     let numbers = shape.numbers();
-    let head = |string: &[u8]| {
+    let word_of = |string: &[u8], places: &[u16]| {
         let number = |place: &u16| u64::from(numbers[string[usize::from(*place)] as usize]);
-        let of_places = shape.places[..places].iter().map(number);
-        of_places.fold(0, |head, number| head << shape.width | number)
+        places.iter().map(number).fold(0, |word, number| word << shape.width | number)
     };
-    let page_if_short = |count: usize| {
-        let heads: Vec<u64> = strings.iter().take(count).map(head).collect();
+    let page_if_short = |places: &[u16], count: usize| {
+        let words: Vec<u64> =
+            strings.iter().take(count).map(|string| word_of(string, places)).collect();
         let mut page = Vec::new();
-        encode_u64(&heads, effort, &mut page);
-        let packed = heads.len() * places * shape.width as usize / 8;
+        encode_u64(&words, effort, &mut page);
+        let packed = words.len() * places.len() * shape.width as usize / 8;
         (page.len() < packed * 7 / 8).then_some(page)
     };
-    let page = page_if_short(SAMPLED)?;
-    if strings.len() <= SAMPLED {
-        return Some((places, page));
-    }
-    page_if_short(strings.len()).map(|page| (places, page))
+    let page = |places: &[u16]| {
+        let page = page_if_short(places, SAMPLED)?;
+        if strings.len() <= SAMPLED { Some(page) } else { page_if_short(places, strings.len()) }
+    };
+    shape.places.chunks(shape.word_places()).map_while(page).collect()
 }
 
-/// The heads of a page's strings, encoded.
-#[derive(Clone, Copy, Debug)]
+/// The words of heads of a page's strings, encoded.
+#[derive(Clone, Debug)]
 pub(super) struct Heads<'a> {
-    /// Nothing if strings have none.
-    page: &'a [u8],
+    /// Of each word its page, and the bits that it has.
+    pages: Vec<(&'a [u8], u32)>,
     count: usize,
-    /// Bits of a head.
-    bits: u32,
 }
 
 impl<'a> Heads<'a> {
     pub(super) fn read(reader: &mut Reader<'a>, shape: &Shape<'_>, count: usize) -> Result<Self> {
-        let bits = shape.head_places as u64 * u64::from(shape.width);
-        if bits > u64::from(u64::BITS) || shape.head_places >= shape.places.len() {
-            return Err(DecodeError::Corrupt("how many places heads have"));
+        let of_words = shape.places.chunks(shape.word_places());
+        if shape.head_words > of_words.len() {
+            return Err(DecodeError::Corrupt("words of heads"));
         }
-        let page = if bits > 0 { reader.length_prefixed()? } else { &[] };
-        Ok(Self { page, count, bits: bits as u32 })
+        let page =
+            |places: &[u16]| Ok((reader.length_prefixed()?, places.len() as u32 * shape.width));
+        let pages = of_words.take(shape.head_words).map(page).collect::<Result<_>>()?;
+        Ok(Self { pages, count })
     }
 
-    /// The heads of some strings; none if strings have none.
-    pub(super) fn of(&self, strings: Range<usize>) -> Result<Vec<u64>> {
-        let mut heads = Vec::new();
-        if self.bits > 0 {
-            decode_u64_range(self.page, self.count, strings, &mut heads)?;
-            if heads.iter().any(|head| head.checked_shr(self.bits).unwrap_or(0) != 0) {
-                return Err(DecodeError::Corrupt("a head of more bits than it has"));
+    /// The words of some strings' heads, string by string.
+    pub(super) fn of(&self, wanted: &Wanted<'_>) -> Result<Vec<u64>> {
+        let of_word = |word: usize| {
+            let mut numbers = self.word(word, wanted)?;
+            wanted.keep(&mut numbers);
+            Ok(numbers)
+        };
+        match self.pages.len() {
+            0 => Ok(Vec::new()),
+            1 => of_word(0),
+            words => {
+                let of_words = (0..words).map(of_word).collect::<Result<Vec<_>>>()?;
+                let strings = 0..of_words[0].len();
+                Ok(strings.flat_map(|at| of_words.iter().map(move |of| of[at])).collect())
             }
         }
-        Ok(heads)
+    }
+
+    /// One of the words of the strings from the first one that is wanted to the last.
+    pub(super) fn word(&self, word: usize, wanted: &Wanted<'_>) -> Result<Vec<u64>> {
+        let (page, bits) = self.pages[word];
+        let mut numbers = Vec::new();
+        decode_u64_range(page, self.count, wanted.range(), &mut numbers)?;
+        if numbers.iter().any(|number| number.checked_shr(bits).unwrap_or(0) != 0) {
+            return Err(DecodeError::Corrupt("a word of a head with more bits than it has"));
+        }
+        Ok(numbers)
     }
 }

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use super::{Page, Shape, VARIES, append};
+use super::{Page, Parts, Shape, VARIES, Wanted, append};
 use crate::error::Result;
-use crate::strings::search::{TextFinder, Wants};
+use crate::strings::search::{TextFinder, Wants, filled};
 use crate::wire::Reader;
 
 /// A bit for each string of the range whether it is wanted.
@@ -28,16 +28,21 @@ pub(in crate::strings) fn search(
     let length = page.shape.pattern.len();
     let mut bits = vec![0u64; range.len().div_ceil(64)];
     let packed = page.strings(range.clone())?;
-    let mut heads = None;
+    let wanted = Wanted::all(range);
+    let mut words: Vec<Option<Vec<u64>>> = vec![None; page.shape.head_words];
     for text in finder.texts {
-        let wanted = place(text.len(), length).and_then(|at| Sought::new(&page.shape, text, at));
-        let Some(wanted) = wanted else { continue };
-        let mut found = wanted.find(packed);
-        if wanted.known_of_head != 0 && found.iter().any(|found| *found != 0) {
-            if heads.is_none() {
-                heads = Some(page.heads.of(range.clone())?);
+        let sought = place(text.len(), length).and_then(|at| Sought::new(&page.shape, text, at));
+        let Some(sought) = sought else { continue };
+        let mut found = sought.find(packed, wanted.range().len());
+        for ((numbers, of_head), word) in words.iter_mut().zip(&sought.words).zip(0..) {
+            if of_head.known == 0 || found.iter().all(|found| *found == 0) {
+                continue;
             }
-            wanted.keep_heads(heads.as_deref().unwrap_or_default(), &mut found);
+            let numbers = match numbers {
+                Some(numbers) => numbers,
+                None => numbers.insert(page.heads.word(word, &wanted)?),
+            };
+            of_head.keep(numbers, &mut found);
         }
         bits.iter_mut().zip(found).for_each(|(bits, found)| *bits |= found);
     }
@@ -53,13 +58,16 @@ fn search_text(
 ) -> Result<Vec<u64>> {
     let page = Page::read(reader, count)?;
     let (length, stride) = (page.shape.pattern.len(), page.shape.stride());
+    let words = page.heads.of(&Wanted::all(range.clone()))?;
+    let packed = page.strings(range.clone())?;
     let mut text = Vec::new();
     let mut bits = Vec::with_capacity(range.len().div_ceil(64));
-    let heads = page.heads.of(range.clone())?;
-    let mut heads = heads.chunks(WRITTEN_TOGETHER);
-    for packed in page.strings(range)?.chunks(stride * WRITTEN_TOGETHER) {
+    for start in (0..range.len()).step_by(WRITTEN_TOGETHER) {
+        let strings = range.len().min(start + WRITTEN_TOGETHER) - start;
+        let words = &words[start * page.shape.head_words..][..strings * page.shape.head_words];
+        let packed = &packed[start * stride..][..strings * stride];
         text.clear();
-        append(&page.shape, (heads.next().unwrap_or_default(), packed), &mut text)?;
+        append(&page.shape, Parts { strings, words, packed }, &mut text)?;
         bits.extend(text.chunks(length * 64).map(|strings| {
             // Most texts are in none of them, nor where two meet.
             if !(finder.has_text)(strings) {
@@ -82,9 +90,25 @@ pub(super) struct Sought {
     bits: Vec<u8>,
     /// Which of these bits are; the others may be any.
     known: Vec<u8>,
-    /// The same of heads.
-    bits_of_head: u64,
-    known_of_head: u64,
+    /// The same of heads, word by word.
+    pub(super) words: Vec<SoughtWord>,
+}
+
+/// What a word of heads has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SoughtWord {
+    bits: u64,
+    known: u64,
+}
+
+impl SoughtWord {
+    /// Clears the bits of strings that have another one.
+    pub(super) fn keep(&self, words: &[u64], found: &mut [u64]) {
+        for (found, words) in found.iter_mut().zip(words.chunks(64)) {
+            let is_it = |word: &u64| word & self.known == self.bits;
+            *found &= words.iter().rev().fold(0, |bits, word| bits << 1 | u64::from(is_it(word)));
+        }
+    }
 }
 
 impl Sought {
@@ -97,19 +121,24 @@ impl Sought {
         if !text.iter().zip(shape.pattern.get(at..at + text.len())?).all(fits) {
             return None;
         }
-        let (bits, known) = (vec![0; shape.stride()], vec![0; shape.stride()]);
-        let mut sought = Self { bits, known, bits_of_head: 0, known_of_head: 0 };
         let (numbers, mask) = (shape.numbers(), (1u16 << shape.width) - 1);
         let number = |place: usize| {
             let byte = place.checked_sub(at).and_then(|at| text.get(at))?;
             Some(u16::from(numbers[*byte as usize]))
         };
-        for (place, shift) in shape.places_of_head() {
-            if let Some(number) = number(place) {
-                sought.bits_of_head |= u64::from(number) << shift;
-                sought.known_of_head |= u64::from(mask) << shift;
+        let of_word = |word: usize| {
+            let mut sought = SoughtWord::default();
+            for (place, shift) in shape.places_of_word(word) {
+                if let Some(number) = number(place) {
+                    sought.bits |= u64::from(number) << shift;
+                    sought.known |= u64::from(mask) << shift;
+                }
             }
-        }
+            sought
+        };
+        let words = (0..shape.head_words).map(of_word).collect();
+        let mut sought =
+            Self { bits: vec![0; shape.stride()], known: vec![0; shape.stride()], words };
         for (bit, place) in (0..).step_by(shape.width as usize).zip(shape.packed_places()) {
             let Some(number) = number(usize::from(*place)) else { continue };
             let put = |bytes: &mut [u8], number: u16| {
@@ -123,10 +152,12 @@ impl Sought {
         Some(sought)
     }
 
-    /// A bit for each of some packed strings whether it has that.
-    pub(super) fn find(&self, packed: &[u8]) -> Vec<u64> {
+    /// A bit for each of so many packed strings whether it has that, whatever its head is.
+    pub(super) fn find(&self, packed: &[u8], strings: usize) -> Vec<u64> {
         let stride = self.bits.len();
-        let strings = packed.len() / stride;
+        if self.known.iter().all(|known| *known == 0) {
+            return filled(strings, u64::MAX);
+        }
         // Eight bytes of a string mostly tell: the first ones, or the last.
         let from = if self.known[0] == 0 { stride.saturating_sub(8) } else { 0 };
         let (value, mask) = (word(&self.bits[from..]), word(&self.known[from..]));
@@ -142,14 +173,6 @@ impl Sought {
             together.rev().fold(0, |bits, string| bits << 1 | u64::from(is_it(string)))
         };
         (0..strings).step_by(64).map(of_word).collect()
-    }
-
-    /// Clears the bits of strings that have other heads.
-    pub(super) fn keep_heads(&self, heads: &[u64], found: &mut [u64]) {
-        for (found, heads) in found.iter_mut().zip(heads.chunks(64)) {
-            let is_it = |head: &u64| head & self.known_of_head == self.bits_of_head;
-            *found &= heads.iter().rev().fold(0, |bits, head| bits << 1 | u64::from(is_it(head)));
-        }
     }
 }
 

@@ -35,8 +35,8 @@ proptest! {
         places in prop::collection::vec(prop::option::of("[!-~]"), 1..200),
         characters in 2usize..65,
         of_strings in prop::collection::vec(prop::collection::vec(any::<u8>(), 200), 2..40),
-        // The first places count the strings, in binary.
-        counting in prop_oneof![Just(0), 1usize..9],
+        // So many of the first places count the strings, in binary, over and over.
+        (counting, digits) in (prop_oneof![Just(0), 1usize..200], 1usize..9),
     ) {
         let alphabet = alphabet(characters);
         let character = |(at, common): (usize, &Option<String>), picked: &Vec<u8>| match common {
@@ -44,7 +44,7 @@ proptest! {
             None => alphabet[picked[at] as usize % alphabet.len()].to_string(),
         };
         let string = |(number, mut picked): (usize, Vec<u8>)| {
-            let digits = (0..counting).map(|at| (number >> (counting - 1 - at) & 1) as u8);
+            let digits = (0..counting).map(|at| (number >> (at % digits) & 1) as u8);
             picked.iter_mut().zip(digits).for_each(|(picked, digit)| *picked = digit);
             places.iter().enumerate().map(|place| character(place, &picked)).collect()
         };
@@ -54,11 +54,13 @@ proptest! {
             return Ok(());
         };
         let page = Page::read(Reader::new(&page), strings.len()).unwrap();
-        let heads = page.heads.of(0..strings.len()).unwrap();
-        prop_assert_eq!(heads.is_empty(), page.shape.head_places == 0);
+        let all = Wanted::all(0..strings.len());
+        let words = page.heads.of(&all).unwrap();
+        prop_assert_eq!(words.len(), strings.len() * page.shape.head_words);
+        let parts = Parts { strings: strings.len(), words: &words, packed: page.packed };
         for level in SimdLevel::available() {
             let mut out = b"before".to_vec();
-            append_at(level, &page.shape, (&heads, page.packed), &mut out).unwrap();
+            append_at(level, &page.shape, parts, &mut out).unwrap();
             let expected = format!("before{}", strings.concat());
             prop_assert_eq!(str::from_utf8(&out).unwrap(), expected, "{:?}", level);
         }
@@ -67,8 +69,10 @@ proptest! {
             for part in [0..string.len(), 0..string.len() / 3, string.len() / 2..string.len()] {
                 let text = &string[part.clone()];
                 let sought = Sought::new(&page.shape, text.as_bytes(), part.start).unwrap();
-                let mut bits = sought.find(page.packed);
-                sought.keep_heads(&heads, &mut bits);
+                let mut bits = sought.find(page.packed, strings.len());
+                for (word, of_head) in sought.words.iter().enumerate() {
+                    of_head.keep(&page.heads.word(word, &all).unwrap(), &mut bits);
+                }
                 let are = strings.iter().map(|other| &other[part.clone()] == text);
                 let expected = are.rev().fold(0, |bits, is| bits << 1 | u64::from(is));
                 prop_assert_eq!(bits[0], expected, "{:?}", part);
@@ -81,22 +85,18 @@ proptest! {
         pattern in prop::collection::vec(prop_oneof![Just(VARIES), Just(b'x')], 1..150),
         characters in 2usize..65,
         bytes in prop::collection::vec(any::<u8>(), 1..500),
-        (head_places, head) in (0usize..12, any::<u64>()),
+        (head_words, word) in (0usize..4, any::<u64>()),
     ) {
         let alphabet: Vec<u8> = alphabet(characters).into_iter().map(|character| character as u8).collect();
         let Ok(mut shape) = Shape::new(&pattern, &alphabet) else { return Ok(()) };
-        shape.head_places = head_places.min((64 / shape.width) as usize).min(shape.places.len() - 1);
-        let packed = &bytes[..bytes.len() / shape.stride() * shape.stride()];
-        let heads = match shape.head_places as u32 {
-            0 => Vec::new(),
-            places => {
-                let unused = u64::BITS - places * shape.width;
-                (0..packed.len() as u32).map(|at| head.rotate_left(at) >> unused).collect()
-            }
-        };
+        shape.head_words = head_words.min(shape.places.len().div_ceil(shape.word_places()));
+        let stride = shape.stride();
+        let strings = bytes.len().checked_div(stride).unwrap_or(40);
+        let words: Vec<u64> = (0..shape.head_words * strings).map(|at| word.rotate_left(at as u32)).collect();
+        let parts = Parts { strings, words: &words, packed: &bytes[..strings * stride] };
         let of_level = |level| {
             let mut out = Vec::new();
-            append_at(level, &shape, (&heads, packed), &mut out).map(|()| out)
+            append_at(level, &shape, parts, &mut out).map(|()| out)
         };
         let expected = of_level(SimdLevel::Portable);
         for level in SimdLevel::available() {
@@ -131,10 +131,12 @@ fn characters_of_places_that_vary_late_are_known() {
     let mut strings: Vec<String> = (0..150).map(|at| format!("{}z", at % 10)).collect();
     strings[140] = "0y".into();
     let page = page_of(&strings).unwrap();
-    assert_eq!(page[..17], [b"\x02\0\0\x0c", &b"0123456789yz\0"[..]].concat());
+    assert_eq!(page[..17], [b"\x02\0\0\x0c", &b"0123456789yz\x01"[..]].concat());
     let page = Page::read(Reader::new(&page), 150).unwrap();
     let mut out = Vec::new();
-    append(&page.shape, (&[], page.packed), &mut out).unwrap();
+    let words = page.heads.of(&Wanted::all(0..150)).unwrap();
+    let parts = Parts { strings: 150, words: &words, packed: page.packed };
+    append(&page.shape, parts, &mut out).unwrap();
     assert_eq!(str::from_utf8(&out).unwrap(), strings.concat());
 }
 
@@ -142,7 +144,7 @@ fn characters_of_places_that_vary_late_are_known() {
 fn texts_that_are_not_of_the_shape_are_not_found() {
     let shape = Shape::new(b"id-\0\0\0", b"0123456789abcdef").unwrap();
     let found = |text: &str, at| {
-        Sought::new(&shape, text.as_bytes(), at).map(|sought| sought.find(&[0x9a, 0x0f])[0])
+        Sought::new(&shape, text.as_bytes(), at).map(|sought| sought.find(&[0x9a, 0x0f], 1)[0])
     };
     assert_eq!(found("id-a9f", 0), Some(1));
     assert_eq!(found("id-a9e", 0), Some(0));
@@ -172,12 +174,19 @@ fn what_begins_with_a_time_has_heads() {
     // Less than thirty bits in place of 64, and as many as all places have behind these.
     assert!(bytes.len() < 1000 * (4 + 8), "{} bytes", bytes.len());
     let page = Page::read(Reader::new(&bytes), strings.len()).unwrap();
-    assert_eq!(page.shape.head_places, 16);
-    assert!(page.heads.of(0..1000).unwrap().is_sorted());
+    assert_eq!(page.shape.head_words, 1);
+    assert!(page.heads.of(&Wanted::all(0..1000)).unwrap().is_sorted());
+    let ids: Vec<String> = (0..1000)
+        .map(|at| format!("{:08x}c0ffee{:04x}{at:06x}", 0x6900_0000 + at, at % 7))
+        .collect();
+    let page = page_of(&ids).unwrap();
+    assert!(page.len() < 4000, "{} bytes, of a time, a process and what it counts", page.len());
+    let page = Page::read(Reader::new(&page), ids.len()).unwrap();
+    assert_eq!(page.packed, []);
     let noise: Vec<String> = strings.iter().map(|id| id.chars().rev().collect()).collect();
     let page = page_of(&noise).unwrap();
     let page = Page::read(Reader::new(&page), noise.len()).unwrap();
-    assert_eq!(page.shape.head_places, 0, "which ends with a time");
+    assert_eq!(page.shape.head_words, 0, "which ends with a time");
     // Texts that are told by heads alone, by what is packed alone, and by both.
     let is_same = |text: &str, wants: Wants<'_>, of: &dyn Fn(&str) -> bool| {
         let has_text = |bytes: &[u8]| str::from_utf8(bytes).unwrap().contains(text);
@@ -209,18 +218,18 @@ fn damage_is_told() {
     assert!(corrupt(&[0, 2, b'0', b'1', 0, 0, 0, 0]));
     assert!(corrupt(&[1, VARIES, 1, b'0', 0, 0, 0, 0]), "one character");
     assert!(corrupt(&[1, VARIES, 2, b'1', b'0', 0, 0, 0, 0]), "characters that do not ascend");
-    assert!(corrupt(&[1, VARIES, 2, b'0', b'1', 1, 0, 0, 0, 0]), "nothing but heads");
+    assert!(corrupt(&[1, VARIES, 2, b'0', b'1', 2, 1, 0, 1, 0]), "more words than places");
     assert!(corrupt(&[0x81, 2, VARIES]));
     let damaged = [2, b'a', VARIES, 3, b'0', b'1', b'2', 0, 0, 4, 2];
     let damaged = Page::read(Reader::new(&damaged), 3).unwrap();
     assert!(matches!(damaged.strings(0..2), Err(DecodeError::Corrupt(_))), "an unused bit is set");
     assert_eq!(damaged.strings(2..3), Ok(&[2][..]));
-    // Heads have two bits.
+    // Words have four bits.
     let mut page = vec![2, VARIES, VARIES, 3, b'0', b'1', b'2', 1];
     let mut heads = Vec::new();
-    crate::int::encode_u64(&[1, 4, 1], Effort::Cold, &mut heads);
+    crate::int::encode_u64(&[1, 16, 1], Effort::Cold, &mut heads);
     put_length_prefixed(&mut page, &heads);
-    page.extend([0, 0, 0]);
-    let page = Page::read(Reader::new(&page), 3).unwrap();
-    assert!(matches!(page.heads.of(0..3), Err(DecodeError::Corrupt(_))), "a head is too long");
+    let read = Page::read(Reader::new(&page), 3).unwrap();
+    let words = read.heads.of(&Wanted::all(0..3));
+    assert!(matches!(words, Err(DecodeError::Corrupt(_))), "a word is too long");
 }

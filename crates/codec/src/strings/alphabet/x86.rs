@@ -13,7 +13,6 @@ use std::arch::x86_64::{
     _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi64, _mm512_storeu_si512,
     _mm512_test_epi8_mask, _pext_u64,
 };
-use std::iter;
 use std::mem::MaybeUninit;
 
 use super::{CHARACTERS_MAX, LENGTH_MAX, OUTSIDE, Parts, Shape, VARIES};
@@ -23,13 +22,9 @@ use crate::error::Result;
 const LANES: usize = 64;
 
 /// Appends strings, as the portable loop does; those of a damaged page in vain.
-pub(super) fn append(
-    shape: &Shape<'_>,
-    parts @ (_, packed): Parts<'_>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let (length, stride) = (shape.pattern.len(), shape.stride());
-    let added = packed.len() / stride * length;
+pub(super) fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let length = shape.pattern.len();
+    let added = parts.strings * length;
     out.reserve(added);
     let room = &mut out.spare_capacity_mut()[..added];
     let mut next = 0;
@@ -57,17 +52,19 @@ struct Part {
     /// Of each byte of a lane which of these it gets, and where in the lane, or the head, each place's number begins.
     shuffle: [u8; LANES],
     shift: [u8; LANES],
-    /// What all strings have, the places that vary, and those of them that heads have.
+    /// What all strings have, and the places that vary.
     common: [u8; LANES],
     varies: u64,
-    of_head: u64,
+    /// The words of heads that have some of these places, and which.
+    words: Vec<(usize, u64)>,
 }
 
 impl Part {
     /// `next` is the number of the first place that varies of those from `start` on, and then of those behind the part.
     fn new(shape: &Shape<'_>, start: usize, end: usize, next: &mut usize) -> Self {
         let width = shape.width as usize;
-        let bit_of = |number: usize| number.saturating_sub(shape.head_places) * width;
+        let head_places = shape.head_places();
+        let bit_of = |number: usize| number.saturating_sub(head_places) * width;
         let first_byte = bit_of(*next) / 8;
         let mut part = Self {
             start,
@@ -77,7 +74,7 @@ impl Part {
             shift: [0; LANES],
             common: [0; LANES],
             varies: 0,
-            of_head: 0,
+            words: Vec::new(),
         };
         part.common[..end - start].copy_from_slice(&shape.pattern[start..end]);
         for lane in (0..end - start).step_by(8) {
@@ -89,17 +86,31 @@ impl Part {
             for place in lane..(lane + 8).min(end - start) {
                 if shape.pattern[start + place] == VARIES {
                     part.varies |= 1 << place;
-                    part.shift[place] = if *next < shape.head_places {
-                        part.of_head |= 1 << place;
-                        ((shape.head_places - 1 - *next) * width) as u8
-                    } else {
-                        (bit_of(*next) - from * 8) as u8
-                    };
+                    if *next >= head_places {
+                        part.shift[place] = (bit_of(*next) - from * 8) as u8;
+                    }
                     *next += 1;
                 }
             }
         }
+        part.add_words(shape);
         part
+    }
+
+    /// Adds what the places need that heads have.
+    fn add_words(&mut self, shape: &Shape<'_>) {
+        for word in 0..shape.head_words {
+            let mut places = 0;
+            for (place, shift) in shape.places_of_word(word) {
+                if (self.start..self.end).contains(&place) {
+                    places |= 1 << (place - self.start);
+                    self.shift[place - self.start] = shift as u8;
+                }
+            }
+            if places != 0 {
+                self.words.push((word, places));
+            }
+        }
     }
 }
 
@@ -108,7 +119,7 @@ impl Part {
 fn write_part(
     shape: &Shape<'_>,
     part: &Part,
-    (heads, packed): Parts<'_>,
+    parts: Parts<'_>,
     room: &mut [MaybeUninit<u8>],
 ) -> bool {
     let mut characters = [0; CHARACTERS_MAX];
@@ -118,16 +129,18 @@ fn write_part(
     let mask = _mm512_set1_epi8((1i8 << shape.width) - 1);
     let behind = _mm512_set1_epi8(shape.alphabet.len() as i8);
     let of_places = low_bits(part.end - part.start);
-    let strings = room.chunks_exact_mut(shape.pattern.len());
+    let stride = shape.stride();
     let mut outside = 0;
-    let heads = heads.iter().copied().chain(iter::repeat(0));
-    for ((string, packed), head) in strings.zip(packed.chunks_exact(shape.stride())).zip(heads) {
-        let (string, packed) =
-            (&mut string[part.start..part.end], &packed[part.bytes.0..part.bytes.1]);
-        let lanes = _mm512_permutexvar_epi8(shuffle, load_some(packed));
-        let numbers = _mm512_multishift_epi64_epi8(shift, lanes);
-        let head = _mm512_set1_epi64(head.cast_signed());
-        let numbers = _mm512_mask_multishift_epi64_epi8(numbers, part.of_head, shift, head);
+    for (at, string) in room.chunks_exact_mut(shape.pattern.len()).enumerate() {
+        let (words, packed) = parts.of(at, shape, stride);
+        let string = &mut string[part.start..part.end];
+        let bytes = load_some(&packed[part.bytes.0..part.bytes.1]);
+        let lanes = _mm512_permutexvar_epi8(shuffle, bytes);
+        let mut numbers = _mm512_multishift_epi64_epi8(shift, lanes);
+        for (word, places) in &part.words {
+            let word = _mm512_set1_epi64(words[*word].cast_signed());
+            numbers = _mm512_mask_multishift_epi64_epi8(numbers, *places, shift, word);
+        }
         let numbers = _mm512_and_si512(numbers, mask);
         outside |= _mm512_cmpge_epu8_mask(numbers, behind);
         let text = _mm512_permutexvar_epi8(numbers, characters);
