@@ -112,6 +112,10 @@ pub fn encode_strings(offsets: &[u32], bytes: &[u8], effort: Effort, out: &mut V
     encode_page(strings, effort, Nesting::Outermost, out);
 }
 
+/// A dictionary that is at most such a part of the strings is taken at once, unless the page is for keeping: a compressor takes
+/// as long as all else.
+const DICTIONARY_PART: usize = 6;
+
 fn encode_page(strings: Strings<'_>, effort: Effort, nesting: Nesting, out: &mut Vec<u8>) {
     if strings.len() > 0 {
         let first = strings.get(0);
@@ -123,14 +127,22 @@ fn encode_page(strings: Strings<'_>, effort: Effort, nesting: Nesting, out: &mut
             return;
         }
     }
+    let dictionary = match nesting {
+        Nesting::Innermost => None,
+        _ => dictionary::encode(strings, effort),
+    };
+    if let Some(page) = &dictionary
+        && effort != Effort::Cold
+        && page.len() * DICTIONARY_PART <= strings.concatenated().len()
+    {
+        out.extend_from_slice(page);
+        return;
+    }
     let start = out.len();
     let is_regular = encode_without_strings(strings, effort, out);
     let len = out.len() - start;
-    let better = match nesting {
-        Nesting::Innermost => None,
-        // Codes answer a filter without touching the strings: a dictionary may be a little larger.
-        _ => dictionary::encode(strings, effort).filter(|page| page.len() < len * 5 / 4),
-    };
+    // Codes answer a filter without touching the strings: a dictionary may be a little larger.
+    let better = dictionary.filter(|page| page.len() < len * 5 / 4);
     let better = match (better, nesting) {
         (None, Nesting::Outermost) if is_regular && effort == Effort::Cold => {
             templates::encode(strings, effort).filter(|page| page.len() <= len)
