@@ -263,11 +263,11 @@ pub(super) fn decode(
 ) -> Result<()> {
     let page = Page::read(reader, count)?;
     let runs = wanted.runs();
-    let words = page.heads.of(wanted)?;
-    let mut words = words.as_slice();
     let (length, had) = (page.shape.pattern.len(), output.bytes.len());
     let n_wanted = runs.iter().map(Range::len).sum::<usize>();
     output.check(length as u64 * n_wanted as u64)?;
+    let words = page.heads.of(wanted)?;
+    let mut words = words.as_slice();
     let place = |string: usize| ((had + string * length) as u32, length as u32);
     output.places.extend((0..n_wanted).map(place));
     output.bytes.reserve(length * n_wanted);
