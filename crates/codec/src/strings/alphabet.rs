@@ -116,6 +116,7 @@ fn shape_of(level: SimdLevel, strings: Strings<'_>) -> Option<(Vec<u8>, Vec<u8>)
         places.for_each(|((differ, byte), first)| *differ |= byte ^ first);
     }
     let mut used = characters(&text[..text.len().min(length * SAMPLED)], &differ);
+    // If the others have too many, no shape has them.
     if used.iter().filter(|is_used| **is_used).count() > CHARACTERS_MAX {
         return None;
     }

@@ -329,3 +329,27 @@ fn documents_are_no_templates() {
     encode_strings(&offsets, &bytes, Effort::Cold, &mut page);
     assert_eq!(crate::encoding_name(&page), "strings-zstd");
 }
+
+#[test]
+fn codes_outside_a_dictionary_are_damage_to_a_search_as_well() {
+    let strings: Vec<String> = (0..200).map(|at| format!("host {}", at % 3)).collect();
+    let offsets: Vec<u32> = (0..=200).map(|at| at * 6).collect();
+    let mut page = Vec::new();
+    encode_strings(&offsets, strings.concat().as_bytes(), Effort::Hot, &mut page);
+    assert_eq!(crate::encoding_name(&page), "strings-dictionary");
+    let mut reader = Reader::new(&page[2..]);
+    let (had, _) = (reader.rest().len(), reader.length_prefixed().unwrap());
+    let mut damaged = page[..2 + had - reader.rest().len()].to_vec();
+    let codes: Vec<u64> = (0..200).map(|at| if at == 150 { 3 } else { at % 3 }).collect();
+    encode_u64(&codes, Effort::Hot, &mut damaged);
+    let is_first = |string: &[u8]| string.ends_with(b"0");
+    let finder = TextFinder { texts: &[b"0"], has_text: &is_first, wants: Wants::Ending };
+    let search = |page: &[u8], range| search_strings(page, 200, range, &finder, 1 << 20);
+    for range in [3..200, 10..70, 64..64] {
+        let bits = search(&page, range.clone()).unwrap().unwrap();
+        let found = (0..range.len()).filter(|at| bits[at / 64] >> (at % 64) & 1 != 0);
+        assert!(found.eq((0..range.len()).filter(|at| (at + range.start) % 3 == 0)), "{range:?}");
+        let is_damaged = range.contains(&150);
+        assert_eq!(search(&damaged, range.clone()).is_err(), is_damaged, "{range:?}");
+    }
+}

@@ -5,8 +5,8 @@
 //! [`in_slices`].
 //!
 //! First and last values are read from the ends of series: see [`ends`]. A greatest or least value of all rows is known from
-//! summaries, and its time looked for: see [`extreme`]; of a few greatest or least what they are at least: see [`bounded`]. Other columns of few points are read when it is known which
-//! rows they are: see [`beside`].
+//! summaries, and its time looked for: see [`extreme`]; of a few greatest or least what they are at least: see [`bounded`].
+//! Other columns of few points are read when it is known which rows they are: see [`beside`].
 //!
 //! Transformed functions look at windows before the range. Functions that look equally far are
 //! computed together, in a pass over the rows of their range.

@@ -47,19 +47,14 @@ pub(crate) struct Input {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ColumnSource {
     /// A column of the batches, read as another type perhaps.
-    Column {
-        at: usize,
-        cast: Option<FieldType>,
-    },
+    Column { at: usize, cast: Option<FieldType> },
     /// A column of the series table. `blank`: an absent tag is an empty text, not a missing value.
-    Tag {
-        at: usize,
-        blank: bool,
-    },
+    Tag { at: usize, blank: bool },
     /// Nowhere.
     Missing(FieldType),
-    /// The ordinal of a row's series, and its time: what says which row it is.
+    /// The ordinal of a row's series, which says with [`Self::RowTime`] which row it is.
     RowSeries,
+    /// A row's time.
     RowTime,
 }
 

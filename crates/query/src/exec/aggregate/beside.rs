@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Column, FieldType, TimeRange, Values};
-use store::{Scan, ScanItem, ScanRequest, ScanSlice};
+use store::{Scan, ScanItem, ScanRequest, ScanSlice, SeriesTable};
 
 use super::{Points, Recipe, Run};
 use crate::QueryError;
@@ -37,7 +37,8 @@ pub(super) fn points(
     let (policy, time) = (request.policy.id, request.time);
     let Some(revision) = store.revision(policy, time)? else { return Ok(None) };
     let (scan, whole) = (store.scan(&narrow)?, store.scan(request)?);
-    if store.revision(policy, time)? != Some(revision) {
+    let is_same = store.revision(policy, time)? == Some(revision);
+    if !is_same || !have_same_series(scan.series(), input.scan.series()) {
         return Ok(None);
     }
     let select = showing_rows(run.select);
@@ -54,9 +55,7 @@ pub(super) fn points(
         request: Some(narrow),
     };
     let unit = Unit::of_rows(input.name.clone(), vec![input]);
-    let has_grown = unit.extent.bounds() != run.unit.extent.bounds()
-        || !have_same_series(&unit.inputs[0], &run.unit.inputs[0]);
-    if has_grown {
+    if unit.extent.bounds() != run.unit.extent.bounds() {
         return Ok(None);
     }
     let combinations = run.combinations.clone();
@@ -69,19 +68,15 @@ pub(super) fn points(
         let columns = types.clone().map(|field_type| Column::new(Values::empty(field_type)));
         points.aux = columns.collect();
         for of_row in cells.by_ref().take(points.times.len()) {
-            points
-                .aux
-                .iter_mut()
-                .zip(&of_row)
-                .for_each(|(column, cell)| column.push(cell.as_ref()));
+            let columns = points.aux.iter_mut().zip(&of_row);
+            columns.for_each(|(column, cell)| column.push(cell.as_ref()));
         }
     }
     Ok(Some(of_groups))
 }
 
 /// Whether series of the same numbers have the same tags.
-fn have_same_series(a: &Input, b: &Input) -> bool {
-    let (a, b) = (a.scan.series(), b.scan.series());
+fn have_same_series(a: &SeriesTable, b: &SeriesTable) -> bool {
     let mut tags = a.tags.iter().zip(&b.tags);
     a.len == b.len && tags.all(|(a, b)| a.codes == b.codes && a.values == b.values)
 }
