@@ -337,9 +337,8 @@ fn codes_outside_a_dictionary_are_damage_to_a_search_as_well() {
     let mut page = Vec::new();
     encode_strings(&offsets, strings.concat().as_bytes(), Effort::Hot, &mut page);
     assert_eq!(crate::encoding_name(&page), "strings-dictionary");
-    let mut reader = Reader::new(&page[2..]);
-    let (had, _) = (reader.rest().len(), reader.length_prefixed().unwrap());
-    let mut damaged = page[..2 + had - reader.rest().len()].to_vec();
+    let entries = Reader::new(&page[2..]).length_prefixed().unwrap().len();
+    let mut damaged = page[..3 + entries].to_vec();
     let codes: Vec<u64> = (0..200).map(|at| if at == 150 { 3 } else { at % 3 }).collect();
     encode_u64(&codes, Effort::Hot, &mut damaged);
     let is_first = |string: &[u8]| string.ends_with(b"0");
