@@ -155,6 +155,11 @@ pub(crate) fn unpack_at(level: SimdLevel, bytes: &[u8], first: usize, width: u32
     let done = match level {
         SimdLevel::Portable => 0,
         #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx2 if width <= x86::avx2::NARROW_MAX => {
+            x86::avx2::unpack(bytes, width, out);
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
         SimdLevel::Avx2 => x86::unpack_avx2(bytes, width, out),
         #[cfg(target_arch = "x86_64")]
         SimdLevel::Avx512 => x86::unpack_avx512(bytes, width, out),
@@ -190,12 +195,15 @@ pub(crate) fn unpack_running_at(
     step: u64,
 ) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512
+    if level != SimdLevel::Portable
         && first.is_multiple_of(8)
         && (1..=x86::RUNNING_WIDTH_MAX).contains(&width)
     {
-        let from = (first / 8 * width as usize).min(bytes.len());
-        return x86::unpack_running_avx512(&bytes[from..], width, out, start, step);
+        let bytes = &bytes[(first / 8 * width as usize).min(bytes.len())..];
+        return match level {
+            SimdLevel::Avx512 => x86::unpack_running_avx512(bytes, width, out, start, step),
+            _ => x86::avx2::unpack_running(bytes, width, out, start, step),
+        };
     }
     unpack_at(level, bytes, first, width, out);
     prefix_sum_at(level, out, start, step)
@@ -212,6 +220,10 @@ pub(crate) fn sum_at(level: SimdLevel, bytes: &[u8], n: usize, width: u32) -> u6
         let is_narrow = n <= x86::SUM_COUNT_MAX && width <= x86::SUM_WIDTH_MAX;
         let sum = if is_narrow { x86::sum_avx512 } else { x86::sum_wide_avx512 };
         return sum(bytes, n, width);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if level == SimdLevel::Avx2 && width <= x86::avx2::NARROW_MAX {
+        return x86::avx2::sum(bytes, n, width);
     }
     let mut block = [0u64; 64];
     (0..n).step_by(block.len()).fold(0, |sum, first| {

@@ -12,6 +12,10 @@ pub(crate) const COMPARED_MAX: usize = 512;
 /// A bit for each of some values, the first in the lowest bit of the first word.
 pub(crate) type Bits = [u64; COMPARED_MAX / 64];
 
+/// More than any value that AVX2 takes in 32 bits.
+#[cfg(target_arch = "x86_64")]
+const NARROW_BEYOND: u64 = 1 << x86::avx2::NARROW_MAX;
+
 /// Which of the first `n` values stand to `scalar` as asked; bits behind them are undefined.
 ///
 /// # Panics
@@ -30,6 +34,12 @@ pub(crate) fn compare_at(
         && let Ok(scalar) = u8::try_from(scalar)
     {
         return x86::compare::bytes(bytes, (n, width), comparison, scalar);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if level == SimdLevel::Avx2 && width <= x86::avx2::NARROW_MAX {
+        let values = PackedRows { bytes, width, step: None };
+        let scalar = scalar.min(NARROW_BEYOND) as i32;
+        return x86::avx2::rows(n, values, comparison, None, scalar);
     }
     let mut bits = Bits::default();
     let mut values = [0; 64];
@@ -110,8 +120,14 @@ pub(crate) fn compare_rows_at(
     }
     let number = number.clamp(-DISTANCE_MAX, DISTANCE_MAX) as i32;
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512 {
-        return Some(x86::compare::rows(rows, left, comparison, others, number));
+    match level {
+        SimdLevel::Portable => {}
+        SimdLevel::Avx2 => {
+            return Some(x86::avx2::rows(rows, left, comparison, others, number));
+        }
+        SimdLevel::Avx512 => {
+            return Some(x86::compare::rows(rows, left, comparison, others, number));
+        }
     }
     let (mut a, mut b) = ([0; COMPARED_MAX], [0; COMPARED_MAX]);
     left.distances(level, &mut a[..rows]);

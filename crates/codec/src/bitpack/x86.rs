@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+pub(super) mod avx2;
 pub(super) mod compare;
 
 use std::arch::x86_64::{

@@ -12,9 +12,9 @@ type Picked = [u64; 64 + OVERSHOOT];
 /// Moves the values whose bit is set to the front of `picked`; returns how many.
 fn compact(level: SimdLevel, chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
     match level {
+        SimdLevel::Portable => compact_portable(chunk, word, picked),
         #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx512 => x86::compact(chunk, word, picked),
-        _ => compact_portable(chunk, word, picked),
+        _ => x86::compact(level, chunk, word, picked),
     }
 }
 
@@ -30,25 +30,48 @@ fn compact_portable(chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86 {
-    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_maskz_compress_epi64, _mm512_storeu_si512};
+    use std::arch::x86_64::{
+        _mm256_loadu_si256, _mm256_permutevar8x32_epi32, _mm256_storeu_si256, _mm512_loadu_si512,
+        _mm512_maskz_compress_epi64, _mm512_storeu_si512,
+    };
 
     use super::{OVERSHOOT, Picked};
     use crate::kernels::count_ones_prefix;
+    use crate::simd::SimdLevel;
 
-    pub(super) fn compact(chunk: &[u64], word: u64, picked: &mut Picked) -> usize {
+    pub(super) fn compact(
+        level: SimdLevel,
+        chunk: &[u64],
+        word: u64,
+        picked: &mut Picked,
+    ) -> usize {
         assert!(chunk.len() <= 64, "BUG: chunk larger than a word");
-        // SAFETY: dispatched only after AVX-512 was detected; a chunk is 64 values, and `picked` has eight more.
-        unsafe { compact_avx512(chunk, word, picked.as_mut_ptr()) }
+        // SAFETY: dispatched only for what was detected; a chunk is 64 values, and `picked` has eight more.
+        unsafe {
+            match level {
+                SimdLevel::Avx512 => compact_avx512(chunk, word, picked.as_mut_ptr()),
+                _ => compact_avx2(chunk, word, picked.as_mut_ptr()),
+            }
+        }
     }
 
     /// Appends the values whose bit is set; they are as wide as words.
-    pub(super) fn append<T: Copy>(values: &[u64], mask: &[u64], out: &mut Vec<T>) {
+    pub(super) fn append<T: Copy>(
+        level: SimdLevel,
+        values: &[u64],
+        mask: &[u64],
+        out: &mut Vec<T>,
+    ) {
         assert_eq!((size_of::<T>(), align_of::<T>()), (8, 8), "BUG: values unlike words");
         out.reserve(count_ones_prefix(mask, values.len()) + OVERSHOOT);
-        // SAFETY: dispatched only after AVX-512 was detected; room was made for all that is picked and a register
+        // SAFETY: dispatched only for what was detected; room was made for all that is picked and a register
         // more; what was picked are values of that type, seen as words.
         unsafe {
-            let picked = append_avx512(values, mask, out.as_mut_ptr().add(out.len()).cast());
+            let room = out.as_mut_ptr().add(out.len()).cast();
+            let picked = match level {
+                SimdLevel::Avx512 => append_avx512(values, mask, room),
+                _ => append_avx2(values, mask, room),
+            };
             out.set_len(out.len() + picked);
         }
     }
@@ -62,6 +85,20 @@ mod x86 {
             if word != 0 {
                 // SAFETY: there is room for those that were not picked yet.
                 n += unsafe { compact_avx512(chunk, word, out.add(n)) };
+            }
+        }
+        n
+    }
+
+    /// # Safety
+    /// As [`append_avx512`].
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    unsafe fn append_avx2(values: &[u64], mask: &[u64], out: *mut u64) -> usize {
+        let mut n = 0;
+        for (chunk, &word) in values.chunks(64).zip(mask) {
+            if word != 0 {
+                // SAFETY: there is room for those that were not picked yet.
+                n += unsafe { compact_avx2(chunk, word, out.add(n)) };
             }
         }
         n
@@ -87,6 +124,63 @@ mod x86 {
             // SAFETY: as above.
             unsafe { out.add(n).write(*value) };
             n += (word >> (groups.len() * 8 + i) & 1) as usize;
+        }
+        n
+    }
+
+    /// For each mask of four values, the halves of those that are picked, side by side.
+    static FRONTS: [[u32; 8]; 16] = {
+        let mut all = [[0; 8]; 16];
+        let mut mask = 0;
+        while mask < all.len() {
+            let (mut at, mut lane) = (0, 0);
+            while lane < 4 {
+                if mask >> lane & 1 == 1 {
+                    all[mask][2 * at] = 2 * lane;
+                    all[mask][2 * at + 1] = 2 * lane + 1;
+                    at += 1;
+                }
+                lane += 1;
+            }
+            mask += 1;
+        }
+        all
+    };
+
+    /// If no more values than this are picked of a word's, each is fetched for itself.
+    const FEW_PICKED: u32 = 12;
+
+    /// # Safety
+    /// As [`compact_avx512`].
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    unsafe fn compact_avx2(chunk: &[u64], word: u64, out: *mut u64) -> usize {
+        let mut n = 0;
+        if chunk.len() == 64 && word.count_ones() <= FEW_PICKED {
+            let mut left = word;
+            while left != 0 {
+                // SAFETY: as above; places of bits are below 64.
+                unsafe { out.add(n).write(chunk[left.trailing_zeros() as usize]) };
+                left &= left - 1;
+                n += 1;
+            }
+            return n;
+        }
+        let (groups, rest) = chunk.as_chunks::<4>();
+        for (i, group) in groups.iter().enumerate() {
+            let mask = (word >> (i * 4)) as usize & 15;
+            // SAFETY: a register is written behind what was picked, half of what there is room for.
+            unsafe {
+                let values = _mm256_loadu_si256(group.as_ptr().cast());
+                let front = _mm256_loadu_si256(FRONTS[mask].as_ptr().cast());
+                let front = _mm256_permutevar8x32_epi32(values, front);
+                _mm256_storeu_si256(out.add(n).cast(), front);
+            }
+            n += mask.count_ones() as usize;
+        }
+        for (i, value) in rest.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { out.add(n).write(*value) };
+            n += (word >> (groups.len() * 4 + i) & 1) as usize;
         }
         n
     }
@@ -123,11 +217,11 @@ pub(crate) fn append_level<T: Copy>(
 ) {
     assert!(mask.len() >= values.len().div_ceil(64), "BUG: mask shorter than the values");
     match level {
-        #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx512 => x86::append(values, mask, out),
-        _ => filter_level(level, values, mask, |picked| {
+        SimdLevel::Portable => filter_level(level, values, mask, |picked| {
             out.extend(picked.iter().map(|bits| from_bits(*bits)));
         }),
+        #[cfg(target_arch = "x86_64")]
+        _ => x86::append(level, values, mask, out),
     }
 }
 

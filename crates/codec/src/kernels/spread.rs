@@ -21,11 +21,11 @@ fn spread<T: Copy + Default>(
     values.resize(at + range.len(), T::default());
     let values = &mut values[at..];
     match level {
-        #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx512 => x86::spread(&of_range, values, count),
-        _ => {
+        SimdLevel::Portable => {
             spread_rows(&of_range, values, 0..values.len(), count);
         }
+        #[cfg(target_arch = "x86_64")]
+        _ => x86::spread(level, &of_range, values, count),
     }
 }
 
@@ -117,8 +117,12 @@ fn extract(bits: u64, mut mask: u64) -> u64 {
 #[allow(unsafe_code)]
 mod x86 {
     use std::arch::x86_64::{
-        _mm512_loadu_si512, _mm512_maskz_expand_epi64, _mm512_storeu_si512, _pext_u64,
+        _mm256_and_si256, _mm256_loadu_si256, _mm256_permutevar8x32_epi32, _mm256_srai_epi32,
+        _mm256_storeu_si256, _mm512_loadu_si512, _mm512_maskz_expand_epi64, _mm512_storeu_si512,
+        _pext_u64,
     };
+
+    use crate::simd::SimdLevel;
 
     pub(super) fn filter_bits(bits: &[u64], mask: &[u64], len: usize, out: &mut Vec<u64>) -> usize {
         // SAFETY: dispatched only after BMI2 and POPCNT were detected.
@@ -131,14 +135,25 @@ mod x86 {
     }
 
     /// Values are as wide as words, and `count` of them stand at the beginning.
-    pub(super) fn spread<T: Copy + Default>(bits: &[u64], values: &mut [T], count: usize) {
+    pub(super) fn spread<T: Copy + Default>(
+        level: SimdLevel,
+        bits: &[u64],
+        values: &mut [T],
+        count: usize,
+    ) {
         assert_eq!((size_of::<T>(), align_of::<T>()), (8, 8), "BUG: values unlike words");
         let whole = values.len() / 8 * 8;
         let count = super::spread_rows(bits, values, whole..values.len(), count);
         assert!(count <= whole && bits.len() >= whole.div_ceil(64), "BUG: more values than rows");
-        // SAFETY: dispatched only after AVX-512 was detected; there are `whole` values, a bit for each, and values of that
+        let values = values.as_mut_ptr().cast();
+        // SAFETY: dispatched only for what was detected; there are `whole` values, a bit for each, and values of that
         // type are moved as words or become zero, as their default is.
-        unsafe { spread_avx512(bits, values.as_mut_ptr().cast(), whole, count) }
+        unsafe {
+            match level {
+                SimdLevel::Avx512 => spread_avx512(bits, values, whole, count),
+                _ => spread_avx2(bits, values, whole, count),
+            }
+        }
     }
 
     /// # Safety
@@ -157,6 +172,46 @@ mod x86 {
                 let moved = _mm512_loadu_si512(values.add(source).cast());
                 let moved = _mm512_maskz_expand_epi64(present, moved);
                 _mm512_storeu_si512(values.add(row).cast(), moved);
+            }
+        }
+    }
+
+    /// For each mask of four rows, the halves of the value that each of them gets, in the low bits, and whether there is one, in
+    /// the highest.
+    static PLACES: [[u32; 8]; 16] = {
+        let mut all = [[0; 8]; 16];
+        let mut mask = 0;
+        while mask < all.len() {
+            let (mut at, mut lane) = (0, 0);
+            while lane < 4 {
+                if mask >> lane & 1 == 1 {
+                    all[mask][2 * lane] = 1 << 31 | 2 * at;
+                    all[mask][2 * lane + 1] = 1 << 31 | (2 * at + 1);
+                    at += 1;
+                }
+                lane += 1;
+            }
+            mask += 1;
+        }
+        all
+    };
+
+    /// # Safety
+    /// As [`spread_avx512`].
+    #[target_feature(enable = "avx2,popcnt")]
+    unsafe fn spread_avx2(bits: &[u64], values: *mut u64, whole: usize, count: usize) {
+        let (mut source, mut row) = (count, whole);
+        while source < row {
+            row -= 4;
+            let present = (bits[row / 64] >> (row % 64)) as usize & 15;
+            source -= present.count_ones() as usize;
+            // SAFETY: as with AVX-512; only the low three bits of a place count.
+            unsafe {
+                let places = _mm256_loadu_si256(PLACES[present].as_ptr().cast());
+                let moved = _mm256_loadu_si256(values.add(source).cast());
+                let moved = _mm256_permutevar8x32_epi32(moved, places);
+                let moved = _mm256_and_si256(moved, _mm256_srai_epi32::<31>(places));
+                _mm256_storeu_si256(values.add(row).cast(), moved);
             }
         }
     }

@@ -12,6 +12,9 @@
 //! the last in the lowest bits; then the strings, each from a byte on: for each other place that varies the number of its
 //! character, in as many bits, the first in the lowest bits. Bits that are left over are zero.
 
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx2;
 mod heads;
 mod search;
 #[cfg(target_arch = "x86_64")]
@@ -82,21 +85,40 @@ fn pack_at(level: SimdLevel, text: &[u8], shape: &Shape<'_>, page: &mut Vec<u8>)
         return x86::pack(text, shape, page);
     }
     let _ = level;
-    page.reserve(text.len() / shape.pattern.len() * shape.stride());
-    let numbers = shape.numbers();
+    let (numbers, places) = (shape.numbers(), shape.packed_places());
+    let strings = text.len() / shape.pattern.len();
+    let end = page.len() + strings * shape.stride();
+    let mut at = page.len();
+    // Words are written whole.
+    page.resize(end + size_of::<u64>(), 0);
+    let of_eight = 8 * shape.width as usize;
     for string in text.chunks_exact(shape.pattern.len()) {
-        let (mut word, mut filled) = (0u64, 0);
-        for place in shape.packed_places() {
-            let number = numbers[string[usize::from(*place)] as usize];
-            word |= u64::from(number) << filled;
-            filled += shape.width;
-            if filled >= u32::BITS {
-                page.extend_from_slice(&(word as u32).to_le_bytes());
-                (word, filled) = (word >> u32::BITS, filled - u32::BITS);
-            }
+        let number = |place: &u16| numbers[string[usize::from(*place)] as usize];
+        let (eights, rest) = places.as_chunks::<8>();
+        let mut eight = [0; 8];
+        for places in eights {
+            eight.iter_mut().zip(places).for_each(|(to, place)| *to = number(place));
+            let word = side_by_side(u64::from_le_bytes(eight), shape.width);
+            page[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            at += of_eight / 8;
         }
-        page.extend_from_slice(&word.to_le_bytes()[..filled.div_ceil(8) as usize]);
+        if !rest.is_empty() {
+            eight = [0; 8];
+            eight.iter_mut().zip(rest).for_each(|(to, place)| *to = number(place));
+            let word = side_by_side(u64::from_le_bytes(eight), shape.width);
+            page[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            at += (rest.len() * shape.width as usize).div_ceil(8);
+        }
     }
+    page.truncate(end);
+}
+
+/// Eight bytes, of which only so many low bits are set, as a number of eight times as many bits.
+#[inline]
+fn side_by_side(bytes: u64, width: u32) -> u64 {
+    let pairs = bytes & 0x00ff_00ff_00ff_00ff | (bytes >> 8 & 0x00ff_00ff_00ff_00ff) << width;
+    let fours = pairs & 0xffff_0000_ffff | (pairs >> 16 & 0xffff_0000_ffff) << (2 * width);
+    fours & 0xffff_ffff | (fours >> 32) << (4 * width)
 }
 
 /// What is at each place of all strings, and which characters are where they vary.
@@ -148,8 +170,13 @@ fn are_all_known_at(level: SimdLevel, text: &[u8], differ: &[u8], known: &[bool;
     if level == SimdLevel::Avx512 {
         return x86::are_all_known(text, differ, known);
     }
-    let _ = (level, differ, known);
-    text.is_empty()
+    let _ = level;
+    let unknown: [u8; 256] = std::array::from_fn(|byte| if known[byte] { 0 } else { u8::MAX });
+    let of_string = |string: &[u8]| {
+        let places = differ.iter().zip(string);
+        places.fold(0, |all, (differ, byte)| all | differ & unknown[usize::from(*byte)])
+    };
+    text.chunks_exact(differ.len()).fold(0, |all, string| all | of_string(string)) == 0
 }
 
 /// What strings have in common, and what they can have where they vary.
@@ -308,11 +335,13 @@ fn append_at(
     parts: Parts<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx512 {
-        return x86::append(shape, parts, out);
+    match level {
+        SimdLevel::Portable => {}
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx2 => return avx2::append(shape, parts, out),
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512 => return x86::append(shape, parts, out),
     }
-    let _ = level;
     let (width, stride, mask) = (shape.width as usize, shape.stride(), (1u16 << shape.width) - 1);
     let character = |number: u16| shape.alphabet.get(usize::from(number)).copied().ok_or(OUTSIDE);
     for string in 0..parts.strings {
