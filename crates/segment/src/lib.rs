@@ -29,7 +29,7 @@ pub use error::SegmentError;
 pub use format::{BLOCK_ROWS_LIMIT, MeasurementInfo, MeasurementList, SegmentInfo};
 pub use reader::{
     BlockWalk, Blocks, ConditionTest, Expected, FieldStats, FoundRows, ReadAhead, SegmentReader,
-    SeriesStretch, VerifyReport,
+    SeriesStretch, ShortTime, VerifyReport,
 };
 pub use rows::SegmentRows;
 pub use runs::Runs;

@@ -52,7 +52,7 @@ pub use matching::ConditionTest;
 pub use read_ahead::ReadAhead;
 pub(crate) use ready::Thawer;
 pub(crate) use thaw::is_slow_in_parts;
-pub use times::FoundRows;
+pub use times::{FoundRows, ShortTime};
 pub use verify::{FieldStats, VerifyReport};
 
 use source::Kind;

@@ -88,6 +88,38 @@ impl Runs {
         self.ends.partition_point(|end| *end as usize <= row)
     }
 
+    /// The same of a series that is not before that of number `from`: near where it would be if all had as many rows. Of rows that
+    /// ascend the one before is known.
+    ///
+    /// # Panics
+    /// If there are no rows from there on.
+    #[must_use]
+    pub fn index_at_from(&self, from: usize, row: usize) -> usize {
+        let ends = &self.ends[from..];
+        let start = from.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        let rows = *ends.last().expect("BUG: a row behind the last one") as usize - start;
+        let guess = row.saturating_sub(start) * ends.len() / rows.max(1);
+        let guess = guess.min(ends.len() - 1);
+        let is_behind = |at: usize| ends[at] as usize <= row;
+        // Those before `low` end before the row, that at `high` and those behind it do not.
+        let (low, high) = if is_behind(guess) {
+            let (mut low, mut step) = (guess + 1, 1);
+            while low + step < ends.len() && is_behind(low + step) {
+                low += step + 1;
+                step *= 2;
+            }
+            (low, ends.len().min(low + step))
+        } else {
+            let (mut high, mut step) = (guess, 1);
+            while high >= step && !is_behind(high - step) {
+                high -= step;
+                step *= 2;
+            }
+            (high.saturating_sub(step), high)
+        };
+        from + low + ends[low..high].partition_point(|end| *end as usize <= row)
+    }
+
     /// All series with their rows.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (SeriesId, Range<usize>)> + '_ {
         (0..self.len()).map(|at| (self.series(at), self.rows(at)))
@@ -183,6 +215,9 @@ mod tests {
                 }
                 for row in range {
                     prop_assert_eq!(decoded.index_at(row), at);
+                    for from in 0..=at {
+                        prop_assert_eq!(decoded.index_at_from(from, row), at);
+                    }
                 }
             }
             prop_assert_eq!(decoded.rows_of(SeriesId(2)), None);

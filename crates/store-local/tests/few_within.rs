@@ -154,4 +154,16 @@ fn few_rows_of_blocks_that_thousands_of_series_share_are_those_that_were_written
     let store = open(&disk, 256 << 20);
     let rows: Vec<Row> = (0..SERIES).flat_map(rows_of).collect();
     at_each_stage(&store, POLICY, (&rows, 20_000), |stage| check(&store, &rows, stage));
+    // All rows are settled, and were asked for often.
+    let time = TimeRange::new(4000 * SECOND, 4020 * SECOND);
+    let request = ScanRequest { time, ..scan_everything(&store, POLICY, "m").unwrap() };
+    let scan = store.scan(&request).unwrap();
+    let mut keys: Vec<&str> =
+        rows.iter().filter(|row| time.contains(row.time_ns)).map(|row| &*row.key).collect();
+    keys.dedup();
+    assert!(keys.len() > 20);
+    let known = (0..scan.series().len).map(|at| testing::series_key(&*scan, &request, at));
+    let mut known: Vec<String> = known.collect();
+    known.sort_unstable();
+    assert_eq!(known, keys, "series without rows in a short time are left out");
 }

@@ -2,13 +2,16 @@
 //!
 //! Times with one step are told by calculation (`regular`), and so are those that keep a step for long, of several series
 //! or with gaps, once they were learned (`lines`). Others of blocks that were written to be kept are entropy-coded, as
-//! values are; what is read of them again and again is kept in another form (`kept`, `pieces`).
+//! values are; what is read of them again and again is kept in another form (`kept`, `pieces`). Where very many series share a
+//! block, a short time of all of them is looked for in a list of its rows by time (`short`, `by_time`).
 
+mod by_time;
 mod kept;
 mod lines;
 mod parts;
 mod pieces;
 mod regular;
+mod short;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,6 +30,7 @@ use kept::Learned;
 use lines::Lines;
 use pieces::{KNOWN_ROWS, Known};
 pub(super) use regular::Regular;
+pub use short::ShortTime;
 
 /// So few times are decoded at once rather than searched.
 const DECODE_AT_ONCE: usize = 256;

@@ -11,6 +11,7 @@ use segment::{Block, Runs};
 use store::{StoreError, TimeOrder};
 
 use super::filter;
+use super::piece::filter_times;
 use super::series_left::SeriesLeft;
 use super::series_reader::SeriesReader;
 use super::shared_block::ManyRows;
@@ -41,18 +42,17 @@ impl SeriesReader {
         }
         let (mut times, mut wanted) = (Vec::new(), Bitmap::new());
         if segment.may_have_wanted(block)? {
-            times.reserve(block.rows());
-            segment.reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
-            wanted = within(&times, time);
-        }
-        if wanted.count_ones() * part > block.rows() {
-            return Ok(None);
+            let Some(found) = segment.few_rows_within(block, time, block.rows() / part)? else {
+                return Ok(None);
+            };
+            (wanted, times) = found;
         }
         // To look for a text in all of a page takes less than to decode some.
         if wanted.count_ones() > 0
             && let Some(told) = segment.told(block, wanted.clone())?
         {
-            wanted = told;
+            let are_told = wanted.ones().map(|row| told.get(row)).collect();
+            (wanted, times) = (told, filter_times(&times, &are_told));
         }
         let found = wanted.count_ones();
         let (first, last) = (block.first().0, block.last().0);
@@ -75,7 +75,7 @@ impl SeriesReader {
         }
         segment.near = block.place();
         if !runs.is_empty() {
-            let piece = segment.read_selected(block, wanted, Some(&times))?;
+            let piece = segment.read_selected(block, wanted, Some(times))?;
             let kept = self.kept(&piece, (time, time));
             many.rows = self.cut(piece, &runs, kept.as_ref(), joins);
         }
@@ -84,6 +84,28 @@ impl SeriesReader {
 }
 
 impl SegmentSource {
+    /// The rows of a block within a time, and the times of these; `None`: more than so many.
+    fn few_rows_within(
+        &self,
+        block: &Block,
+        time: TimeRange,
+        rows_max: usize,
+    ) -> Result<Option<(Bitmap, Vec<i64>)>, StoreError> {
+        if let Some(found) = self.reader.short_time(block, time).map_err(segment_error)? {
+            let mut rows = Bitmap::filled(block.rows(), false);
+            found.rows.iter().for_each(|row| rows.set(*row as usize, true));
+            return Ok((found.rows.len() <= rows_max).then_some((rows, found.times)));
+        }
+        let mut times = Vec::with_capacity(block.rows());
+        self.reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
+        let rows = within(&times, time);
+        if rows.count_ones() > rows_max {
+            return Ok(None);
+        }
+        let of_rows = filter_times(&times, &rows);
+        Ok(Some((rows, of_rows)))
+    }
+
     /// Whether texts are read, or looked for.
     fn reads_texts(&self) -> bool {
         self.fields.iter().any(|(_, field_type)| *field_type == FieldType::String)
@@ -111,7 +133,7 @@ pub(super) fn runs_of(
     left: &SeriesLeft<'_>,
 ) -> Vec<(u32, Range<usize>)> {
     let mut found: Vec<(u32, Range<usize>)> = Vec::new();
-    let mut of_run = 0..0;
+    let (mut at, mut of_run) = (0, 0..0);
     let mut is_wanted = false;
     for (place, row) in rows.ones().enumerate() {
         if row < of_run.end {
@@ -120,7 +142,7 @@ pub(super) fn runs_of(
             }
             continue;
         }
-        let at = runs.index_at(row);
+        at = runs.index_at_from(at, row);
         of_run = runs.rows(at);
         let ordinal = left.ordinal_of(runs.series(at));
         is_wanted = ordinal.is_some();

@@ -348,14 +348,13 @@ impl SegmentSource {
         }
     }
 
-    /// Reads some rows of a block, at least one; the times of all rows may be known.
+    /// Reads some rows of a block, at least one; their times may be known.
     pub(super) fn read_selected(
         &self,
         block: &Block,
         selection: Bitmap,
-        times: Option<&[i64]>,
+        times: Option<Vec<i64>>,
     ) -> Result<Piece, StoreError> {
-        let times = times.map(|times| filter_times(times, &selection));
         let found = Found { start: 0, selection, looked_at: Vec::new() };
         self.read_found(block, &(0..block.rows()), (&[], found), times)
     }

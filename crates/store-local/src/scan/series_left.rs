@@ -76,12 +76,16 @@ impl<'a> SeriesLeft<'a> {
 
     /// How many of them come before a series or are it.
     pub(super) fn count_until(&self, series: SeriesId) -> usize {
-        self.partition_point(|of_left| of_left <= series)
+        series.0.checked_add(1).map_or(self.len(), |next| self.count_before(SeriesId(next)))
     }
 
     /// How many of them come before a series.
     pub(super) fn count_before(&self, series: SeriesId) -> usize {
-        self.partition_point(|of_left| of_left < series)
+        match self.listed {
+            None => self.series.count_below(series).saturating_sub(self.done),
+            Some(listed) => listed[self.done..]
+                .partition_point(|ordinal| self.series.at(*ordinal as usize) < series),
+        }
     }
 
     /// The ordinal of a series, if it is one of them.
@@ -92,19 +96,5 @@ impl<'a> SeriesLeft<'a> {
         }
         let (ordinal, found) = self.at(place);
         (found == series).then_some(ordinal)
-    }
-
-    /// How many of them, from the first on, are as `is_before` says.
-    fn partition_point(&self, is_before: impl Fn(SeriesId) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_before(self.at(middle).1) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
     }
 }

@@ -53,6 +53,15 @@ impl SeriesList {
         (0..self.len()).map(|ordinal| self.at(ordinal))
     }
 
+    /// How many are below a series.
+    pub(crate) fn count_below(&self, series: SeriesId) -> usize {
+        match self {
+            Self::Range { first, len } => usize::try_from(series.0.saturating_sub(first.0))
+                .map_or(*len, |below| below.min(*len)),
+            Self::Listed(all) => all.partition_point(|listed| *listed < series),
+        }
+    }
+
     fn contains(&self, series: SeriesId) -> bool {
         match self {
             Self::Range { first, len } => {
@@ -127,6 +136,8 @@ mod tests {
                 prop_assert_eq!(of_list.may_have_hidden(&HiddenSeries::All), !list.is_empty());
                 for series in 0..400 {
                     prop_assert_eq!(of_list.contains(SeriesId(series)), list.contains(&series));
+                    let below = list.range(..series).count();
+                    prop_assert_eq!(of_list.count_below(SeriesId(series)), below);
                 }
             }
         }

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::by_time::ByTime;
 use super::lines::Lines;
 use super::pieces::{Known, Pieces};
 use crate::reader::thaw::{LOOKS_BEFORE, LOOKS_OF_MOST};
@@ -16,7 +17,13 @@ pub(in crate::reader) struct KeptTimes {
     /// How often some of them were wanted before they were learned.
     looks: AtomicU32,
     learned: OnceLock<Learned>,
+    /// How often rows of a short time were wanted before they were listed.
+    short_looks: AtomicU32,
+    by_time: OnceLock<Option<ByTime>>,
 }
+
+/// Looks at a short time before the one that lists rows by their time, which takes as long as decoding the times three or four times.
+const SHORT_LOOKS_BEFORE: u32 = 3;
 
 /// What times turned out to be.
 #[derive(Debug)]
@@ -55,12 +62,31 @@ impl KeptTimes {
     /// Of the times of a page that is being written.
     pub(in crate::reader) fn written(times: &[i64], page: &[u8]) -> Self {
         let learned = Learned::of(times, page);
-        Self { looks: AtomicU32::new(0), learned: OnceLock::from(learned) }
+        Self { learned: OnceLock::from(learned), ..Self::default() }
     }
 
     /// Bytes of memory beside itself.
     pub(in crate::reader) fn memory_bytes(&self) -> usize {
-        self.learned.get().map_or(0, Learned::memory_bytes)
+        let of_list = self.by_time().map_or(0, ByTime::memory_bytes);
+        self.learned.get().map_or(0, Learned::memory_bytes) + of_list
+    }
+
+    /// The rows by their time, if they were listed.
+    pub(super) fn by_time(&self) -> Option<&ByTime> {
+        self.by_time.get()?.as_ref()
+    }
+
+    /// Says that rows of a short time are wanted that were not listed by it. Whether they shall be now.
+    pub(super) fn touch_short(&self) -> bool {
+        self.by_time.get().is_none()
+            && self.short_looks.fetch_add(1, Ordering::Relaxed) >= SHORT_LOOKS_BEFORE
+    }
+
+    /// Lists rows by their times, which these are. The bytes of memory that were added.
+    pub(super) fn list_by_time(&self, times: &[i64]) -> usize {
+        let listed = ByTime::of(times);
+        let bytes = listed.as_ref().map_or(0, ByTime::memory_bytes);
+        if self.by_time.set(listed).is_ok() { bytes } else { 0 }
     }
 
     /// What the times turned out to be, if they were learned.

@@ -1,0 +1,169 @@
+//! The rows of a short time, of whichever series of a block.
+
+use model::TimeRange;
+
+use super::Times;
+use super::kept::KeptTimes;
+use crate::SegmentError;
+use crate::directory::Block;
+use crate::reader::SegmentReader;
+use crate::reader::source::Kind;
+
+/// To tell the time of one row takes as long as decoding so many together, about: of more rows all times are decoded.
+const TOLD_PART: usize = 64;
+
+/// Rows of a block within a short time, ascending, and the time of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShortTime {
+    /// The rows.
+    pub rows: Vec<u32>,
+    /// Their times.
+    pub times: Vec<i64>,
+}
+
+impl SegmentReader {
+    /// The rows of a block within a time, of whichever series, if they are found without decoding all times: of a block of several series
+    /// that was asked several times, in a short part of its time.
+    ///
+    /// # Errors
+    /// If the disk fails or the page is damaged.
+    pub fn short_time(
+        &self,
+        block: &Block,
+        time: TimeRange,
+    ) -> Result<Option<ShortTime>, SegmentError> {
+        short_time(self, block, time)
+    }
+}
+
+fn short_time(
+    reader: &SegmentReader,
+    block: &Block,
+    time: TimeRange,
+) -> Result<Option<ShortTime>, SegmentError> {
+    if !time.overlaps(&block.time()) {
+        return Ok(Some(ShortTime::default()));
+    }
+    if !reader.keep_pages || block.has_one_series() {
+        return Ok(None);
+    }
+    let (source, extent) = (&reader.shared.source, &block.entry().times);
+    let Some(kept) = source.cached::<KeptTimes>(Kind::KeptTimes, extent) else { return Ok(None) };
+    // What tells the time of one row comes first.
+    if kept.learned().is_none() {
+        return Ok(None);
+    }
+    let times = Times::open(reader, block)?;
+    if kept.touch_short() {
+        let mut all = Vec::with_capacity(block.rows());
+        times.decode(0..block.rows(), &mut all)?;
+        let bytes = kept.list_by_time(&all);
+        if bytes > 0 {
+            source.grew(Kind::KeptTimes, extent, &kept, bytes);
+        }
+    }
+    let Some(by_time) = kept.by_time() else { return Ok(None) };
+    let near = by_time.near(time);
+    if near.len() * TOLD_PART > block.rows() {
+        return Ok(None);
+    }
+    let mut rows: Vec<u32> = near.iter().map(|row| u32::from(*row)).collect();
+    rows.sort_unstable();
+    let mut found = ShortTime::default();
+    for row in rows {
+        let at = times.at(row as usize)?;
+        if time.contains(at) {
+            found.rows.push(row);
+            found.times.push(at);
+        }
+    }
+    Ok(Some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use codec::Effort;
+    use model::{FieldType, SeriesId};
+
+    use super::*;
+    use crate::testing::{ALL_SERIES, Cell, PlainMeasurement, Rng, regular, write};
+
+    const SERIES: u64 = 800;
+    const SPAN: usize = 1 << 40;
+
+    /// Short series in one block, at any times, and none in the last quarter.
+    fn reader(effort: Effort) -> (SegmentReader, Arc<platform::PageCache>, Vec<i64>) {
+        let mut rng = Rng(7);
+        let mut rows = Vec::new();
+        for series in 1..=SERIES {
+            let mut times: Vec<i64> =
+                (0..1 + rng.below(12)).map(|_| rng.below(SPAN) as i64).collect();
+            times.sort_unstable();
+            times.dedup();
+            rows.extend(times.iter().map(|at| (SeriesId(series), *at, vec![Cell::Number(series)])));
+        }
+        let times = rows.iter().map(|row| row.1).collect();
+        let (mut spec, _) = regular(rows.len(), 1, 10);
+        spec.measurements[0] = (1, rows.len());
+        spec.options.effort = effort;
+        let fields = vec![("f".into(), FieldType::Integer)];
+        let plain = [PlainMeasurement { name: "m0".into(), fields, rows }];
+        let cache = Arc::new(platform::PageCache::new(8 << 20));
+        let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
+        (SegmentReader::over(file, Arc::clone(&cache)).unwrap(), cache, times)
+    }
+
+    fn only_block(reader: &SegmentReader) -> Block {
+        let directory = reader.directory("m0").unwrap().unwrap();
+        let mut blocks = reader.blocks(&directory, &ALL_SERIES, TimeRange::ALL);
+        let block = blocks.next().unwrap().unwrap();
+        assert!(blocks.next().is_none(), "series share one block");
+        block
+    }
+
+    #[test]
+    fn rows_of_short_times_are_all_that_are_there() {
+        for effort in [Effort::Hot, Effort::Cold] {
+            let (reader, cache, times) = reader(effort);
+            let block = only_block(&reader);
+            let mut rng = Rng(3);
+            let mut next = || rng.below(SPAN) as i64;
+            let middle = TimeRange::new(SPAN as i64 / 2, SPAN as i64 / 2 + 1);
+            let (mut all, mut looks) = (Vec::new(), 0);
+            while reader.short_time(&block, middle).unwrap().is_none() {
+                assert!(looks < 20, "asked often enough");
+                looks += 1;
+                // Whoever reads everything once keeps nothing.
+                let streaming = reader.streaming();
+                assert_eq!(streaming.short_time(&block, middle).unwrap(), None);
+                all.clear();
+                reader.times(&block, 0..block.rows(), &mut all).unwrap();
+            }
+            assert!(looks > 2, "{effort:?} after {looks}");
+            assert_eq!(all, times);
+            let bytes = cache.stats().bytes_used;
+            for _ in 0..500 {
+                let from = next();
+                let time = TimeRange::new(from, from + next() / 400);
+                let Some(found) = reader.short_time(&block, time).unwrap() else { continue };
+                let inside = |(_, at): &(u32, &i64)| time.contains(**at);
+                let expected: (Vec<u32>, Vec<i64>) = (0u32..).zip(&times).filter(inside).unzip();
+                assert_eq!((found.rows, found.times), expected);
+            }
+            for ends in [
+                (times[9], times[9]),
+                (-5, -1),
+                (i64::MIN, block.time().min),
+                (block.time().max, i64::MAX),
+            ] {
+                let time = TimeRange::new(ends.0, ends.1);
+                let found = reader.short_time(&block, time).unwrap().unwrap();
+                assert!(found.rows.len() == times.iter().filter(|at| time.contains(**at)).count());
+            }
+            assert_eq!(reader.short_time(&block, block.time()).unwrap(), None, "no short time");
+            assert_eq!(cache.stats().bytes_used, bytes, "nothing is left to do");
+        }
+    }
+}
