@@ -250,12 +250,15 @@ fn unpack_portable(bytes: &[u8], first: usize, width: u32, out: &mut [u64]) {
     }
 }
 
-/// One value, near the end of the stream or wider than a word load can shift out.
+/// One value.
 #[inline]
 pub(crate) fn value_at(bytes: &[u8], index: usize, width: u32) -> u64 {
     let bit = index * width as usize;
-    let mut window = [0u8; 16];
     let from = &bytes[bit / 8..];
+    if let Some(window) = from.first_chunk::<16>() {
+        return (u128::from_le_bytes(*window) >> (bit % 8)) as u64 & low_mask(width);
+    }
+    let mut window = [0u8; 16];
     let len = from.len().min(9);
     window[..len].copy_from_slice(&from[..len]);
     (u128::from_le_bytes(window) >> (bit % 8)) as u64 & low_mask(width)

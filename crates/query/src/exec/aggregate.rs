@@ -420,8 +420,13 @@ impl Run<'_> {
                 self.read_share(&mut state, at, slice, self.group_of(at, groups.clone(), only))?;
                 continue;
             }
-            let parts = unit::on_threads(&shares, |share| {
+            let numbered: Vec<(usize, ScanSlice)> = shares.into_iter().enumerate().collect();
+            let parts = unit::on_threads(&numbered, |(number, share)| {
                 let mut part = self.accumulator(groups.len(), range)?;
+                if *number == 0 {
+                    // What others keep is put behind what this one does.
+                    self.expect_rows(&mut part, at, usize::try_from(rows).unwrap_or(usize::MAX));
+                }
                 self.read_share(&mut part, at, share, self.group_of(at, groups.clone(), only))?;
                 Ok(part)
             })?;
@@ -477,16 +482,20 @@ impl Run<'_> {
             let first = ScanSlice { rows_per_series: Some(rows), ..slice.clone() };
             return self.read_ends(state, at, first, group_of);
         }
-        if input.filter.is_none() {
-            let row_bytes = self.recipe.expected_row_bytes().max(1);
-            let room = self.memory_left() / EXPECTED_PART / row_bytes;
-            state.expect(self.unit.rows_within(at, slice).min(room));
-        }
+        self.expect_rows(state, at, self.unit.rows_within(at, slice));
         let reader = Reader { context: self.context, interrupt: &self.context.interrupt };
         reader.read(input, slice, |item| match item {
             Item::Rows(batch) => state.add_rows(at, input, &batch, group_of),
             Item::Summaries(batch) => state.add_summaries(input, &batch, group_of),
         })
+    }
+
+    /// Makes room for so many rows of input `at`, if none of them is filtered out, and as memory allows.
+    fn expect_rows(&self, state: &mut Accumulator<'_>, at: usize, rows: usize) {
+        if self.unit.inputs[at].filter.is_none() {
+            let row_bytes = self.recipe.expected_row_bytes().max(1);
+            state.expect(rows.min(self.memory_left() / EXPECTED_PART / row_bytes));
+        }
     }
 
     /// The series of a slice whose groups are wanted.

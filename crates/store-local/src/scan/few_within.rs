@@ -35,14 +35,16 @@ impl SeriesReader {
         let takes_ends = is_backwards || self.rows_per_series.is_some();
         let joins = self.joins_series && !is_backwards;
         let segment = self.only_segment(0);
-        // To tell of rows whether they have a value takes no more than to find out which are within the time.
         let part = if segment.reads_texts() { FEW_PART_OF_TEXTS } else { FEW_PART };
-        if !is_short(time, block.time(), part) || joins && segment.only_counts {
+        if !is_short(time, block.time(), part) {
             return Ok(None);
         }
+        // To tell of rows whether they have a value takes no more than to decode their times.
+        let decodes = !(joins && segment.only_counts);
         let (mut times, mut wanted) = (Vec::new(), Bitmap::new());
         if segment.may_have_wanted(block)? {
-            let Some(found) = segment.few_rows_within(block, time, block.rows() / part)? else {
+            let rows_max = block.rows() / part;
+            let Some(found) = segment.few_rows_within(block, time, (rows_max, decodes))? else {
                 return Ok(None);
             };
             (wanted, times) = found;
@@ -84,17 +86,21 @@ impl SeriesReader {
 }
 
 impl SegmentSource {
-    /// The rows of a block within a time, and the times of these; `None`: more than so many.
+    /// The rows of a block within a time, and the times of these; `None`: they are more than so many, or are not found without
+    /// decoding all times and that shall not be.
     fn few_rows_within(
         &self,
         block: &Block,
         time: TimeRange,
-        rows_max: usize,
+        (rows_max, decodes): (usize, bool),
     ) -> Result<Option<(Bitmap, Vec<i64>)>, StoreError> {
         if let Some(found) = self.reader.short_time(block, time).map_err(segment_error)? {
             let mut rows = Bitmap::filled(block.rows(), false);
             found.rows.iter().for_each(|row| rows.set(*row as usize, true));
             return Ok((found.rows.len() <= rows_max).then_some((rows, found.times)));
+        }
+        if !decodes {
+            return Ok(None);
         }
         let mut times = Vec::with_capacity(block.rows());
         self.reader.times(block, 0..block.rows(), &mut times).map_err(segment_error)?;
