@@ -185,8 +185,8 @@ mod x86 {
             let (mut at, mut lane) = (0, 0);
             while lane < 4 {
                 if mask >> lane & 1 == 1 {
-                    all[mask][2 * lane] = 1 << 31 | 2 * at;
-                    all[mask][2 * lane + 1] = 1 << 31 | (2 * at + 1);
+                    all[mask][2 * lane] = (1 << 31) | (2 * at);
+                    all[mask][2 * lane + 1] = (1 << 31) | (2 * at + 1);
                     at += 1;
                 }
                 lane += 1;

@@ -118,10 +118,10 @@ impl Wanted<'_> {
         let mut added = 0;
         for block in reader.blocks(&directory, &(SeriesId(min)..=SeriesId(max)), time) {
             let block = block.map_err(segment_error)?;
-            if let Some(found) = reader.short_time(&block, time).map_err(segment_error)? {
+            if let Some(rows) = reader.short_time_rows(&block, time).map_err(segment_error)? {
                 let runs = reader.runs(&block).map_err(segment_error)?;
                 let mut at = 0;
-                for row in found.rows {
+                for row in rows {
                     at = runs.index_at_from(at, row as usize);
                     added += u64::from(present.insert(runs.series(at).0));
                 }

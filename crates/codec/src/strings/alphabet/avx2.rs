@@ -72,23 +72,30 @@ struct Places {
     varies: [u8; LANES],
 }
 
+/// Where the bits of a place's number begin: in a word of the head, or in what is packed.
+#[derive(Clone, Copy)]
+struct Number {
+    word: Option<usize>,
+    bit: usize,
+}
+
 /// All places.
 struct Layout(Vec<Places>);
 
 impl Layout {
     fn new(shape: &Shape<'_>) -> Self {
-        // By place, where the number's bits begin.
-        let mut bits: Vec<Option<(Option<usize>, usize)>> = vec![None; shape.pattern.len()];
+        // By place; none where all strings have the same.
+        let mut numbers: Vec<Option<Number>> = vec![None; shape.pattern.len()];
         for word in 0..shape.head_words {
             for (place, shift) in shape.places_of_word(word) {
-                bits[place] = Some((Some(word), shift as usize));
+                numbers[place] = Some(Number { word: Some(word), bit: shift as usize });
             }
         }
         for (place, bit) in shape.packed_places().iter().zip((0..).step_by(shape.width as usize)) {
-            bits[usize::from(*place)] = Some((None, bit));
+            numbers[usize::from(*place)] = Some(Number { word: None, bit });
         }
-        let places = |(pattern, bits): (&[u8], &[Option<(Option<usize>, usize)>])| {
-            let (low, high) = bits.split_at(bits.len().min(HALF));
+        let places = |(pattern, numbers): (&[u8], &[Option<Number>])| {
+            let (low, high) = numbers.split_at(numbers.len().min(HALF));
             let mut places = Places {
                 halves: [Half::new(low, shape.width), Half::new(high, shape.width)],
                 common: [0; LANES],
@@ -100,15 +107,16 @@ impl Layout {
             }
             places
         };
-        Self(shape.pattern.chunks(LANES).zip(bits.chunks(LANES)).map(places).collect())
+        Self(shape.pattern.chunks(LANES).zip(numbers.chunks(LANES)).map(places).collect())
     }
 }
 
 impl Half {
-    fn new(bits: &[Option<(Option<usize>, usize)>], width: u32) -> Self {
+    fn new(numbers: &[Option<Number>], width: u32) -> Self {
         let mut half = Self { sources: Vec::new(), factors: [0; HALF] };
-        let there = bits.iter().enumerate().filter_map(|(place, bits)| Some((place, (*bits)?)));
-        for (place, (word, bit)) in there {
+        let there =
+            numbers.iter().enumerate().filter_map(|(place, number)| Some((place, (*number)?)));
+        for (place, Number { word, bit }) in there {
             let source = half.source(word, bit / 8);
             let first = match source.from {
                 From::Word(_) => 0,

@@ -56,16 +56,39 @@ impl ByTime {
         size_of_val(&*self.starts) + size_of_val(&*self.rows)
     }
 
-    /// All rows that may be within a time, in no order.
-    pub(super) fn near(&self, time: TimeRange) -> &[u16] {
-        if time.is_empty() || time.max < self.first {
-            return &[];
-        }
+    /// All rows that may be within a time, those of each slot ascending.
+    pub(super) fn near(&self, time: TimeRange) -> Near<'_> {
         let slots = self.starts.len() - 1;
+        if time.is_empty() || time.max < self.first {
+            return Near::default();
+        }
         let slot = |time: i64| time.max(self.first).abs_diff(self.first) >> self.shift;
-        let from = slot(time.min).min(slots as u64) as usize;
-        let to = slot(time.max).min(slots as u64 - 1) as usize + 1;
-        &self.rows[self.starts[from.min(to)] as usize..self.starts[to] as usize]
+        let Some(from) = usize::try_from(slot(time.min)).ok().filter(|from| *from < slots) else {
+            return Near::default();
+        };
+        let last = slot(time.max).min(slots as u64 - 1) as usize;
+        let rows = |from: usize, to: usize| {
+            &self.rows[self.starts[from] as usize..self.starts[to] as usize]
+        };
+        let inside = from + 1..last.max(from + 1);
+        let last = if last > from { rows(last, last + 1) } else { &[] };
+        Near { ends: [rows(from, from + 1), last], inside: rows(inside.start, inside.end) }
+    }
+}
+
+/// Rows that may be within a time.
+#[derive(Debug, Default)]
+pub(super) struct Near<'a> {
+    /// Of the slots that have its ends: some may lie beside it.
+    pub(super) ends: [&'a [u16]; 2],
+    /// Of those between.
+    pub(super) inside: &'a [u16],
+}
+
+impl Near<'_> {
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        self.ends[0].len() + self.inside.len() + self.ends[1].len()
     }
 }
 
@@ -88,7 +111,11 @@ mod tests {
             let by_time = ByTime::of(&times).unwrap();
             let end = |at: prop::sample::Index, by: i64| at.get(&times).saturating_add(by);
             let time = TimeRange::new(end(ends.0, around.0), end(ends.1, around.1));
-            let mut near: Vec<usize> = by_time.near(time).iter().map(|row| usize::from(*row)).collect();
+            let Near { ends: [first, last], inside: between } = by_time.near(time);
+            prop_assert!(between.iter().all(|row| time.contains(times[usize::from(*row)])));
+            let near = [first, between, last].into_iter().flatten();
+            let mut near: Vec<usize> = near.map(|row| usize::from(*row)).collect();
+            prop_assert_eq!(near.len(), by_time.near(time).len());
             near.sort_unstable();
             let all = near.len();
             near.dedup();

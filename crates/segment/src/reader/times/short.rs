@@ -32,52 +32,90 @@ impl SegmentReader {
         block: &Block,
         time: TimeRange,
     ) -> Result<Option<ShortTime>, SegmentError> {
-        short_time(self, block, time)
+        let Some((of_block, rows)) = Listed::open(self, block, time)? else { return Ok(None) };
+        let mut found = ShortTime::default();
+        for row in rows.all() {
+            let at = of_block.at(row as usize)?;
+            if time.contains(at) {
+                found.rows.push(row);
+                found.times.push(at);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The rows alone, for which fewer times are told.
+    ///
+    /// # Errors
+    /// As [`Self::short_time`].
+    pub fn short_time_rows(
+        &self,
+        block: &Block,
+        time: TimeRange,
+    ) -> Result<Option<Vec<u32>>, SegmentError> {
+        let Some((of_block, Listed { inside, ends })) = Listed::open(self, block, time)? else {
+            return Ok(None);
+        };
+        let mut rows = inside;
+        for row in ends {
+            if time.contains(of_block.at(row as usize)?) {
+                rows.push(row);
+            }
+        }
+        rows.sort_unstable();
+        Ok(Some(rows))
     }
 }
 
-fn short_time(
-    reader: &SegmentReader,
-    block: &Block,
-    time: TimeRange,
-) -> Result<Option<ShortTime>, SegmentError> {
-    if !time.overlaps(&block.time()) {
-        return Ok(Some(ShortTime::default()));
-    }
-    if !reader.keep_pages || block.has_one_series() {
-        return Ok(None);
-    }
-    let (source, extent) = (&reader.shared.source, &block.entry().times);
-    let Some(kept) = source.cached::<KeptTimes>(Kind::KeptTimes, extent) else { return Ok(None) };
-    // What tells the time of one row comes first.
-    if kept.learned().is_none() {
-        return Ok(None);
-    }
-    let times = Times::open(reader, block)?;
-    if kept.touch_short() {
-        let mut all = Vec::with_capacity(block.rows());
-        times.decode(0..block.rows(), &mut all)?;
-        let bytes = kept.list_by_time(&all);
-        if bytes > 0 {
-            source.grew(Kind::KeptTimes, extent, &kept, bytes);
+/// Rows near a time.
+#[derive(Default)]
+struct Listed {
+    /// Those that are within it.
+    inside: Vec<u32>,
+    /// Others, that may be.
+    ends: Vec<u32>,
+}
+
+impl Listed {
+    /// The rows of a block near a time, if they are listed by time and few, and what tells the time of each.
+    fn open<'a>(
+        reader: &'a SegmentReader,
+        block: &'a Block,
+        time: TimeRange,
+    ) -> Result<Option<(Times<'a>, Self)>, SegmentError> {
+        if !reader.keep_pages || block.has_one_series() {
+            return Ok(None);
         }
-    }
-    let Some(by_time) = kept.by_time() else { return Ok(None) };
-    let near = by_time.near(time);
-    if near.len() * TOLD_PART > block.rows() {
-        return Ok(None);
-    }
-    let mut rows: Vec<u32> = near.iter().map(|row| u32::from(*row)).collect();
-    rows.sort_unstable();
-    let mut found = ShortTime::default();
-    for row in rows {
-        let at = times.at(row as usize)?;
-        if time.contains(at) {
-            found.rows.push(row);
-            found.times.push(at);
+        let (source, extent) = (&reader.shared.source, &block.entry().times);
+        let kept = source.cached::<KeptTimes>(Kind::KeptTimes, extent);
+        // What tells the time of one row comes first.
+        let Some(kept) = kept.filter(|kept| kept.learned().is_some()) else { return Ok(None) };
+        let times = Times::open(reader, block)?;
+        if kept.touch_short() {
+            let mut all = Vec::with_capacity(block.rows());
+            times.decode(0..block.rows(), &mut all)?;
+            let bytes = kept.list_by_time(&all);
+            if bytes > 0 {
+                source.grew(Kind::KeptTimes, extent, &kept, bytes);
+            }
         }
+        let Some(by_time) = kept.by_time() else { return Ok(None) };
+        let near = by_time.near(time);
+        if near.len() * TOLD_PART > block.rows() {
+            return Ok(None);
+        }
+        let rows = |rows: &[u16]| rows.iter().map(|row| u32::from(*row)).collect::<Vec<_>>();
+        let listed = Self { inside: rows(near.inside), ends: rows(&near.ends.concat()) };
+        Ok(Some((times, listed)))
     }
-    Ok(Some(found))
+
+    /// All of them, ascending.
+    fn all(self) -> Vec<u32> {
+        let mut all = self.inside;
+        all.extend(self.ends);
+        all.sort_unstable();
+        all
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +188,10 @@ mod tests {
                 let Some(found) = reader.short_time(&block, time).unwrap() else { continue };
                 let inside = |(_, at): &(u32, &i64)| time.contains(**at);
                 let expected: (Vec<u32>, Vec<i64>) = (0u32..).zip(&times).filter(inside).unzip();
+                assert_eq!(
+                    reader.short_time_rows(&block, time).unwrap().as_ref(),
+                    Some(&found.rows)
+                );
                 assert_eq!((found.rows, found.times), expected);
             }
             for ends in [
