@@ -98,8 +98,8 @@ impl Runs {
         let ends = &self.ends[from..];
         let start = from.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         let rows = *ends.last().expect("BUG: a row behind the last one") as usize - start;
-        let guess = row.saturating_sub(start) * ends.len() / rows.max(1);
-        let guess = guess.min(ends.len() - 1);
+        let share = row.saturating_sub(start) as u64 * ends.len() as u64 / rows.max(1) as u64;
+        let guess = (share as usize).min(ends.len() - 1);
         let is_behind = |at: usize| ends[at] as usize <= row;
         // Those before `low` end before the row, that at `high` and those behind it do not.
         let (low, high) = if is_behind(guess) {
