@@ -91,23 +91,15 @@ fn pack_at(level: SimdLevel, text: &[u8], shape: &Shape<'_>, page: &mut Vec<u8>)
     let mut at = page.len();
     // Words are written whole.
     page.resize(end + size_of::<u64>(), 0);
-    let of_eight = 8 * shape.width as usize;
     for string in text.chunks_exact(shape.pattern.len()) {
-        let number = |place: &u16| numbers[string[usize::from(*place)] as usize];
-        let (eights, rest) = places.as_chunks::<8>();
-        let mut eight = [0; 8];
-        for places in eights {
-            eight.iter_mut().zip(places).for_each(|(to, place)| *to = number(place));
+        for places in places.chunks(8) {
+            let mut eight = [0; 8];
+            for (number, place) in eight.iter_mut().zip(places) {
+                *number = numbers[string[usize::from(*place)] as usize];
+            }
             let word = side_by_side(u64::from_le_bytes(eight), shape.width);
-            page[at..at + 8].copy_from_slice(&word.to_le_bytes());
-            at += of_eight / 8;
-        }
-        if !rest.is_empty() {
-            eight = [0; 8];
-            eight.iter_mut().zip(rest).for_each(|(to, place)| *to = number(place));
-            let word = side_by_side(u64::from_le_bytes(eight), shape.width);
-            page[at..at + 8].copy_from_slice(&word.to_le_bytes());
-            at += (rest.len() * shape.width as usize).div_ceil(8);
+            page[at..at + size_of::<u64>()].copy_from_slice(&word.to_le_bytes());
+            at += (places.len() * shape.width as usize).div_ceil(8);
         }
     }
     page.truncate(end);
@@ -299,10 +291,11 @@ pub(super) fn decode(
     let place = |string: usize| ((had + string * length) as u32, length as u32);
     output.places.extend((0..n_wanted).map(place));
     output.bytes.reserve(length * n_wanted);
+    let writer = Writer::new(&page.shape, n_wanted);
     for run in runs {
         let of_run = words.split_off(..run.len() * page.shape.head_words).unwrap_or_default();
         let parts = Parts { strings: run.len(), words: of_run, packed: page.strings(run)? };
-        append(&page.shape, parts, output.bytes)?;
+        writer.append(parts, output.bytes)?;
     }
     Ok(())
 }
@@ -324,24 +317,62 @@ impl Parts<'_> {
     }
 }
 
-/// Appends strings.
-fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
-    append_at(SimdLevel::detect(), shape, parts, out)
+/// Writes strings of a shape, with what its instructions need to know of the shape.
+struct Writer<'a> {
+    shape: &'a Shape<'a>,
+    layout: Layout,
 }
 
-fn append_at(
-    level: SimdLevel,
-    shape: &Shape<'_>,
-    parts: Parts<'_>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    match level {
-        SimdLevel::Portable => {}
-        #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx2 => return avx2::append(shape, parts, out),
-        #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx512 => return x86::append(shape, parts, out),
+/// What instructions need to know of a shape.
+enum Layout {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Layout),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(x86::Layout),
+}
+
+/// With AVX2 fewer strings are written sooner than a layout is made.
+#[cfg(target_arch = "x86_64")]
+const AVX2_STRINGS_MIN: usize = 8;
+
+impl<'a> Writer<'a> {
+    /// For so many strings in all.
+    fn new(shape: &'a Shape<'a>, strings: usize) -> Self {
+        match SimdLevel::detect() {
+            #[cfg(target_arch = "x86_64")]
+            SimdLevel::Avx2 if strings < AVX2_STRINGS_MIN => Self::at(SimdLevel::Portable, shape),
+            level => {
+                let _ = strings;
+                Self::at(level, shape)
+            }
+        }
     }
+
+    fn at(level: SimdLevel, shape: &'a Shape<'a>) -> Self {
+        let layout = match level {
+            SimdLevel::Portable => Layout::Portable,
+            #[cfg(target_arch = "x86_64")]
+            SimdLevel::Avx2 => Layout::Avx2(avx2::Layout::new(shape)),
+            #[cfg(target_arch = "x86_64")]
+            SimdLevel::Avx512 => Layout::Avx512(x86::Layout::new(shape)),
+        };
+        Self { shape, layout }
+    }
+
+    /// Appends strings.
+    fn append(&self, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
+        match &self.layout {
+            Layout::Portable => append_portable(self.shape, parts, out),
+            #[cfg(target_arch = "x86_64")]
+            Layout::Avx2(layout) => avx2::append(self.shape, layout, parts, out),
+            #[cfg(target_arch = "x86_64")]
+            Layout::Avx512(layout) => x86::append(self.shape, layout, parts, out),
+        }
+    }
+}
+
+fn append_portable(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
     let (width, stride, mask) = (shape.width as usize, shape.stride(), (1u16 << shape.width) - 1);
     let character = |number: u16| shape.alphabet.get(usize::from(number)).copied().ok_or(OUTSIDE);
     for string in 0..parts.strings {

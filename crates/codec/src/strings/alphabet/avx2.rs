@@ -25,15 +25,19 @@ const LOADED: usize = 16;
 const NOTHING: u8 = 0x80;
 
 /// Appends strings, as the portable loop does; those of a damaged page in vain.
-pub(super) fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn append(
+    shape: &Shape<'_>,
+    layout: &Layout,
+    parts: Parts<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let added = parts.strings * shape.pattern.len();
     // Registers are written whole: what is too many is written over, or behind the last string.
     out.reserve(added + LANES);
-    let layout = Layout::new(shape);
     // SAFETY: the caller dispatches here only when AVX2 was detected; there is room for the strings and a register.
     let are_inside = unsafe {
         let room = out.as_mut_ptr().add(out.len());
-        write_strings(shape, &layout, parts, room)
+        write_strings(shape, layout, parts, room)
     };
     if !are_inside {
         return Err(OUTSIDE);
@@ -79,11 +83,11 @@ struct Number {
     bit: usize,
 }
 
-/// All places.
-struct Layout(Vec<Places>);
+/// All places of a shape.
+pub(super) struct Layout(Vec<Places>);
 
 impl Layout {
-    fn new(shape: &Shape<'_>) -> Self {
+    pub(super) fn new(shape: &Shape<'_>) -> Self {
         // By place; none where all strings have the same.
         let mut numbers: Vec<Option<Number>> = vec![None; shape.pattern.len()];
         for word in 0..shape.head_words {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Page, Parts, Shape, VARIES, Wanted, append};
+use super::{Page, Parts, Shape, VARIES, Wanted, Writer};
 use crate::error::Result;
 use crate::strings::search::{TextFinder, Wants, filled};
 use crate::wire::Reader;
@@ -60,6 +60,7 @@ fn search_text(
     let (length, stride) = (page.shape.pattern.len(), page.shape.stride());
     let words = page.heads.of(&Wanted::all(range.clone()))?;
     let packed = page.strings(range.clone())?;
+    let writer = Writer::new(&page.shape, range.len());
     let mut text = Vec::new();
     let mut bits = Vec::with_capacity(range.len().div_ceil(64));
     for start in (0..range.len()).step_by(WRITTEN_TOGETHER) {
@@ -67,7 +68,7 @@ fn search_text(
         let words = &words[start * page.shape.head_words..][..strings * page.shape.head_words];
         let packed = &packed[start * stride..][..strings * stride];
         text.clear();
-        append(&page.shape, Parts { strings, words, packed }, &mut text)?;
+        writer.append(Parts { strings, words, packed }, &mut text)?;
         bits.extend(text.chunks(length * 64).map(|strings| {
             // Most texts are in none of them, nor where two meet.
             if !(finder.has_text)(strings) {

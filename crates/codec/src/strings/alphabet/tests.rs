@@ -60,7 +60,7 @@ proptest! {
         let parts = Parts { strings: strings.len(), words: &words, packed: page.packed };
         for level in SimdLevel::available() {
             let mut out = b"before".to_vec();
-            append_at(level, &page.shape, parts, &mut out).unwrap();
+            Writer::at(level, &page.shape).append(parts, &mut out).unwrap();
             let expected = format!("before{}", strings.concat());
             prop_assert_eq!(str::from_utf8(&out).unwrap(), expected, "{:?}", level);
         }
@@ -96,7 +96,7 @@ proptest! {
         let parts = Parts { strings, words: &words, packed: &bytes[..strings * stride] };
         let of_level = |level| {
             let mut out = Vec::new();
-            append_at(level, &shape, parts, &mut out).map(|()| out)
+            Writer::at(level, &shape).append(parts, &mut out).map(|()| out)
         };
         let expected = of_level(SimdLevel::Portable);
         for level in SimdLevel::available() {
@@ -136,7 +136,7 @@ fn characters_of_places_that_vary_late_are_known() {
     let mut out = Vec::new();
     let words = page.heads.of(&Wanted::all(0..150)).unwrap();
     let parts = Parts { strings: 150, words: &words, packed: page.packed };
-    append(&page.shape, parts, &mut out).unwrap();
+    Writer::new(&page.shape, 150).append(parts, &mut out).unwrap();
     assert_eq!(str::from_utf8(&out).unwrap(), strings.concat());
 }
 

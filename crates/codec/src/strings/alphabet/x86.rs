@@ -21,19 +21,32 @@ use crate::error::Result;
 /// Places, and bytes of a register.
 const LANES: usize = 64;
 
+/// All places of a shape.
+pub(super) struct Layout(Vec<Part>);
+
+impl Layout {
+    pub(super) fn new(shape: &Shape<'_>) -> Self {
+        let length = shape.pattern.len();
+        let mut next = 0;
+        let part = |start| Part::new(shape, start, length.min(start + LANES), &mut next);
+        Self((0..length).step_by(LANES).map(part).collect())
+    }
+}
+
 /// Appends strings, as the portable loop does; those of a damaged page in vain.
-pub(super) fn append(shape: &Shape<'_>, parts: Parts<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let length = shape.pattern.len();
-    let added = parts.strings * length;
+pub(super) fn append(
+    shape: &Shape<'_>,
+    layout: &Layout,
+    parts: Parts<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let added = parts.strings * shape.pattern.len();
     out.reserve(added);
     let room = &mut out.spare_capacity_mut()[..added];
-    let mut next = 0;
     let mut are_outside = false;
-    for start in (0..length).step_by(LANES) {
-        let places = start..length.min(start + LANES);
-        let part = Part::new(shape, places.start, places.end, &mut next);
+    for part in &layout.0 {
         // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
-        are_outside |= unsafe { write_part(shape, &part, parts, room) };
+        are_outside |= unsafe { write_part(shape, part, parts, room) };
     }
     if are_outside {
         return Err(OUTSIDE);
