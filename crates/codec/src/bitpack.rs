@@ -155,10 +155,7 @@ pub(crate) fn unpack_at(level: SimdLevel, bytes: &[u8], first: usize, width: u32
     let done = match level {
         SimdLevel::Portable => 0,
         #[cfg(target_arch = "x86_64")]
-        SimdLevel::Avx2 if width <= x86::avx2::NARROW_MAX => {
-            x86::avx2::unpack(bytes, width, out);
-            return;
-        }
+        SimdLevel::Avx2 if width <= x86::NARROW_WIDTH_MAX => x86::avx2::unpack(bytes, width, out),
         #[cfg(target_arch = "x86_64")]
         SimdLevel::Avx2 => x86::unpack_avx2(bytes, width, out),
         #[cfg(target_arch = "x86_64")]
@@ -197,7 +194,7 @@ pub(crate) fn unpack_running_at(
     #[cfg(target_arch = "x86_64")]
     if level != SimdLevel::Portable
         && first.is_multiple_of(8)
-        && (1..=x86::RUNNING_WIDTH_MAX).contains(&width)
+        && (1..=x86::NARROW_WIDTH_MAX).contains(&width)
     {
         let bytes = &bytes[(first / 8 * width as usize).min(bytes.len())..];
         return match level {
@@ -222,7 +219,7 @@ pub(crate) fn sum_at(level: SimdLevel, bytes: &[u8], n: usize, width: u32) -> u6
         return sum(bytes, n, width);
     }
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx2 && width <= x86::avx2::NARROW_MAX {
+    if level == SimdLevel::Avx2 && width <= x86::NARROW_WIDTH_MAX {
         return x86::avx2::sum(bytes, n, width);
     }
     let mut block = [0u64; 64];

@@ -14,7 +14,7 @@ pub(crate) type Bits = [u64; COMPARED_MAX / 64];
 
 /// More than any value that AVX2 takes in 32 bits.
 #[cfg(target_arch = "x86_64")]
-const NARROW_BEYOND: u64 = 1 << x86::avx2::NARROW_MAX;
+const NARROW_BEYOND: u64 = 1 << x86::NARROW_WIDTH_MAX;
 
 /// Which of the first `n` values stand to `scalar` as asked; bits behind them are undefined.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn compare_at(
         return x86::compare::bytes(bytes, (n, width), comparison, scalar);
     }
     #[cfg(target_arch = "x86_64")]
-    if level == SimdLevel::Avx2 && width <= x86::avx2::NARROW_MAX {
+    if level == SimdLevel::Avx2 && width <= x86::NARROW_WIDTH_MAX {
         let values = PackedRows { bytes, width, step: None };
         let scalar = scalar.min(NARROW_BEYOND) as i32;
         return x86::avx2::rows(n, values, comparison, None, scalar);
@@ -76,6 +76,10 @@ pub(crate) struct PackedRows<'a> {
 }
 
 impl PackedRows<'_> {
+    /// Zeros.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const NONE: Self = Self { bytes: &[], width: 0, step: None };
+
     /// Whether they are for [`compare_rows_at`].
     fn fit(&self) -> bool {
         let is_small = |step: i64| (-STEP_MAX..=STEP_MAX).contains(&step);

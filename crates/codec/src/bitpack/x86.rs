@@ -67,33 +67,63 @@ static WHOLE_GROUP: [Layout; WIDTH_MAX as usize + 1] = Layout::all(8);
 /// By width, for loads of 16 bytes.
 static PAIRS: [Layout; WIDTH_MAX as usize + 1] = Layout::all(2);
 
-/// The same for sixteen 32-bit lanes in one load.
+/// The same for lanes of 32 bits.
 #[repr(align(64))]
-struct RunningLayout {
-    shuffle: [u8; 64],
-    shift: [u32; 16],
+struct NarrowLayout<const LANES: usize, const BYTES: usize> {
+    shuffle: [u8; BYTES],
+    shift: [u32; LANES],
 }
 
-static RUNNING: [RunningLayout; RUNNING_WIDTH_MAX as usize + 1] = {
-    let mut all = [const { RunningLayout { shuffle: [0; 64], shift: [0; 16] } };
-        RUNNING_WIDTH_MAX as usize + 1];
-    let mut width = 0;
-    while width < all.len() {
-        let mut lane = 0;
-        while lane < 16 {
-            let bit = lane * width;
-            all[width].shift[lane] = (bit % 8) as u32;
-            let mut byte = 0;
-            while byte < 4 {
-                all[width].shuffle[lane * 4 + byte] = (bit / 8 + byte) as u8;
-                byte += 1;
+impl<const LANES: usize, const BYTES: usize> NarrowLayout<LANES, BYTES> {
+    /// By width; so many values share one load, which starts at the byte of the first of them.
+    const fn all(lanes_per_load: usize) -> [Self; NARROW_WIDTH_MAX as usize + 1] {
+        let mut all = [const { Self { shuffle: [0; BYTES], shift: [0; LANES] } };
+            NARROW_WIDTH_MAX as usize + 1];
+        let mut width = 0;
+        while width < all.len() {
+            let mut lane = 0;
+            while lane < LANES {
+                let origin_bits = lane / lanes_per_load * lanes_per_load * width / 8 * 8;
+                let bit = lane * width - origin_bits;
+                all[width].shift[lane] = (bit % 8) as u32;
+                let mut byte = 0;
+                while byte < 4 {
+                    all[width].shuffle[lane * 4 + byte] = (bit / 8 + byte) as u8;
+                    byte += 1;
+                }
+                lane += 1;
             }
-            lane += 1;
+            width += 1;
         }
-        width += 1;
+        all
     }
-    all
-};
+}
+
+/// The widest value that four bytes hold at any bit offset; sixteen of them add up within 32 bits and lie within one load.
+pub(super) const NARROW_WIDTH_MAX: u32 = 25;
+
+type RunningLayout = NarrowLayout<16, 64>;
+static RUNNING: [RunningLayout; NARROW_WIDTH_MAX as usize + 1] = NarrowLayout::all(16);
+
+/// What rows that are compared are put together from, in the type of a function.
+const NOTHING: u8 = 0;
+const VALUES: u8 = 1;
+const DIFFERENCES: u8 = 2;
+
+/// Calls `$compare!(left, right)` with what both sides are put together from.
+macro_rules! by_kinds {
+    ($left:expr, $right:expr, $compare:ident) => {
+        match ($left.step, $right.map(|right| right.step)) {
+            (None, None) => $compare!(VALUES, NOTHING),
+            (Some(_), None) => $compare!(DIFFERENCES, NOTHING),
+            (None, Some(None)) => $compare!(VALUES, VALUES),
+            (None, Some(Some(_))) => $compare!(VALUES, DIFFERENCES),
+            (Some(_), Some(None)) => $compare!(DIFFERENCES, VALUES),
+            (Some(_), Some(Some(_))) => $compare!(DIFFERENCES, DIFFERENCES),
+        }
+    };
+}
+use by_kinds;
 
 /// Unpacks values from the start of `bytes`; returns how many were written, all or none.
 pub(super) fn unpack_avx512(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
@@ -200,13 +230,10 @@ fn unpack_groups_avx2(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
     n_groups * 8
 }
 
-/// The widest difference of which sixteen add up within 32 bits and lie within one load.
-pub(super) const RUNNING_WIDTH_MAX: u32 = 25;
-
 /// Unpacks values from the start of `bytes` and adds them up, as `prefix_sum` would; returns the last sum.
 ///
 /// Sums within a group of sixteen are taken in 32-bit lanes, half the work of 64-bit ones. `width` is in
-/// `1..=RUNNING_WIDTH_MAX`.
+/// `1..=NARROW_WIDTH_MAX`.
 pub(super) fn unpack_running_avx512(
     bytes: &[u8],
     width: u32,
@@ -214,7 +241,7 @@ pub(super) fn unpack_running_avx512(
     start: u64,
     step: u64,
 ) -> u64 {
-    assert!((1..=RUNNING_WIDTH_MAX).contains(&width), "BUG: width {width}");
+    assert!((1..=NARROW_WIDTH_MAX).contains(&width), "BUG: width {width}");
     assert!(bytes.len() >= super::packed_len(out.len(), width), "BUG: packed stream too short");
     // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
     unsafe { unpack_running_groups(bytes, width, out, start, step) };

@@ -122,6 +122,7 @@ mod x86 {
         _pext_u64,
     };
 
+    use crate::kernels::select::halves_by_mask;
     use crate::simd::SimdLevel;
 
     pub(super) fn filter_bits(bits: &[u64], mask: &[u64], len: usize, out: &mut Vec<u64>) -> usize {
@@ -176,25 +177,8 @@ mod x86 {
         }
     }
 
-    /// For each mask of four rows, the halves of the value that each of them gets, in the low bits, and whether there is one, in
-    /// the highest.
-    static PLACES: [[u32; 8]; 16] = {
-        let mut all = [[0; 8]; 16];
-        let mut mask = 0;
-        while mask < all.len() {
-            let (mut at, mut lane) = (0, 0);
-            while lane < 4 {
-                if mask >> lane & 1 == 1 {
-                    all[mask][2 * lane] = (1 << 31) | (2 * at);
-                    all[mask][2 * lane + 1] = (1 << 31) | (2 * at + 1);
-                    at += 1;
-                }
-                lane += 1;
-            }
-            mask += 1;
-        }
-        all
-    };
+    /// For each mask of four rows, the halves of the value that each of them gets, and whether there is one.
+    static PLACES: [[u32; 8]; 16] = halves_by_mask(true);
 
     /// # Safety
     /// As [`spread_avx512`].

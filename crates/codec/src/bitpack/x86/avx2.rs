@@ -7,42 +7,14 @@ use std::arch::x86_64::*;
 
 use super::super::compare::{Bits, COMPARED_MAX, PackedRows};
 use super::super::{low_mask, packed_len};
+use super::{DIFFERENCES, NARROW_WIDTH_MAX, NOTHING, NarrowLayout, VALUES, by_kinds};
 use crate::kernels::Comparison;
-
-/// The widest value that a window of four bytes holds at any bit offset.
-pub(in crate::bitpack) const NARROW_MAX: u32 = 25;
 
 const LANES: usize = 8;
 
-/// Where the bytes of each of eight lanes are in its load, and how far to shift them.
-#[repr(align(32))]
-struct Layout {
-    shuffle: [u8; 32],
-    shift: [u32; LANES],
-}
-
-/// By width.
-static LAYOUTS: [Layout; NARROW_MAX as usize + 1] = {
-    let mut all =
-        [const { Layout { shuffle: [0; 32], shift: [0; LANES] } }; NARROW_MAX as usize + 1];
-    let mut width = 0;
-    while width < all.len() {
-        let mut lane = 0;
-        while lane < LANES {
-            // The second load begins in the middle of a byte if the width is odd.
-            let bit = if lane < 4 { lane * width } else { (lane - 4) * width + width % 2 * 4 };
-            all[width].shift[lane] = (bit % 8) as u32;
-            let mut byte = 0;
-            while byte < 4 {
-                all[width].shuffle[lane * 4 + byte] = (bit / 8 + byte) as u8;
-                byte += 1;
-            }
-            lane += 1;
-        }
-        width += 1;
-    }
-    all
-};
+/// Where the first four of eight values are in one load, the others in another.
+type Layout = NarrowLayout<LANES, 32>;
+static LAYOUTS: [Layout; NARROW_WIDTH_MAX as usize + 1] = NarrowLayout::all(4);
 
 /// Takes eight values at a time out of a packed stream.
 struct Unpacker {
@@ -56,7 +28,7 @@ impl Unpacker {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new(width: u32) -> Self {
-        let Layout { shuffle, shift } = &LAYOUTS[width as usize];
+        let NarrowLayout { shuffle, shift } = &LAYOUTS[width as usize];
         // SAFETY: both arrays are whole registers.
         let (shuffle, shift) = unsafe {
             (_mm256_loadu_si256(shuffle.as_ptr().cast()), _mm256_loadu_si256(shift.as_ptr().cast()))
@@ -79,7 +51,7 @@ impl Unpacker {
             // SAFETY: so many bytes are readable.
             return unsafe { self.whole(bytes.as_ptr()) };
         }
-        let mut last = [0; NARROW_MAX as usize / 2 + 16];
+        let mut last = [0; NARROW_WIDTH_MAX as usize / 2 + 16];
         last[..bytes.len()].copy_from_slice(bytes);
         // SAFETY: no width reaches farther.
         unsafe { self.whole(last.as_ptr()) }
@@ -119,12 +91,13 @@ fn added_up(x: __m256i) -> __m256i {
     _mm256_add_epi32(x, low_sum)
 }
 
-/// Unpacks values from the start of `bytes`, all of them.
-pub(in crate::bitpack) fn unpack(bytes: &[u8], width: u32, out: &mut [u64]) {
-    assert!(width <= NARROW_MAX, "BUG: width {width}");
+/// Unpacks values from the start of `bytes`; returns how many, which is all of them.
+pub(in crate::bitpack) fn unpack(bytes: &[u8], width: u32, out: &mut [u64]) -> usize {
+    assert!(width <= NARROW_WIDTH_MAX, "BUG: width {width}");
     assert!(bytes.len() >= packed_len(out.len(), width), "BUG: packed stream too short");
     // SAFETY: the caller dispatches here only when AVX2 was detected.
-    unsafe { unpack_groups(bytes, width, out) }
+    unsafe { unpack_groups(bytes, width, out) };
+    out.len()
 }
 
 #[target_feature(enable = "avx2")]
@@ -178,7 +151,7 @@ pub(in crate::bitpack) fn unpack_running(
     start: u64,
     step: u64,
 ) -> u64 {
-    assert!(width <= NARROW_MAX, "BUG: width {width}");
+    assert!(width <= NARROW_WIDTH_MAX, "BUG: width {width}");
     assert!(bytes.len() >= packed_len(out.len(), width), "BUG: packed stream too short");
     // SAFETY: the caller dispatches here only when AVX2 was detected.
     unsafe { unpack_running_groups(bytes, width, out, start, step) };
@@ -206,9 +179,9 @@ fn unpack_running_groups(bytes: &[u8], width: u32, out: &mut [u64], start: u64, 
 /// So many groups add up within 32 bits in each lane.
 const GROUPS_ADDED_MAX: usize = 128;
 
-/// Adds up the first `n` values of `bytes`; `width` is at most [`NARROW_MAX`].
+/// Adds up the first `n` values of `bytes`; `width` is at most [`NARROW_WIDTH_MAX`].
 pub(in crate::bitpack) fn sum(bytes: &[u8], n: usize, width: u32) -> u64 {
-    assert!(width <= NARROW_MAX, "BUG: width {width}");
+    assert!(width <= NARROW_WIDTH_MAX, "BUG: width {width}");
     // SAFETY: the caller dispatches here only when AVX2 was detected.
     unsafe { sum_groups(bytes, n, width) }
 }
@@ -245,11 +218,6 @@ const EQUAL: u8 = 0;
 const GREATER: u8 = 1;
 const LESS: u8 = 2;
 
-/// What rows are put together from, in the type of a function.
-const NOTHING: u8 = 0;
-const VALUES: u8 = 1;
-const DIFFERENCES: u8 = 2;
-
 /// As `compare::rows` with AVX-512.
 pub(in crate::bitpack) fn rows(
     rows: usize,
@@ -259,34 +227,24 @@ pub(in crate::bitpack) fn rows(
     number: i32,
 ) -> Bits {
     assert!(rows <= COMPARED_MAX, "BUG: {rows} rows");
-    let nothing = PackedRows { bytes: &[], width: 0, step: None };
-    let (right, has_right) = (right.unwrap_or(nothing), right.is_some());
+    let others = right.unwrap_or(PackedRows::NONE);
     macro_rules! compare {
         ($left:expr, $right:expr) => {
             match comparison {
                 Comparison::Equal | Comparison::NotEqual => {
-                    compare_rows::<EQUAL, $left, $right>(rows, left, right, number)
+                    compare_rows::<EQUAL, $left, $right>(rows, left, others, number)
                 }
                 Comparison::Greater | Comparison::LessOrEqual => {
-                    compare_rows::<GREATER, $left, $right>(rows, left, right, number)
+                    compare_rows::<GREATER, $left, $right>(rows, left, others, number)
                 }
                 Comparison::Less | Comparison::GreaterOrEqual => {
-                    compare_rows::<LESS, $left, $right>(rows, left, right, number)
+                    compare_rows::<LESS, $left, $right>(rows, left, others, number)
                 }
             }
         };
     }
     // SAFETY: the caller dispatches here only when AVX2 was detected.
-    let mut bits = unsafe {
-        match (left.step.is_some(), has_right, right.step.is_some()) {
-            (false, false, _) => compare!(VALUES, NOTHING),
-            (true, false, _) => compare!(DIFFERENCES, NOTHING),
-            (false, true, false) => compare!(VALUES, VALUES),
-            (false, true, true) => compare!(VALUES, DIFFERENCES),
-            (true, true, false) => compare!(DIFFERENCES, VALUES),
-            (true, true, true) => compare!(DIFFERENCES, DIFFERENCES),
-        }
-    };
+    let mut bits = unsafe { by_kinds!(left, right, compare) };
     let is_opposite = matches!(
         comparison,
         Comparison::NotEqual | Comparison::LessOrEqual | Comparison::GreaterOrEqual

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::super::compare::{Bits, COMPARED_MAX, PackedRows};
-use super::{RUNNING, RunningLayout};
+use super::{DIFFERENCES, NOTHING, RUNNING, RunningLayout, VALUES, by_kinds};
 use crate::kernels::Comparison;
 
 /// For each width, the bytes that eight values in a row begin at, for eight times eight values.
@@ -75,11 +75,6 @@ fn compare_bytes<const OP: i32>(bytes: &[u8], n: usize, width: u32, scalar: u8) 
     bits
 }
 
-/// What rows are put together from, in the type of a function.
-const NOTHING: u8 = 0;
-const VALUES: u8 = 1;
-const DIFFERENCES: u8 = 2;
-
 /// Compares some rows, at most [`COMPARED_MAX`], with others and a number together, or with the number alone. No row is 2^29 or more
 /// away from zero, nor the number 2^30 + 2.
 pub(in crate::bitpack) fn rows(
@@ -90,24 +85,14 @@ pub(in crate::bitpack) fn rows(
     number: i32,
 ) -> Bits {
     assert!(rows <= COMPARED_MAX, "BUG: {rows} rows");
-    let nothing = PackedRows { bytes: &[], width: 0, step: None };
-    let (right, has_right) = (right.unwrap_or(nothing), right.is_some());
+    let others = right.unwrap_or(PackedRows::NONE);
     macro_rules! compare {
         ($left:expr, $right:expr) => {
-            by_comparison!(comparison, compare_rows[$left, $right](rows, left, right, number))
+            by_comparison!(comparison, compare_rows[$left, $right](rows, left, others, number))
         };
     }
     // SAFETY: the caller dispatches here only when AVX-512 with VBMI was detected.
-    unsafe {
-        match (left.step.is_some(), has_right, right.step.is_some()) {
-            (false, false, _) => compare!(VALUES, NOTHING),
-            (true, false, _) => compare!(DIFFERENCES, NOTHING),
-            (false, true, false) => compare!(VALUES, VALUES),
-            (false, true, true) => compare!(VALUES, DIFFERENCES),
-            (true, true, false) => compare!(DIFFERENCES, VALUES),
-            (true, true, true) => compare!(DIFFERENCES, DIFFERENCES),
-        }
-    }
+    unsafe { by_kinds!(left, right, compare) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi")]
