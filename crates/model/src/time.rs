@@ -59,6 +59,14 @@ impl TimeRange {
         Self { min: self.min.max(other.min), max: self.max.min(other.max) }
     }
 
+    /// Whether no more than one in `parts` of the times of `whole` is inside; at least 1.
+    #[must_use]
+    pub fn is_short_part(&self, whole: &Self, parts: usize) -> bool {
+        let inside = self.intersect(whole);
+        let len = |range: &Self| i128::from(range.max) - i128::from(range.min) + 1;
+        inside.is_empty() || len(&inside) <= len(whole) / parts.max(1) as i128
+    }
+
     /// The smallest range holding both.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -97,6 +105,20 @@ mod tests {
     use proptest::prelude::*;
 
     const HOUR: i64 = 3_600_000_000_000;
+
+    #[test]
+    fn a_part_of_a_range_is_short_if_it_is_no_more_than_asked_for() {
+        let range = TimeRange::new;
+        let whole = range(0, 99);
+        assert!(
+            range(10, 19).is_short_part(&whole, 10) && !range(10, 20).is_short_part(&whole, 10)
+        );
+        assert!(range(90, 500).is_short_part(&whole, 10), "what is outside does not count");
+        assert!(
+            range(200, 500).is_short_part(&whole, 10) && TimeRange::EMPTY.is_short_part(&whole, 10)
+        );
+        assert!(!range(i64::MIN, i64::MAX).is_short_part(&range(i64::MIN, i64::MAX), usize::MAX));
+    }
 
     #[test]
     fn weeks_start_on_monday() {

@@ -36,7 +36,8 @@ impl SeriesReader {
         let joins = self.joins_series && !is_backwards;
         let segment = self.only_segment(0);
         let part = if segment.reads_texts() { FEW_PART_OF_TEXTS } else { FEW_PART };
-        if !is_short(time, block.time(), part) {
+        // If they come evenly.
+        if !time.is_short_part(&block.time(), part) {
             return Ok(None);
         }
         // To tell of rows whether they have a value takes no more than to decode their times.
@@ -122,13 +123,6 @@ impl SegmentSource {
 fn within(times: &[i64], time: TimeRange) -> Bitmap {
     let from = filter::times(times, CompareOp::GreaterOrEqual, time.min);
     from.and(&filter::times(times, CompareOp::LessOrEqual, time.max))
-}
-
-/// Whether no more than such a part of a block's rows can be expected within `time`, if they come evenly.
-fn is_short(time: TimeRange, of_block: TimeRange, part: usize) -> bool {
-    let within = time.intersect(&of_block);
-    let len = |time: TimeRange| i128::from(time.max) - i128::from(time.min) + 1;
-    within.is_empty() || len(within) * part as i128 <= len(of_block)
 }
 
 /// The series of some rows of a block, of those that are `left`, as ordinals, and the places of each one's rows among all of

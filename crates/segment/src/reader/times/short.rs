@@ -83,7 +83,9 @@ impl Listed {
         block: &'a Block,
         time: TimeRange,
     ) -> Result<Option<(Times<'a>, Self)>, SegmentError> {
-        if !reader.keep_pages || block.has_one_series() || !is_short(time, block.time()) {
+        // If rows come evenly, no more of them are near than their times are told one by one of.
+        let is_short = time.is_short_part(&block.time(), TOLD_PART);
+        if !reader.keep_pages || block.has_one_series() || !is_short {
             return Ok(None);
         }
         let (source, extent) = (&reader.shared.source, &block.entry().times);
@@ -116,13 +118,6 @@ impl Listed {
         all.sort_unstable();
         all
     }
-}
-
-/// Whether no more rows of a block are to be expected within `time` than their times are told of one by one.
-fn is_short(time: TimeRange, of_block: TimeRange) -> bool {
-    let within = time.intersect(&of_block);
-    let len = |time: TimeRange| i128::from(time.max) - i128::from(time.min) + 1;
-    within.is_empty() || len(within) * TOLD_PART as i128 <= len(of_block)
 }
 
 #[cfg(test)]
