@@ -27,6 +27,9 @@ const LOOKED_THROUGH: u64 = 8;
 /// Series of a block are listed where so many times as many lie between its first and its last.
 const SPREAD: u64 = 2;
 
+/// Rows of a short time are looked for if they are likely to be of one series in so many at most.
+const LEFT_OUT: u64 = 4;
+
 /// Leaves out of `ids` those that have no rows in `partitions` within `time`, if these are half of them at least and series
 /// have few rows each: of all `total` that the measurement has.
 pub(crate) fn leave_out_absent(
@@ -118,7 +121,13 @@ impl Wanted<'_> {
         let mut added = 0;
         for block in reader.blocks(&directory, &(SeriesId(min)..=SeriesId(max)), time) {
             let block = block.map_err(segment_error)?;
-            if let Some(rows) = reader.short_time_rows(&block, time).map_err(segment_error)? {
+            let series = block.first().0.0..=block.last().0.0;
+            let between = self.ids.range_cardinality(series.clone());
+            // Where most series are likely to have a row then, nothing is gained by looking.
+            let parts = (LEFT_OUT * block.rows() as u64).div_ceil(between.max(1)) as usize;
+            if time.is_short_part(&block.time(), parts)
+                && let Some(rows) = reader.short_time_rows(&block, time).map_err(segment_error)?
+            {
                 let runs = reader.runs(&block).map_err(segment_error)?;
                 let mut at = 0;
                 for row in rows {
@@ -127,8 +136,6 @@ impl Wanted<'_> {
                 }
                 continue;
             }
-            let series = block.first().0.0..=block.last().0.0;
-            let between = self.ids.range_cardinality(series.clone());
             // Between series that live long and those of their time are many others.
             if between * self.rows_each > SPREAD * block.rows() as u64 {
                 let runs = reader.runs(&block).map_err(segment_error)?;

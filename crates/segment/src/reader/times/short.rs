@@ -1,9 +1,11 @@
 //! The rows of a short time, of whichever series of a block.
 
+use std::sync::Arc;
+
 use model::TimeRange;
 
 use super::Times;
-use super::kept::KeptTimes;
+use super::kept::{KeptTimes, Learned};
 use crate::SegmentError;
 use crate::directory::Block;
 use crate::reader::SegmentReader;
@@ -23,7 +25,7 @@ pub struct ShortTime {
 
 impl SegmentReader {
     /// The rows of a block within a time, of whichever series, if they are found without decoding all times: of a block of several series
-    /// that was asked several times, in a short part of its time.
+    /// with irregular times that was asked several times, in a short part of its time.
     ///
     /// # Errors
     /// If the disk fails or the page is damaged.
@@ -90,8 +92,11 @@ impl Listed {
         }
         let (source, extent) = (&reader.shared.source, &block.entry().times);
         let kept = source.cached::<KeptTimes>(Kind::KeptTimes, extent);
-        // What tells the time of one row comes first.
-        let Some(kept) = kept.filter(|kept| kept.learned().is_some()) else { return Ok(None) };
+        // What tells the time of one row comes first. Rows that follow a line are found by calculation, or are at the same times.
+        let is_irregular = |kept: &Arc<KeptTimes>| {
+            kept.learned().is_some_and(|learned| !matches!(learned, Learned::Lines(_)))
+        };
+        let Some(kept) = kept.filter(is_irregular) else { return Ok(None) };
         let times = Times::open(reader, block)?;
         if kept.touch_short() {
             let mut all = Vec::with_capacity(block.rows());
@@ -122,19 +127,17 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use codec::Effort;
     use model::{FieldType, SeriesId};
 
     use super::*;
-    use crate::testing::{ALL_SERIES, Cell, PlainMeasurement, Rng, regular, write};
+    use crate::testing::{ALL_SERIES, Cell, PlainMeasurement, PlainRow, Rng, regular, write};
 
     const SERIES: u64 = 800;
     const SPAN: usize = 1 << 40;
 
-    /// Short series in one block, at any times, and none in the last quarter.
-    fn reader(effort: Effort) -> (SegmentReader, Arc<platform::PageCache>, Vec<i64>) {
+    /// Short series in one block, at any times.
+    fn rows() -> Vec<PlainRow> {
         let mut rng = Rng(7);
         let mut rows = Vec::new();
         for series in 1..=SERIES {
@@ -144,7 +147,10 @@ mod tests {
             times.dedup();
             rows.extend(times.iter().map(|at| (SeriesId(series), *at, vec![Cell::Number(series)])));
         }
-        let times = rows.iter().map(|row| row.1).collect();
+        rows
+    }
+
+    fn reader(effort: Effort, rows: Vec<PlainRow>) -> (SegmentReader, Arc<platform::PageCache>) {
         let (mut spec, _) = regular(rows.len(), 1, 10);
         spec.measurements[0] = (1, rows.len());
         spec.options.effort = effort;
@@ -152,7 +158,7 @@ mod tests {
         let plain = [PlainMeasurement { name: "m0".into(), fields, rows }];
         let cache = Arc::new(platform::PageCache::new(8 << 20));
         let file = Arc::new(crate::memory::MemoryFile::new("test.seg", write(&spec, &plain).0));
-        (SegmentReader::over(file, Arc::clone(&cache)).unwrap(), cache, times)
+        (SegmentReader::over(file, Arc::clone(&cache)).unwrap(), cache)
     }
 
     fn only_block(reader: &SegmentReader) -> Block {
@@ -166,7 +172,9 @@ mod tests {
     #[test]
     fn rows_of_short_times_are_all_that_are_there() {
         for effort in [Effort::Hot, Effort::Cold] {
-            let (reader, cache, times) = reader(effort);
+            let rows = rows();
+            let times: Vec<i64> = rows.iter().map(|row| row.1).collect();
+            let (reader, cache) = reader(effort, rows);
             let block = only_block(&reader);
             let mut rng = Rng(3);
             let mut next = || rng.below(SPAN) as i64;
@@ -212,6 +220,23 @@ mod tests {
             }
             assert_eq!(reader.short_time(&block, block.time()).unwrap(), None, "no short time");
             assert_eq!(cache.stats().bytes_used, bytes, "nothing is left to do");
+        }
+    }
+
+    #[test]
+    fn rows_that_follow_lines_are_not_listed() {
+        let row =
+            |at: i64| (SeriesId(1 + at as u64 / 50), at % 50 * 1_000_000, vec![Cell::Number(1)]);
+        for effort in [Effort::Hot, Effort::Cold] {
+            let (reader, _) = reader(effort, (0..5000).map(row).collect());
+            let block = only_block(&reader);
+            let mut all = Vec::new();
+            for _ in 0..20 {
+                all.clear();
+                reader.times(&block, 0..block.rows(), &mut all).unwrap();
+                let time = TimeRange::new(7_000_000, 7_000_000);
+                assert_eq!(reader.short_time_rows(&block, time).unwrap(), None, "{effort:?}");
+            }
         }
     }
 }
